@@ -1,0 +1,169 @@
+//! The one error type.
+
+use std::path::PathBuf;
+
+use crate::id::DocumentId;
+
+/// What went wrong, told apart by what the caller can do about it.
+///
+/// Errors of the storage engine underneath are boxed, so that its versions stay out of this
+/// crate's interface.
+///
+/// ```
+/// use resemblance::{Error, MinHash, Schema};
+/// let refused = Schema::builder().minhash(MinHash::new(128).threshold(1.5)).build();
+/// assert!(matches!(refused, Err(Error::InvalidParameter { parameter: "threshold", .. })));
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter is out of its range: correct the call.
+    #[error("{parameter}: found {found}, expected {expected}")]
+    InvalidParameter {
+        /// The name of the parameter.
+        parameter: &'static str,
+        /// The value that was given.
+        found: String,
+        /// What would have been accepted.
+        expected: String,
+    },
+    /// `insert` met a key that the store already holds. Use `upsert` to replace the document.
+    #[error(
+        "key {:?} is already in the store as document {id}; upsert replaces it",
+        String::from_utf8_lossy(key)
+    )]
+    KeyExists {
+        /// The key.
+        key: Vec<u8>,
+        /// The document that holds it.
+        id: DocumentId,
+    },
+    /// A signature does not fit the schema, or two signatures cannot be compared.
+    #[error("signature: found {found}, expected {expected}")]
+    SignatureMismatch {
+        /// What the signature is.
+        found: String,
+        /// What the schema, or the other signature, asks for.
+        expected: String,
+    },
+    /// `create` met a file that exists. It was not touched.
+    #[error("{} exists already; open it, or choose another name", path.display())]
+    AlreadyExists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `open` met no file. Opening never creates one.
+    #[error("{} does not exist; create it first", path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else. It was not touched.
+    #[error("{} is not a resemblance store: {reason}", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What was found in it.
+        reason: String,
+    },
+    /// The store was written by a newer release in a format that this one cannot read.
+    #[error(
+        "the store has format version {found}, this release reads up to {supported}; use a newer release"
+    )]
+    NewerFormat {
+        /// The oldest format version that can read the file.
+        found: u16,
+        /// The newest format version that this release reads.
+        supported: u16,
+    },
+    /// The store asks for a feature that this release does not know.
+    #[error(
+        "the store uses feature flags {flags:#x} that this release does not know; use a newer release"
+    )]
+    UnknownFeatures {
+        /// The unknown flags.
+        flags: u64,
+    },
+    /// The file is damaged. Run `check`; restore a copy, or rebuild from the readable documents.
+    #[error("damaged: {place}: {detail}")]
+    Corrupt {
+        /// The table and key, or the part of the file.
+        place: String,
+        /// What was found there and what was expected.
+        detail: String,
+    },
+    /// This build hashes differently from the one that made the store: its matches would be wrong.
+    #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
+    SelfTest {
+        /// Which value differs.
+        detail: String,
+    },
+    /// Another process, or another handle of this one, has the file open.
+    #[error("{} is in use by another process or handle", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was not closed properly and must be opened for writing once before it can be read.
+    #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
+    NeedsRecovery {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The handle was opened for reading only.
+    #[error("the store was opened read-only")]
+    ReadOnly,
+    /// A write transaction is open: on this thread, where waiting for it would never end, or, for
+    /// `try_begin_write`, on any thread.
+    #[error("a write transaction is open; commit or drop it first")]
+    Busy,
+    /// An earlier failure closed this handle for writing, or for everything. Open the store again.
+    #[error("the store must be opened again: {reason}")]
+    Closed {
+        /// The earlier failure.
+        reason: String,
+    },
+    /// The operating system refused an operation on a file.
+    #[error("{action}: {source}")]
+    Io {
+        /// What was being done, with the file's name where it is known.
+        action: String,
+        /// The system's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The storage engine refused something that has no kind of its own here.
+    #[error("storage: {0}")]
+    Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    pub(crate) fn invalid(
+        parameter: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
+        Self::InvalidParameter {
+            parameter,
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+
+    pub(crate) fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::Corrupt {
+            place: place.into(),
+            detail: detail.into(),
+        }
+    }
+
+    pub(crate) fn signature(found: impl ToString, expected: impl ToString) -> Self {
+        Self::SignatureMismatch {
+            found: found.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+}
+
+/// A result with the crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,38 @@
+//! Document identifiers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The number that a store gives a document when it is inserted.
+///
+/// Numbers start at 0, rise in insertion order and are never reused: a replaced document gets a
+/// new one. Sorting by id is therefore sorting by time of insertion.
+///
+/// ```
+/// use resemblance::DocumentId;
+/// assert!(DocumentId::new(3) < DocumentId::new(10));
+/// assert_eq!(DocumentId::new(3).to_string(), "3");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DocumentId(u64);
+
+impl DocumentId {
+    /// The id with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for DocumentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

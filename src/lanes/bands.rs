@@ -1,0 +1,421 @@
+//! MinHash bands: how many, how long, and the code under which a band is filed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::error::{Error, Result};
+
+/// How the values of a MinHash signature are cut into bands.
+///
+/// Band `i` holds the `rows` values from `i * rows` on; values beyond `bands * rows` are in no
+/// band. Two signatures become candidates of each other when they agree in all rows of at least
+/// one band. If the sets have Jaccard similarity `s`, a row agrees with probability `s`, so the
+/// pair is found with [probability](Banding::probability) `1 - (1 - s^rows)^bands` (Leskovec,
+/// Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4).
+///
+/// ```
+/// use resemblance::Banding;
+/// let banding = Banding::by_recall(128, 0.8, 0.95)?;
+/// assert_eq!((banding.bands(), banding.rows()), (13, 7));
+/// assert!(banding.probability(0.8) >= 0.95);
+/// assert!(banding.probability(0.4) < 0.03);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(u16, u16)", into = "(u16, u16)")]
+pub struct Banding {
+    bands: u16,
+    rows: u16,
+}
+
+impl Banding {
+    /// The banding that finds a share of at least `recall` of the pairs whose similarity is
+    /// `threshold`, with as few false candidates as the number of `values` allows.
+    ///
+    /// It has the largest number of rows for which some number of bands, at most `values / rows`,
+    /// reaches the recall; then the smallest such number of bands. `values` is at least 1,
+    /// `threshold` in (0, 1], `recall` in (0, 1).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if a parameter is out of its range, or if even bands of one row
+    /// (`values` of them) miss the recall.
+    ///
+    /// ```
+    /// use resemblance::Banding;
+    /// // Pairs at the threshold are equal: one band of all rows finds them.
+    /// let banding = Banding::by_recall(64, 1.0, 0.99)?;
+    /// assert_eq!((banding.bands(), banding.rows()), (1, 64));
+    /// // Four values cannot find 95 % of the pairs of similarity 0.1.
+    /// assert!(Banding::by_recall(4, 0.1, 0.95).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn by_recall(values: u16, threshold: f64, recall: f64) -> Result<Self> {
+        if values == 0 {
+            return Err(Error::invalid("values", values, "at least 1"));
+        }
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(Error::invalid(
+                "threshold",
+                threshold,
+                "a Jaccard similarity above 0, at most 1",
+            ));
+        }
+        if !(recall > 0.0 && recall < 1.0) {
+            return Err(Error::invalid(
+                "recall",
+                recall,
+                "a probability above 0 and below 1",
+            ));
+        }
+        let enough = recall - ROUNDING;
+        let reaches = |bands, rows| Self { bands, rows }.probability(threshold) >= enough;
+        for rows in (1..=values).rev() {
+            let most = values / rows;
+            if reaches(most, rows) {
+                return Ok(Self {
+                    bands: smallest(most, |bands| reaches(bands, rows)),
+                    rows,
+                });
+            }
+        }
+        let best = Self {
+            bands: values,
+            rows: 1,
+        };
+        Err(Error::invalid(
+            "recall",
+            recall,
+            format!(
+                "at most {:.4}, which {values} bands of one row reach at threshold {threshold}; \
+                 raise the number of values or the threshold, or lower the recall",
+                best.probability(threshold)
+            ),
+        ))
+    }
+
+    /// A banding chosen by hand, for signatures of `values` values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if `bands` or `rows` is 0 or `bands * rows` exceeds `values`.
+    ///
+    /// ```
+    /// use resemblance::Banding;
+    /// assert!(Banding::explicit(20, 5, 100).is_ok());
+    /// assert!(Banding::explicit(20, 6, 100).is_err());
+    /// ```
+    pub fn explicit(bands: u16, rows: u16, values: u16) -> Result<Self> {
+        let banding = Self::try_from((bands, rows))?;
+        if banding.values() > u32::from(values) {
+            return Err(Error::invalid(
+                "banding",
+                format!("{banding}"),
+                format!("bands x rows of at most the {values} values of a signature"),
+            ));
+        }
+        Ok(banding)
+    }
+
+    /// The number of bands, at least 1.
+    #[must_use]
+    pub const fn bands(self) -> u16 {
+        self.bands
+    }
+
+    /// The number of rows of a band, at least 1.
+    #[must_use]
+    pub const fn rows(self) -> u16 {
+        self.rows
+    }
+
+    /// The number of values that the bands take from a signature, `bands * rows`.
+    pub(crate) fn values(self) -> u32 {
+        u32::from(self.bands) * u32::from(self.rows)
+    }
+
+    /// The probability, in [0, 1], that a pair of this Jaccard similarity shares a band and is
+    /// therefore found. A similarity outside [0, 1] counts as the nearer end; NaN gives NaN.
+    ///
+    /// ```
+    /// use resemblance::Banding;
+    /// let banding = Banding::explicit(20, 5, 100)?;
+    /// assert!((banding.probability(0.8) - 0.99964).abs() < 1e-5);
+    /// assert!((banding.probability(0.3) - 0.0475).abs() < 1e-4);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probability(self, similarity: f64) -> f64 {
+        // Through logarithms, for 1 - s^r loses a small s^r to rounding.
+        let band = similarity.clamp(0.0, 1.0).powf(f64::from(self.rows));
+        -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
+    }
+}
+
+/// What a probability may fall short of the recall by, so that rounding, which differs between
+/// platforms, does not decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
+const ROUNDING: f64 = 1e-12;
+
+/// The smallest number in `1..=most` for which `holds`, which stays true once it is, and is true
+/// for `most`.
+fn smallest(most: u16, holds: impl Fn(u16) -> bool) -> u16 {
+    let (mut low, mut high) = (1, most);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+impl TryFrom<(u16, u16)> for Banding {
+    type Error = Error;
+
+    /// From (bands, rows).
+    fn try_from((bands, rows): (u16, u16)) -> Result<Self> {
+        if bands == 0 {
+            return Err(Error::invalid("bands", bands, "at least 1"));
+        }
+        if rows == 0 {
+            return Err(Error::invalid("rows", rows, "at least 1"));
+        }
+        Ok(Self { bands, rows })
+    }
+}
+
+impl From<Banding> for (u16, u16) {
+    fn from(banding: Banding) -> Self {
+        (banding.bands, banding.rows)
+    }
+}
+
+/// "13 x 7": bands, then rows.
+impl fmt::Display for Banding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.bands, self.rows)
+    }
+}
+
+/// The fewest bits of a band's code.
+pub(crate) const MIN_CODE_BITS: u8 = 32;
+/// The most bits of a band's code.
+pub(crate) const MAX_CODE_BITS: u8 = 64;
+
+/// Bands of up to this many rows are hashed from one buffer on the stack.
+const BUFFERED_ROWS: usize = 64;
+
+/// The code under which a band is filed: the top `code_bits` bits (32 to 64) of the XXH3-64 hash,
+/// seed 0, of the rows as little-endian 32-bit words. Frozen by the format.
+///
+/// The band's number is not hashed: every band has a lane of its own, so equal codes in two bands
+/// never meet. Codes are uniform whatever the rows are, on which the Elias-Fano blocks rely.
+pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
+    debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
+    let shift = MAX_CODE_BITS.saturating_sub(code_bits).min(63);
+    let mut buffer = [0_u8; BUFFERED_ROWS * 4];
+    if let Some(bytes) = little_endian(rows, &mut buffer) {
+        return xxh3_64(bytes) >> shift;
+    }
+    let mut hasher = Xxh3::new();
+    for rows in rows.chunks(BUFFERED_ROWS) {
+        if let Some(bytes) = little_endian(rows, &mut buffer) {
+            hasher.update(bytes);
+        }
+    }
+    hasher.digest() >> shift
+}
+
+/// The rows' bytes, written to the head of the buffer; nothing if they do not fit.
+fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8; BUFFERED_ROWS * 4]) -> Option<&'a [u8]> {
+    let bytes = buffer.get_mut(..rows.len().checked_mul(4)?)?;
+    for (bytes, row) in bytes.chunks_exact_mut(4).zip(rows) {
+        bytes.copy_from_slice(&row.to_le_bytes());
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probability_gives_the_textbook_values() {
+        // Mining of Massive Datasets, figure 3.8 and example 3.12.
+        let banding = Banding::explicit(20, 5, 100).unwrap();
+        let known = [
+            (0.2, 0.006),
+            (0.3, 0.047),
+            (0.4, 0.186),
+            (0.5, 0.470),
+            (0.6, 0.802),
+            (0.7, 0.975),
+        ];
+        for (similarity, expected) in known {
+            let found = banding.probability(similarity);
+            assert!(
+                (found - expected).abs() < 0.000_51,
+                "{similarity}: {found}, expected {expected}"
+            );
+        }
+        assert!((banding.probability(0.8) - 0.9996).abs() < 0.000_051);
+        assert!((1.0 - banding.probability(0.8) - 0.000_36).abs() < 0.000_005);
+        assert!((banding.probability(0.3) - 0.0475).abs() < 0.000_051);
+    }
+
+    #[test]
+    fn probability_keeps_its_digits_where_it_is_small() {
+        let banding = Banding::explicit(2, 32, 64).unwrap();
+        // 1 - (1 - x)^2 = 2x - x^2 with x = 10^-32, of which 1 - x keeps nothing.
+        let found = banding.probability(0.1);
+        assert!((found / 2e-32 - 1.0).abs() < 1e-12, "{found}");
+        assert_eq!(banding.probability(0.0), 0.0);
+        assert_eq!(banding.probability(1.0), 1.0);
+        assert_eq!(banding.probability(-3.0), 0.0);
+        assert_eq!(banding.probability(3.0), 1.0);
+        assert!(banding.probability(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn by_recall_is_what_brute_force_finds() {
+        for values in [1, 2, 3, 7, 16, 32, 64, 100, 128, 200, 256] {
+            for threshold in [
+                0.05, 0.1, 0.3, 0.5, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99, 1.0,
+            ] {
+                for recall in [0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999] {
+                    let mut best: Option<(u16, u16)> = None;
+                    for rows in 1..=values {
+                        for bands in 1..=values / rows {
+                            // The plain formula, not the code under test.
+                            let missed =
+                                (1.0 - f64::powi(threshold, rows.into())).powi(bands.into());
+                            let better =
+                                best.is_none_or(|(b, r)| rows > r || (rows == r && bands < b));
+                            if 1.0 - missed >= recall - 1e-12 && better {
+                                best = Some((bands, rows));
+                            }
+                        }
+                    }
+                    let found = Banding::by_recall(values, threshold, recall);
+                    assert_eq!(
+                        found.ok().map(<(u16, u16)>::from),
+                        best,
+                        "{values} values, threshold {threshold}, recall {recall}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn by_recall_known_answers() {
+        let usual = Banding::by_recall(128, 0.8, 0.95).unwrap();
+        assert_eq!((usual.bands(), usual.rows()), (13, 7));
+        assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
+        assert_eq!(usual.to_string(), "13 x 7");
+        // The rule of least area gives 9 x 13, which finds 40 % at the threshold.
+        let least_area = Banding::explicit(9, 13, 128).unwrap();
+        assert!((least_area.probability(0.8) - 0.40).abs() < 0.005);
+        let equal = Banding::by_recall(128, 1.0, 0.999_999).unwrap();
+        assert_eq!((equal.bands(), equal.rows()), (1, 128));
+        let large = Banding::by_recall(u16::MAX, 0.5, 0.95).unwrap();
+        assert!(large.probability(0.5) >= 0.95);
+    }
+
+    fn parameter(result: Result<Banding>) -> &'static str {
+        match result {
+            Err(Error::InvalidParameter { parameter, .. }) => parameter,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        for threshold in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
+            assert_eq!(
+                parameter(Banding::by_recall(128, threshold, 0.9)),
+                "threshold"
+            );
+        }
+        for recall in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
+            assert_eq!(parameter(Banding::by_recall(128, 0.8, recall)), "recall");
+        }
+        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9)), "values");
+        assert_eq!(parameter(Banding::explicit(0, 1, 10)), "bands");
+        assert_eq!(parameter(Banding::explicit(1, 0, 10)), "rows");
+        assert_eq!(parameter(Banding::explicit(3, 4, 11)), "banding");
+        assert!(Banding::explicit(3, 4, 12).is_ok());
+        assert_eq!(
+            parameter(Banding::explicit(u16::MAX, u16::MAX, u16::MAX)),
+            "banding"
+        );
+        let unreachable = Banding::by_recall(4, 0.1, 0.95).unwrap_err().to_string();
+        assert!(unreachable.contains("raise the number of values"));
+        assert!(unreachable.contains("0.3439"), "{unreachable}"); // 1 - 0.9^4
+    }
+
+    #[test]
+    fn stored_bandings_are_checked() {
+        let banding = Banding::explicit(13, 7, 128).unwrap();
+        let stored = serde_json::to_string(&banding).unwrap();
+        assert_eq!(stored, "[13,7]");
+        assert_eq!(serde_json::from_str::<Banding>(&stored).unwrap(), banding);
+        assert!(serde_json::from_str::<Banding>("[0,7]").is_err());
+        assert!(serde_json::from_str::<Banding>("[13,0]").is_err());
+    }
+
+    #[test]
+    fn band_codes_are_frozen() {
+        let rows: Vec<u32> = (0..200_u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let golden = [
+            (1, 64, 0x48b2_c926_16fc_193d),
+            (7, 64, 0xc9f4_0d2d_cd41_765e),
+            (7, 40, 0xc9_f40d_2dcd),
+            (7, 32, 0xc9f4_0d2d),
+            (64, 64, 0x8409_95ea_bc84_5c4e),
+            (65, 64, 0x43ef_a7dc_5e6a_43de),
+            (200, 40, 0xed_9128_4b4d),
+        ];
+        let found: Vec<(usize, u8, u64)> = golden
+            .iter()
+            .map(|&(n, bits, _)| (n, bits, band_code(&rows[..n], bits)))
+            .collect();
+        assert_eq!(found, golden, "{found:#x?}");
+    }
+
+    #[test]
+    fn band_codes_of_long_bands_are_the_hash_of_the_whole() {
+        let rows: Vec<u32> = (0..500_u32).map(|i| i * i + 7).collect();
+        for n in [0, 1, 63, 64, 65, 128, 129, 500] {
+            let bytes: Vec<u8> = rows[..n].iter().flat_map(|row| row.to_le_bytes()).collect();
+            assert_eq!(band_code(&rows[..n], 64), xxh3_64(&bytes), "{n} rows");
+        }
+    }
+
+    #[test]
+    fn band_codes_are_uniform() {
+        // 2^16 codes of consecutive, small rows in 256 cells by their top 8 bits: chi-square with
+        // 255 degrees of freedom has mean 255 and standard deviation 22.6; the bound is mean + 6
+        // deviations, passed by chance with probability below 10^-6. The lowest 8 bits alike.
+        for bits in [32, 40, 64] {
+            let (mut top, mut bottom) = ([0_u32; 256], [0_u32; 256]);
+            for i in 0..65_536_u32 {
+                let code = band_code(&[i, i + 1, 0, 0, 0], bits);
+                assert!(bits == 64 || code < 1 << bits);
+                top[(code >> (bits - 8)) as usize] += 1;
+                bottom[(code & 255) as usize] += 1;
+            }
+            for cells in [top, bottom] {
+                let chi_square: f64 = cells
+                    .iter()
+                    .map(|&n| (f64::from(n) - 256.0).powi(2) / 256.0)
+                    .sum();
+                assert!(chi_square < 255.0 + 6.0 * 22.6, "{bits} bits: {chi_square}");
+            }
+        }
+    }
+}

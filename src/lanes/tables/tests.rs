@@ -1,0 +1,315 @@
+use super::*;
+
+/// A fixed stream of numbers to try things with (SplitMix64).
+fn stream(mut state: u64) -> impl FnMut() -> u64 {
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
+
+type Groups = &'static [(u8, u8)];
+
+const DESIGNS: [(u8, Groups); 12] = [
+    (0, &[(1, 1)]),
+    (0, &[(64, 64)]),
+    (1, &[(3, 2)]),
+    (2, &[(4, 3), (3, 3)]),
+    (3, &[(1, 1), (1, 1), (1, 1), (1, 1)]),
+    (3, &[(4, 1)]),
+    (3, &[(3, 2), (2, 2), (2, 2)]),
+    (3, &[(3, 2), (3, 2)]),
+    (3, &[(5, 2)]),
+    (3, &[(6, 3)]),
+    (6, &[(6, 4), (5, 4), (5, 4)]),
+    (1, &[(64, 63)]),
+];
+
+fn designs() -> impl Iterator<Item = TableDesign> {
+    DESIGNS
+        .iter()
+        .map(|&(k, groups)| TableDesign::new(64, k, groups).unwrap())
+}
+
+/// A table as the rule reads: the bits of a fingerprint, counted from the most significant, in the
+/// order of the code, and how many of them lead.
+fn naive_tables(groups: &[(u8, u8)]) -> Vec<(Vec<usize>, usize)> {
+    let count: usize = groups.iter().map(|&(s, _)| usize::from(s)).sum();
+    let start = |i: usize| i * 64 / count + usize::from(!(i * 64).is_multiple_of(count));
+    let bits = |i: usize| start(i)..start(i + 1);
+    let mut tables = Vec::new();
+    let mut first = 0;
+    for &(s, r) in groups {
+        let (s, r) = (usize::from(s), usize::from(r));
+        // Lexicographic successor, from the first choice on.
+        let mut chosen: Vec<usize> = (0..r).collect();
+        loop {
+            let leading: Vec<usize> = chosen.iter().map(|i| first + i).collect();
+            let others = (0..count).filter(|i| !leading.contains(i));
+            let order: Vec<usize> = leading
+                .iter()
+                .copied()
+                .chain(others)
+                .flat_map(bits)
+                .collect();
+            tables.push((order, leading.iter().map(|&i| bits(i).len()).sum()));
+            let Some(at) = (0..r).rev().find(|&at| chosen[at] < s - r + at) else {
+                break;
+            };
+            chosen[at] += 1;
+            for next in at + 1..r {
+                chosen[next] = chosen[next - 1] + 1;
+            }
+        }
+        first += s;
+    }
+    tables
+}
+
+fn naive_permute(order: &[usize], fingerprint: u64) -> u64 {
+    order
+        .iter()
+        .fold(0, |code, &bit| code << 1 | fingerprint >> (63 - bit) & 1)
+}
+
+#[test]
+fn tables_permute_as_the_rule_reads() {
+    let mut next = stream(1);
+    for design in designs() {
+        let expected = naive_tables(design.groups());
+        assert_eq!(design.table_count(), expected.len(), "{design}");
+        for (table, (order, prefix_bits)) in design.tables().iter().zip(&expected) {
+            assert_eq!(usize::from(table.prefix_bits()), *prefix_bits, "{design}");
+            let single_bits = (0..64).map(|bit| 1 << bit);
+            let random: Vec<u64> = (0..200).map(|_| next()).collect();
+            for fingerprint in single_bits.chain(random).chain([0, u64::MAX]) {
+                let code = table.permute(fingerprint);
+                assert_eq!(code, naive_permute(order, fingerprint), "{design}");
+                assert_eq!(table.restore(code), fingerprint, "{design}");
+                assert_eq!(table.permute(table.restore(fingerprint)), fingerprint);
+            }
+        }
+    }
+}
+
+#[test]
+fn permutations_are_frozen() {
+    let fingerprint = 0x0123_4567_89ab_cdef;
+    let codes = |k, groups: Groups| -> Vec<u64> {
+        let design = TableDesign::new(64, k, groups).unwrap();
+        let permute = |table: &Table| table.permute(fingerprint);
+        design.tables().iter().map(permute).collect()
+    };
+    assert_eq!(
+        codes(3, &[(1, 1), (1, 1), (1, 1), (1, 1)]),
+        [
+            0x0123_4567_89ab_cdef,
+            0x4567_0123_89ab_cdef,
+            0x89ab_0123_4567_cdef,
+            0xcdef_0123_4567_89ab,
+        ]
+    );
+    assert_eq!(
+        codes(3, &[(3, 2), (2, 2), (2, 2)]),
+        [
+            0x0123_4567_89ab_cdef,
+            0x010a_d1a7_89ab_cdef,
+            0x8d15_8047_89ab_cdef,
+            0x789a_8048_d15b_cdef,
+            0xf37b_c048_d159_e26a,
+        ]
+    );
+    assert_eq!(
+        codes(3, &[(3, 2), (3, 2)]),
+        [
+            0x0123_4567_89ab_cdef,
+            0x012b_38d1_89ab_cdef,
+            0x1a2b_3809_89ab_cdef,
+            0x89ab_cc04_8d15_9def,
+            0x89af_7809_1a2b_3af3,
+            0x5e6f_7809_1a2b_3c4d,
+        ]
+    );
+    assert_eq!(
+        codes(3, &[(5, 2)]),
+        [
+            0x0123_4567_89ab_cdef,
+            0x0124_f11a_2bab_cdef,
+            0x0126_af1a_2b3c_4def,
+            0x0126_f7b4_5678_9abc,
+            0x68ac_f100_49ab_cdef,
+            0x68ae_af00_493c_4def,
+            0x68ae_f780_9278_9abc,
+            0x9e26_af00_48d1_5def,
+            0x9e26_f780_91a2_babc,
+            0xd5e6_f780_91a2_b3c4,
+        ]
+    );
+}
+
+#[test]
+fn blocks_cover_the_bits_evenly() {
+    for bits in [64, 128] {
+        for count in 1..=u32::from(bits) {
+            let mut next = 0;
+            for block in cut(bits, count) {
+                assert_eq!(block.first, next);
+                let even = u32::from(bits) / count;
+                assert!(block.bits == even || block.bits == even + 1);
+                next += block.bits;
+            }
+            assert_eq!(next, u32::from(bits));
+        }
+    }
+    let sizes: Vec<u32> = cut(64, 7).map(|block| block.bits).collect();
+    assert_eq!(sizes, [10, 9, 9, 9, 9, 9, 9]);
+    let sizes: Vec<u32> = cut(64, 6).map(|block| block.bits).collect();
+    assert_eq!(sizes, [11, 11, 10, 11, 11, 10]);
+}
+
+#[test]
+fn choices_are_counted_by_binomials() {
+    // Pascal's triangle.
+    let mut row = vec![1_u64];
+    for s in 1..=20_u8 {
+        let inner = row.windows(2).map(|pair| pair[0] + pair[1]);
+        row = std::iter::once(1).chain(inner).chain([1]).collect();
+        for r in 1..=s {
+            assert_eq!(binomial(s, r), row[usize::from(r)], "({s},{r})");
+        }
+    }
+    for r in 1..=12 {
+        let found = choices(3, 12, r);
+        assert_eq!(found.len() as u64, binomial(12, r));
+        assert!(found.iter().all(|set| set.count_ones() == u32::from(r)
+            && set.trailing_zeros() >= 3
+            && set >> 15 == 0));
+    }
+    assert_eq!(choices(1, 3, 2), [0b0110, 0b1010, 0b1100]);
+    assert_eq!(binomial(64, 32), 1_832_624_140_942_590_534);
+    assert_eq!(binomial(255, 127), u64::MAX);
+}
+
+#[test]
+fn prefix_ranges_hold_the_codes_that_share_the_prefix() {
+    let mut next = stream(2);
+    for design in designs() {
+        for table in design.tables() {
+            let p = u32::from(table.prefix_bits());
+            let code = next();
+            let (low, high) = table.prefix_range(code);
+            let prefix = |code: u64| u128::from(code) >> (64 - p);
+            for inside in [low, code, high] {
+                assert!((low..=high).contains(&inside));
+                assert_eq!(prefix(inside), prefix(code));
+            }
+            assert!(low == 0 || prefix(low - 1) != prefix(code));
+            assert!(high == u64::MAX || prefix(high + 1) != prefix(code));
+        }
+    }
+}
+
+#[test]
+fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
+    let mut next = stream(3);
+    for design in designs() {
+        let (mut met, mut missed) = (0, 0);
+        for round in 0..3_000 {
+            let a = next();
+            // From equal to unrelated.
+            let flips = round % 30;
+            let b = (0..flips).fold(a, |b, _| b ^ 1 << (next() % 64));
+            let shares_prefix = |table: &Table| {
+                let (low, high) = table.prefix_range(table.permute(a));
+                (low..=high).contains(&table.permute(b))
+            };
+            let expected = design.tables().iter().position(shares_prefix);
+            assert_eq!(design.first_meeting_table(a, b), expected, "{design}");
+            match expected {
+                Some(_) => met += 1,
+                None => missed += 1,
+            }
+        }
+        assert!(met > 0);
+        assert!(missed > 0, "{design}");
+    }
+}
+
+#[test]
+fn designs_that_miss_matches_are_refused() {
+    let refused: [(u8, u8, Groups, &str); 10] = [
+        (32, 3, &[(4, 1)], "bits"),
+        (128, 3, &[(4, 1)], "bits"),
+        (64, 3, &[], "groups"),
+        (64, 0, &[], "groups"),
+        (64, 3, &[(4, 0)], "groups"),
+        (64, 3, &[(4, 5)], "groups"),
+        (64, 3, &[(4, 2)], "groups"),
+        (64, 4, &[(3, 2), (3, 2)], "groups"),
+        (64, 63, &[(65, 1)], "groups"),
+        (64, 3, &[(64, 32)], "groups"),
+    ];
+    for (bits, k, groups, expected) in refused {
+        match TableDesign::new(bits, k, groups) {
+            Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, expected),
+            other => panic!("{bits} {k} {groups:?}: {other:?}"),
+        }
+    }
+    let many = vec![(255, 100); 1_000];
+    assert!(TableDesign::new(64, 255, &many).is_err());
+    assert!(TableDesign::new(64, 63, &[(64, 1)]).is_ok());
+}
+
+#[test]
+fn designs_are_printed() {
+    let printed = |k, groups: Groups| TableDesign::new(64, k, groups).unwrap().to_string();
+    assert_eq!(
+        printed(3, &[(3, 2), (2, 2), (2, 2)]),
+        "(3,2) (2,2) (2,2): 5 tables, prefix 18 to 19 bits"
+    );
+    assert_eq!(
+        printed(3, &[(4, 3), (4, 3)]),
+        "(4,3) (4,3): 8 tables, prefix 24 bits"
+    );
+    assert_eq!(printed(0, &[(1, 1)]), "(1,1): 1 table, prefix 64 bits");
+}
+
+#[test]
+fn stored_designs_are_checked() {
+    let configuration = bincode::config::standard();
+    for design in designs() {
+        let bytes = bincode::serde::encode_to_vec(&design, configuration).unwrap();
+        // bits, max_distance, the number of groups, two bytes a group
+        assert_eq!(bytes.len(), 3 + 2 * design.groups().len());
+        let (read, _): (TableDesign, usize) =
+            bincode::serde::decode_from_slice(&bytes, configuration).unwrap();
+        assert_eq!(read, design);
+    }
+    let read = |bytes: &[u8]| {
+        bincode::serde::decode_from_slice::<TableDesign, _>(bytes, configuration).is_ok()
+    };
+    assert!(read(&[64, 3, 1, 5, 2]));
+    assert!(!read(&[64, 4, 1, 5, 2]));
+    assert!(!read(&[63, 3, 1, 5, 2]));
+    assert!(!read(&[64, 3, 1, 5, 6]));
+    assert!(!read(&[64, 3, 200, 5, 2]));
+    // Whatever three groups say, the answer is a design or an error.
+    let mut next = stream(4);
+    for _ in 0..20_000 {
+        let random = next().to_le_bytes();
+        let groups = [random[0] % 70, random[1] % 70, random[2] % 9, random[3] % 9];
+        read(&[
+            64,
+            random[4] % 8,
+            2,
+            groups[0],
+            groups[1],
+            groups[2],
+            groups[3],
+        ]);
+        read(&[&[64, 3, 4], &random[..]].concat());
+    }
+}

@@ -1,0 +1,231 @@
+//! Which table design suits a number of documents.
+//!
+//! The cost of a design for `n` documents is counted in units of one candidate read:
+//!
+//! - `LEAF_READ` a table: a probe finds and reads one leaf of the run that holds most documents
+//!   (the smaller runs stay cached). A leaf of 4,072 bytes holds some 490 postings of 8.3 bytes,
+//!   so a candidate costs 1/490 of a leaf to read, and about as much again to decode and compare:
+//!   a leaf is worth 256 candidates.
+//! - `n * 2^-p` a table with a prefix of `p` bits: the candidates, fingerprints being uniform.
+//! - `STORED` a table: the bytes that its posting takes for as long as the document lives, 8.3 at
+//!   about 8 units each. This weight is a judgement: a table must save a quarter more than the leaf
+//!   that it reads.
+//!
+//! The cost of the design with `t` tables is therefore `t * (LEAF_READ + STORED)` plus the
+//! candidates, and of the designs with equally many tables the one with the fewest candidates is
+//! best for every `n`: a short list to choose from.
+
+use crate::error::{Error, Result};
+
+use super::tables::{TableDesign, binomial, choices, cut};
+
+const LEAF_READ: u128 = 256;
+const STORED: u128 = 64;
+
+/// The most tables that the chooser takes: 33 would store more than 270 bytes a document to find
+/// a fingerprint of 8. The largest published design for web scale has 20 (Manku et al.).
+const MOST_TABLES: u64 = 32;
+/// The most blocks that the chooser cuts 64 bits into. Finer cuts change no choice (the tests
+/// try 22 blocks, up to 2^40 documents), and there are many more of them.
+const MOST_BLOCKS: u8 = 20;
+/// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
+/// of all fingerprints is the better probe.
+pub(crate) const MAX_DISTANCE: u8 = 8;
+
+/// The cheapest design for this many documents, by the cost above; of equally cheap ones the one
+/// with the fewest tables.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`] if `bits` is not 64 or `max_distance` not in 1..=8.
+pub(crate) fn choose_design(
+    bits: u8,
+    max_distance: u8,
+    expected_documents: u64,
+) -> Result<TableDesign> {
+    if bits != 64 {
+        return Err(Error::invalid("bits", bits, "64"));
+    }
+    if !(1..=MAX_DISTANCE).contains(&max_distance) {
+        let expected = format!("1 to {MAX_DISTANCE}");
+        return Err(Error::invalid("max_distance", max_distance, expected));
+    }
+    let listed = best_by_tables(bits, max_distance);
+    let cheapest = listed
+        .iter()
+        .min_by_key(|option| option.cost(expected_documents));
+    match cheapest {
+        Some(option) => TableDesign::new(bits, max_distance, &option.groups),
+        None => Err(Error::invalid(
+            "max_distance",
+            max_distance,
+            "a smaller one",
+        )),
+    }
+}
+
+impl TableDesign {
+    /// The expected number of candidates of a probe among this many uniform fingerprints, summed
+    /// over the tables.
+    pub(crate) fn candidates(&self, documents: u64) -> f64 {
+        let share: f64 = self
+            .tables()
+            .iter()
+            .map(|table| 2_f64.powi(-i32::from(table.prefix_bits())))
+            .sum();
+        documents as f64 * share
+    }
+}
+
+/// A design to choose from. The order of the fields is the order of preference among designs with
+/// equally many tables: few candidates, then few blocks, then the groups, for a definite choice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    tables: u64,
+    /// The sum of 2^(64 - p) over the tables: the candidates among 2^64 documents.
+    candidates: u128,
+    blocks: u8,
+    /// Descending.
+    groups: Vec<(u8, u8)>,
+}
+
+impl Candidate {
+    fn new(bits: u8, groups: &[(u8, u8)]) -> Self {
+        let mut groups = groups.to_vec();
+        groups.sort_unstable_by(|a, b| b.cmp(a));
+        let blocks = groups.iter().map(|&(s, _)| s).sum();
+        let sizes: Vec<u32> = cut(bits, u32::from(blocks))
+            .map(|block| block.bits)
+            .collect();
+        let prefix_bits = |chosen: u64| -> u32 {
+            let numbered = sizes.iter().enumerate();
+            numbered
+                .filter(|&(i, _)| chosen >> i & 1 == 1)
+                .map(|(_, bits)| bits)
+                .sum()
+        };
+        let (mut tables, mut candidates, mut first) = (0, 0_u128, 0);
+        for &(s, r) in &groups {
+            for chosen in choices(first, s, r) {
+                tables += 1;
+                candidates += 1 << (u32::from(bits) - prefix_bits(chosen));
+            }
+            first += u32::from(s);
+        }
+        Self {
+            tables,
+            candidates,
+            blocks,
+            groups,
+        }
+    }
+
+    /// The cost for this many documents, times 2^64.
+    fn cost(&self, documents: u64) -> u128 {
+        let tables = u128::from(self.tables) * (LEAF_READ + STORED);
+        self.candidates
+            .saturating_mul(documents.into())
+            .saturating_add(tables << 64)
+    }
+}
+
+/// The best design for every number of tables, fewest tables first.
+fn best_by_tables(bits: u8, max_distance: u8) -> Vec<Candidate> {
+    let mut best: Vec<Candidate> = Vec::new();
+    for_each_design(max_distance, MOST_BLOCKS, &mut |groups| {
+        let candidate = Candidate::new(bits, groups);
+        match best.binary_search_by_key(&candidate.tables, |other| other.tables) {
+            Ok(at) => {
+                if let Some(other) = best.get_mut(at).filter(|other| candidate < **other) {
+                    *other = candidate;
+                }
+            }
+            Err(at) => best.insert(at, candidate),
+        }
+    });
+    best
+}
+
+/// Visits the designs that are worth a look: those that find everything within the distance and
+/// nothing beyond it for certain (more would be wasted), without groups `(s, 1)` of several blocks,
+/// which are as many `(1, 1)`.
+fn for_each_design(max_distance: u8, most_blocks: u8, visit: &mut impl FnMut(&[(u8, u8)])) {
+    let mut kinds = Vec::new();
+    for s in 1..=most_blocks {
+        for r in 1..=s {
+            let is_several_groups = r == 1 && s > 1;
+            if !is_several_groups && s - r <= max_distance && binomial(s, r) <= MOST_TABLES {
+                kinds.push((s, r));
+            }
+        }
+    }
+    let room = Room {
+        spoiling: max_distance + 1,
+        tables: MOST_TABLES,
+        blocks: most_blocks,
+    };
+    extend(&kinds, room, &mut Vec::new(), visit);
+}
+
+/// What is left for further groups.
+#[derive(Clone, Copy)]
+struct Room {
+    /// How many differing blocks more it must take to spoil all tables.
+    spoiling: u8,
+    tables: u64,
+    blocks: u8,
+}
+
+impl Room {
+    fn after(self, (s, r): (u8, u8)) -> Option<Self> {
+        Some(Self {
+            spoiling: self.spoiling.checked_sub(s - r + 1)?,
+            tables: self.tables.checked_sub(binomial(s, r))?,
+            blocks: self.blocks.checked_sub(s)?,
+        })
+    }
+}
+
+fn extend(
+    kinds: &[(u8, u8)],
+    room: Room,
+    groups: &mut Vec<(u8, u8)>,
+    visit: &mut impl FnMut(&[(u8, u8)]),
+) {
+    if room.spoiling == 0 {
+        visit(groups);
+        return;
+    }
+    let mut kinds = kinds;
+    while let Some((&kind, others)) = kinds.split_first() {
+        if let Some(room) = room.after(kind) {
+            groups.push(kind);
+            extend(kinds, room, groups, visit);
+            groups.pop();
+        }
+        kinds = others;
+    }
+}
+
+/// The probability that the SimHash fingerprints of two unweighted sets of equal size and this
+/// Jaccard similarity, in [0, 1], are within the distance.
+///
+/// The cosine of the sets is 2J / (1 + J); a bit differs with probability acos(cosine) / pi
+/// (Charikar, STOC 2002), the bits independently.
+pub(crate) fn simhash_probability(bits: u8, max_distance: u8, jaccard: f64) -> f64 {
+    let jaccard = jaccard.clamp(0.0, 1.0);
+    let cosine = 2.0 * jaccard / (1.0 + jaccard);
+    let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
+    let agrees = 1.0 - differs;
+    let most = max_distance.min(bits);
+    let (mut sum, mut ways) = (0.0, 1.0);
+    for distance in 0..=most {
+        let same = i32::from(bits - distance);
+        sum += ways * differs.powi(distance.into()) * agrees.powi(same);
+        ways *= f64::from(bits - distance) / (f64::from(distance) + 1.0);
+    }
+    f64::min(sum, 1.0)
+}
+
+#[cfg(test)]
+mod tests;

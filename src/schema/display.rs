@@ -1,0 +1,65 @@
+//! A schema in words: what `create` prints.
+
+use std::fmt;
+
+use crate::lanes::simhash_probability;
+use crate::schema::{Near, Schema};
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.recipe.text {
+            Some(text) => write!(f, "text: {text}; seed {}", self.recipe.seed)?,
+            None => write!(
+                f,
+                "text: none, ready-made features; seed {}",
+                self.recipe.seed
+            )?,
+        }
+        if let Some(m) = &self.minhash {
+            write!(
+                f,
+                "\nMinHash: {} values, {} bands of {} rows, threshold {}",
+                m.values,
+                m.bands(),
+                m.rows(),
+                m.threshold
+            )?;
+            write!(f, "\n  a pair is looked at with probability")?;
+            for step in [-0.1, -0.05, 0.0, 0.05, 0.1] {
+                let similarity = m.threshold + step;
+                if similarity > 0.0 && similarity <= 1.0 {
+                    write!(f, " {:.3} at {similarity:.2},", m.probability(similarity))?;
+                }
+            }
+            write!(f, " 1.000 at 1.00")?;
+        }
+        if let Some(s) = &self.simhash {
+            let (bits, distance) = (s.design.bits(), s.max_distance());
+            write!(
+                f,
+                "\nSimHash: {bits} bits, distance up to {distance}: {}",
+                s.design
+            )?;
+            let candidates = s.design.candidates(self.expected_documents);
+            write!(
+                f,
+                "\n  {} documents expected: {candidates:.1} candidates a probe if uniform",
+                self.expected_documents
+            )?;
+            write!(f, "\n  unweighted sets come that near with probability")?;
+            for (index, similarity) in [0.8, 0.9, 0.95, 0.99].into_iter().enumerate() {
+                let comma = if index == 0 { "" } else { "," };
+                let probability = simhash_probability(bits, distance, similarity);
+                write!(f, "{comma} {probability:.3} at Jaccard {similarity}")?;
+            }
+        }
+        if self.minhash.is_some() && self.simhash.is_some() {
+            let rule = match self.near {
+                Near::Any => "either bound",
+                Near::Both => "both bounds",
+            };
+            write!(f, "\nnear-duplicates: within {rule}")?;
+        }
+        Ok(())
+    }
+}

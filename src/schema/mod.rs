@@ -1,0 +1,224 @@
+//! What a store holds and how documents are compared: the part of the configuration that is fixed
+//! when the store is created.
+
+mod builder;
+mod display;
+
+pub use builder::{MinHash, SchemaBuilder, SimHash};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::lanes::{Banding, Lanes, TableDesign};
+use crate::sketch::{EmptyDocuments, Recipe, Sketcher};
+use crate::text::{Text, UNICODE_VERSION};
+
+/// Which family decides that two documents are near, where a schema has both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Near {
+    /// Either similarity or distance is within its bound.
+    #[default]
+    Any,
+    /// Both are.
+    Both,
+}
+
+/// The MinHash part of a [`Schema`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MinHashSchema {
+    values: u16,
+    threshold: f64,
+    banding: Banding,
+    code_bits: u8,
+}
+
+impl MinHashSchema {
+    /// Values in a signature.
+    #[must_use]
+    pub fn values(&self) -> u16 {
+        self.values
+    }
+
+    /// The similarity from which on documents are near-duplicates.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// The number of bands: each is a lane of the store.
+    #[must_use]
+    pub fn bands(&self) -> u16 {
+        self.banding.bands()
+    }
+
+    /// The number of signature values in a band.
+    #[must_use]
+    pub fn rows(&self) -> u16 {
+        self.banding.rows()
+    }
+
+    /// Bits stored of a band's hash.
+    #[must_use]
+    pub fn code_bits(&self) -> u8 {
+        self.code_bits
+    }
+
+    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity meets in a band and so is
+    /// looked at.
+    #[must_use]
+    pub fn probability(&self, similarity: f64) -> f64 {
+        self.banding.probability(similarity)
+    }
+
+    /// [`probability`](Self::probability) right at the threshold.
+    #[must_use]
+    pub fn recall_at_threshold(&self) -> f64 {
+        self.probability(self.threshold)
+    }
+}
+
+/// The SimHash part of a [`Schema`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimHashSchema {
+    design: TableDesign,
+}
+
+impl SimHashSchema {
+    /// Bits in a fingerprint.
+    #[must_use]
+    pub fn bits(&self) -> u16 {
+        self.design.bits().into()
+    }
+
+    /// The greatest distance that the store finds without a miss.
+    #[must_use]
+    pub fn max_distance(&self) -> u8 {
+        self.design.max_distance()
+    }
+
+    /// The permuted tables that were chosen. `Display` prints them.
+    #[must_use]
+    pub fn design(&self) -> &TableDesign {
+        &self.design
+    }
+}
+
+/// What a store holds and how its documents are compared. Fixed at creation, kept in the file.
+///
+/// ```
+/// use resemblance::{MinHash, Schema, SimHash, Text};
+/// let schema = Schema::builder()
+///     .text(Text::words(5))
+///     .minhash(MinHash::new(128).threshold(0.8))
+///     .simhash(SimHash::bits64().max_distance(3))
+///     .build()?;
+/// println!("{schema}");
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    recipe: Recipe,
+    /// The Unicode version that texts are normalised by.
+    unicode_version: (u8, u8, u8),
+    minhash: Option<MinHashSchema>,
+    simhash: Option<SimHashSchema>,
+    near: Near,
+    expected_documents: u64,
+}
+
+impl Schema {
+    /// Starts a schema. At least one of MinHash and SimHash must be given.
+    #[must_use]
+    pub fn builder() -> SchemaBuilder {
+        SchemaBuilder::default()
+    }
+
+    /// Makes signatures for this schema, without a store.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        Sketcher::of_valid(self.recipe.clone())
+    }
+
+    /// How texts are cut into shingles, if the schema takes texts.
+    #[must_use]
+    pub fn text(&self) -> Option<Text> {
+        self.recipe.text
+    }
+
+    /// The seed of all hash functions.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.recipe.seed
+    }
+
+    /// What documents without features are to each other.
+    #[must_use]
+    pub fn empty_documents(&self) -> EmptyDocuments {
+        self.recipe.empty
+    }
+
+    /// The number of documents that the SimHash tables were designed for.
+    #[must_use]
+    pub fn expected_documents(&self) -> u64 {
+        self.expected_documents
+    }
+
+    /// Which family decides, where there are two.
+    #[must_use]
+    pub fn near(&self) -> Near {
+        self.near
+    }
+
+    /// The MinHash part.
+    #[must_use]
+    pub fn minhash(&self) -> Option<MinHashSchema> {
+        self.minhash
+    }
+
+    /// The SimHash part.
+    #[must_use]
+    pub fn simhash(&self) -> Option<&SimHashSchema> {
+        self.simhash.as_ref()
+    }
+
+    /// The number of lanes: one for keys, one a band, one a permuted table.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());
+        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables
+    }
+
+    pub(crate) fn lane_set(&self) -> Result<Lanes> {
+        let banding = self.minhash.map(|m| (m.banding, m.code_bits));
+        Lanes::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))
+    }
+
+    /// Whether a schema that was read from a file could have been built here.
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.recipe.validate()?;
+        if self.unicode_version != UNICODE_VERSION {
+            let detail = format!(
+                "found Unicode {:?}, this release has {UNICODE_VERSION:?}",
+                self.unicode_version
+            );
+            return Err(Error::SelfTest { detail });
+        }
+        if let Some(minhash) = self.minhash {
+            MinHash::new(minhash.values)
+                .threshold(minhash.threshold)
+                .banding(minhash.bands(), minhash.rows())
+                .code_bits(minhash.code_bits)
+                .build()?;
+        }
+        let simhash_bits = self.simhash.as_ref().map(SimHashSchema::bits);
+        if (self.recipe.minhash_values, self.recipe.simhash_bits)
+            == (self.minhash.map(|m| m.values), simhash_bits)
+        {
+            Ok(())
+        } else {
+            let expected = "the families of the schema";
+            Err(Error::invalid("recipe", "other families", expected))
+        }
+    }
+}

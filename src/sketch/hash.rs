@@ -1,0 +1,70 @@
+//! Features to random 64-bit numbers. Frozen: a change makes every store miss what it holds.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// 2^64 divided by the golden ratio: the step of a splitmix64 stream.
+pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The hash of a feature's bytes: XXH3-64 with seed 0. Ready-made hashes take its place.
+#[inline]
+pub(crate) fn feature_hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The finalizer of splitmix64 (Steele, Lea and Flood 2014, with Stafford's constants "Mix13"), a
+/// bijection.
+#[inline]
+pub(crate) const fn mix64(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// The number at `index` of the splitmix64 stream of `seed`. The stream's start is mixed, so that
+/// neighbouring seeds do not share a shifted stream.
+pub(crate) const fn derive(seed: u64, index: u64) -> u64 {
+    let start = mix64(seed.wrapping_add(GOLDEN_GAMMA));
+    mix64(start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
+}
+
+/// What a recipe's seed is expanded to, as places in its stream.
+pub(super) mod stream {
+    /// The key that feature hashes are mixed with.
+    pub(in super::super) const FEATURE_KEY: u64 = 0;
+    /// The key of SimHash's projection words.
+    pub(in super::super) const PROJECTION_KEY: u64 = 1;
+    /// MinHash's multiplier 0; then its addend 0, multiplier 1, and so on.
+    pub(in super::super) const MINHASH: u64 = 16;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// XXH3's own published vectors (seed 0, empty input), and splitmix64's (seed 1234567).
+    #[test]
+    fn published_vectors() {
+        assert_eq!(feature_hash(b""), 0x2d06_8005_38d3_94c2);
+        let stream: Vec<u64> = (1..=3)
+            .map(|step: u64| mix64(1_234_567_u64.wrapping_add(step.wrapping_mul(GOLDEN_GAMMA))))
+            .collect();
+        assert_eq!(
+            stream,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
+        );
+    }
+
+    #[test]
+    fn golden_values() {
+        assert_eq!(feature_hash(b"the cat sat on the"), 0x48d5_f899_63c3_e174);
+        assert_eq!(mix64(0), 0);
+        assert_eq!(mix64(1), 0x5692_161d_100b_05e5);
+        assert_eq!(derive(0, 0), 0xa706_dd2f_4d19_7e6f);
+        assert_eq!(derive(0, 1), 0xb382_a305_f441_4f5e);
+        assert_eq!(derive(u64::MAX, 16), 0xa9a6_4919_2e9e_cf2b);
+    }
+}

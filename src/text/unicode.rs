@@ -1,0 +1,146 @@
+//! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
+
+use super::unicode_17::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
+
+/// The version of the Unicode data that texts are read with. Part of a store's recipe.
+pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
+
+/// A bit for each scalar value of the basic plane, where nearly all texts live; the ranges are
+/// searched beyond.
+type Plane = [u64; 1024];
+
+static PLANE_ALPHANUMERIC: Plane = plane(&ALPHANUMERIC);
+static PLANE_WHITE_SPACE: Plane = plane(&WHITE_SPACE);
+static PLANE_CASED: Plane = plane(&cased());
+
+/// The extents of the lower-case mappings, with the few gaps that a step of 2 leaves.
+const CASED: usize = LOWER_CASE.len() + LOWER_CASE_LONG.len();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn cased() -> [(u32, u32); CASED] {
+    let mut ranges = [(0, 0); CASED];
+    let mut at = 0;
+    while at < LOWER_CASE.len() {
+        ranges[at] = (LOWER_CASE[at].0, LOWER_CASE[at].1);
+        at += 1;
+    }
+    while at < CASED {
+        let long = LOWER_CASE_LONG[at - LOWER_CASE.len()].0 as u32;
+        ranges[at] = (long, long);
+        at += 1;
+    }
+    ranges
+}
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn plane(ranges: &[(u32, u32)]) -> Plane {
+    let mut plane = [0; 1024];
+    let mut at = 0;
+    while at < ranges.len() {
+        let (mut number, last) = ranges[at];
+        while number <= last && number < 0x1_0000 {
+            plane[(number >> 6) as usize] |= 1 << (number & 63);
+            number += 1;
+        }
+        at += 1;
+    }
+    plane
+}
+
+/// Whether the bit of `c` is set; `None` beyond the basic plane.
+#[inline]
+fn in_plane(plane: &Plane, c: char) -> Option<bool> {
+    let number = u32::from(c);
+    let word = plane.get((number >> 6) as usize)?;
+    Some(word >> (number & 63) & 1 == 1)
+}
+
+/// As `char::is_alphanumeric` of Unicode 17.0.
+#[inline]
+pub(super) fn is_alphanumeric(c: char) -> bool {
+    in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| {
+        let number = u32::from(c);
+        let at = ALPHANUMERIC.partition_point(|&(_, last)| last < number);
+        ALPHANUMERIC
+            .get(at)
+            .is_some_and(|&(first, _)| first <= number)
+    })
+}
+
+/// As `char::is_whitespace` of Unicode 17.0: none is beyond the basic plane.
+#[inline]
+pub(super) fn is_white_space(c: char) -> bool {
+    in_plane(&PLANE_WHITE_SPACE, c).unwrap_or(false)
+}
+
+/// As `char::to_lowercase` of Unicode 17.0: one scalar value, or two.
+#[inline]
+pub(super) fn lower_case(c: char) -> (char, Option<char>) {
+    if c.is_ascii() {
+        return (c.to_ascii_lowercase(), None);
+    }
+    if in_plane(&PLANE_CASED, c) == Some(false) {
+        return (c, None);
+    }
+    search_lower_case(c)
+}
+
+fn search_lower_case(c: char) -> (char, Option<char>) {
+    if let Some(&(_, first, second)) = LOWER_CASE_LONG.iter().find(|long| long.0 == c) {
+        return (first, Some(second));
+    }
+    let number = u32::from(c);
+    let at = LOWER_CASE.partition_point(|&(_, last, _, _)| last < number);
+    let lower = LOWER_CASE.get(at).and_then(|&(first, _, step, added)| {
+        let steps = number.checked_sub(first)?;
+        (steps % step == 0).then(|| number.checked_add_signed(added).and_then(char::from_u32))?
+    });
+    (lower.unwrap_or(c), None)
+}
+
+#[cfg(test)]
+#[expect(dead_code, reason = "its main prints what a test compares")]
+#[path = "../../examples/generate_unicode_tables.rs"]
+mod generator;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scalar_value_is_read_as_the_standard_library_of_unicode_17_reads_it() {
+        if char::UNICODE_VERSION != UNICODE_VERSION {
+            return;
+        }
+        for c in '\0'..=char::MAX {
+            assert_eq!(is_alphanumeric(c), c.is_alphanumeric(), "{c:?}");
+            assert_eq!(is_white_space(c), c.is_whitespace(), "{c:?}");
+            let (first, second) = lower_case(c);
+            let lower = [Some(first), second].into_iter().flatten();
+            assert!(lower.eq(c.to_lowercase()), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn the_tables_are_what_the_generator_prints() {
+        if char::UNICODE_VERSION == UNICODE_VERSION {
+            assert_eq!(include_str!("unicode_17.rs"), generator::render());
+        }
+    }
+
+    /// Holds with every compiler: a digest of all answers, computed when they equalled `std`'s.
+    #[test]
+    fn the_answers_are_frozen() {
+        let mut answers = Vec::new();
+        for c in '\0'..=char::MAX {
+            let (first, second) = lower_case(c);
+            answers.extend_from_slice(&u32::from(first).to_le_bytes());
+            answers.extend_from_slice(&second.map_or(0, u32::from).to_le_bytes());
+            answers.push(u8::from(is_alphanumeric(c)) | u8::from(is_white_space(c)) << 1);
+        }
+        assert_eq!(
+            xxhash_rust::xxh3::xxh3_64(&answers),
+            4_431_147_325_844_390_014
+        );
+    }
+}
