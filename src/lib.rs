@@ -1,4 +1,4 @@
-//! Near-duplicate search: how texts and sets become signatures, and under which codes they are filed.
+//! Near-duplicate search: signatures, the codes they are filed under, and how these are kept.
 
 #![allow(
     dead_code,
@@ -7,13 +7,16 @@
 )]
 
 mod error;
+mod format;
 mod id;
 mod lanes;
+mod postings;
 mod schema;
 mod sketch;
 mod text;
 
 pub use error::{Error, Result};
+pub use format::FORMAT_VERSION;
 pub use id::DocumentId;
 pub use lanes::{Banding, TableDesign};
 pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, SimHashSchema};

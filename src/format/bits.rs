@@ -1,0 +1,161 @@
+//! Fields of any width packed into bytes, least significant bit first.
+
+/// All ones in the lowest `width` bits, for `width` of 0 to 64.
+pub(crate) const fn mask(width: u32) -> u64 {
+    match u64::MAX.checked_shr(64 - width) {
+        Some(mask) => mask,
+        None => 0,
+    }
+}
+
+/// How many bits hold `value`.
+pub(crate) const fn width_of(value: u64) -> u32 {
+    u64::BITS - value.leading_zeros()
+}
+
+/// Appends `count` fields of `width` bits (at most 64), which they fit, and fills the last byte with
+/// zeros.
+pub(crate) fn pack(
+    bytes: &mut Vec<u8>,
+    width: u32,
+    count: usize,
+    fields: impl Iterator<Item = u64>,
+) {
+    debug_assert!(width <= 64);
+    if width == 0 {
+        return;
+    }
+    let start = bytes.len();
+    let end = start + (count * width as usize).div_ceil(8);
+    // Whole words are written, so the last one may reach beyond the end for now.
+    bytes.resize(end.next_multiple_of(8) + 8, 0);
+    let mut words = bytes
+        .get_mut(start..)
+        .unwrap_or_default()
+        .as_chunks_mut::<8>()
+        .0
+        .iter_mut();
+    let (mut word, mut used) = (0, 0);
+    for field in fields.take(count) {
+        debug_assert!(field <= mask(width));
+        word |= field << used;
+        used += width;
+        if used >= 64 {
+            if let Some(slot) = words.next() {
+                *slot = word.to_le_bytes();
+            }
+            used -= 64;
+            // What is left of a field are its upper `used` bits.
+            word = field.checked_shr(width - used).unwrap_or(0);
+        }
+    }
+    if let Some(slot) = words.next() {
+        *slot = word.to_le_bytes();
+    }
+    bytes.truncate(end);
+}
+
+/// The field of `width` bits (at most 64) that begins at `position`; bits beyond the end are zeros.
+#[inline]
+pub(crate) fn read_bits(bytes: &[u8], position: usize, width: u32) -> u64 {
+    let (byte, shift) = (position / 8, position % 8);
+    if width <= 57
+        && let Some(chunk) = bytes.get(byte..).and_then(<[u8]>::first_chunk::<8>)
+    {
+        return (u64::from_le_bytes(*chunk) >> shift) & mask(width);
+    }
+    read_bits_slowly(bytes, byte, shift, width)
+}
+
+fn read_bits_slowly(bytes: &[u8], byte: usize, shift: usize, width: u32) -> u64 {
+    let mut window = [0; 16];
+    let rest = bytes.get(byte..).unwrap_or_default();
+    for (to, from) in window.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    // The mask is of 64 bits, so nothing is lost.
+    let field = (u128::from_le_bytes(window) >> shift) as u64;
+    field & mask(width)
+}
+
+/// The 64 bits from bit `64 * index` on; bits beyond the end are zeros.
+#[inline]
+pub(crate) fn read_word(bytes: &[u8], index: usize) -> u64 {
+    let rest = bytes.get(index * 8..).unwrap_or_default();
+    if let Some(chunk) = rest.first_chunk::<8>() {
+        return u64::from_le_bytes(*chunk);
+    }
+    let mut window = [0; 8];
+    for (to, from) in window.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    u64::from_le_bytes(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_all_widths_come_back() {
+        for width in 0..=64 {
+            let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & mask(width);
+            let mut bytes = Vec::new();
+            bytes.push(0xaa);
+            pack(&mut bytes, width, 100, (0..100).map(value));
+            assert_eq!(bytes.remove(0), 0xaa);
+            assert_eq!(bytes.len(), (100 * width as usize).div_ceil(8));
+            for i in 0..100 {
+                assert_eq!(
+                    read_bits(&bytes, i * width as usize, width),
+                    value(i as u64)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn packing_is_frozen() {
+        let mut bytes = Vec::new();
+        pack(&mut bytes, 3, 3, [0b101, 0b001, 0b110].into_iter());
+        pack(&mut bytes, 0, 7, [0; 7].into_iter());
+        pack(
+            &mut bytes,
+            40,
+            2,
+            [0x12_3456_789a, 0xff_ffff_ffff].into_iter(),
+        );
+        pack(&mut bytes, 64, 1, [0x0123_4567_89ab_cdef].into_iter());
+        let expected = [
+            0b1000_1101,
+            0b1, // 110 001 101
+            0x9a,
+            0x78,
+            0x56,
+            0x34,
+            0x12,
+            0xff,
+            0xff,
+            0xff,
+            0xff,
+            0xff, //
+            0xef,
+            0xcd,
+            0xab,
+            0x89,
+            0x67,
+            0x45,
+            0x23,
+            0x01,
+        ];
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn reading_past_the_end_gives_zeros() {
+        assert_eq!(read_bits(&[0xff], 4, 64), 0x0f);
+        assert_eq!(read_bits(&[], 1 << 40, 64), 0);
+        assert_eq!(read_word(&[1, 2], 0), 0x0201);
+        assert_eq!(read_word(&[1, 2], 1), 0);
+    }
+}

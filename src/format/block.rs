@@ -1,0 +1,417 @@
+//! The block: sorted postings of one lane of a run, packed to fit one page.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 1 | kind, 1 |
+//! | 1 | flags: bit 0 is set if a posting stands before the first one in this lane of the run |
+//! | 1 | `low_bits`: width of the lower part of a code |
+//! | 1 | `id_bits`: width of an id |
+//! | 1 | `tail_bits`: 0; for what codes of 128 bits have beyond 64 |
+//! | 2 | count of postings, 1 to 8,192 |
+//! | 16 | code and id of the posting before the first one, or zeros |
+//! | 8 | the first posting's code |
+//! | 8 | the least id |
+//! | | upper parts: for posting *i* bit *i + (code − first code) >> `low_bits`* is set |
+//! | | lower parts: the `low_bits` lowest bits of (code − first code) |
+//! | | ids − least id, `id_bits` each |
+//! | 4 | checksum |
+//!
+//! Numbers are little-endian, bits go from the least significant up, and each of the three parts
+//! begins with a new byte. Upper and lower parts are the representation of Elias (J. ACM 21, 1974)
+//! and Fano: two bits and the logarithm of the mean gap for each code. The upper part ends with
+//! the bit of the last posting, whose code the key holds: the length of every part is known.
+
+use super::bits::{mask, read_bits, read_word};
+use super::checksum;
+use super::posting::{BlockKey, Posting, split_block_key};
+use crate::{Error, Result};
+
+pub(crate) use super::block_encoder::encode;
+
+/// The longest value, checksum included, that redb puts beside its key in a leaf of one 4,096-byte
+/// page. One byte more takes two pages.
+pub(crate) const BLOCK_VALUE_BYTES: usize = 4066;
+
+/// The most postings of one block, which bounds what decoding allocates.
+pub(crate) const BLOCK_POSTINGS: usize = 8192;
+
+pub(super) const KIND: u8 = 1;
+pub(super) const HAS_PREVIOUS: u8 = 1;
+pub(super) const HEADER_BYTES: usize = 39;
+
+/// A block whose checksum and header are good. Its postings are read where they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'v> {
+    count: usize,
+    low_bits: u32,
+    id_bits: u32,
+    upper_bits: usize,
+    previous: Option<Posting>,
+    last: Posting,
+    first_code: u64,
+    least_id: u64,
+    upper: &'v [u8],
+    lower: &'v [u8],
+    ids: &'v [u8],
+}
+
+impl<'v> Block<'v> {
+    /// Reads a row of a block table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if checksum, header, length, or the first or last posting are not what
+    /// they must be. The order of the postings between is not looked at: [`Self::decode`] does.
+    pub(crate) fn parse(table: &str, key: &BlockKey, value: &'v [u8]) -> Result<Self> {
+        let body = checksum::open(table, key, value)?;
+        let (_, _, last) = split_block_key(key);
+        Self::parse_body(body, last)
+            .map_err(|detail| Error::corrupt(checksum::place(table, key), detail))
+    }
+
+    fn parse_body(body: &'v [u8], last: Posting) -> Result<Self, String> {
+        let (header, parts) = body
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or_else(|| format!("found {} bytes, expected a header", body.len()))?;
+        let block = Self::parse_header(header, parts, last)?;
+        block.verify()?;
+        Ok(block)
+    }
+
+    fn parse_header(
+        header: &[u8; HEADER_BYTES],
+        parts: &'v [u8],
+        last: Posting,
+    ) -> Result<Self, String> {
+        let [
+            kind,
+            flags,
+            low_bits,
+            id_bits,
+            tail_bits,
+            c0,
+            c1,
+            numbers @ ..,
+        ] = header;
+        if (*kind, *tail_bits) != (KIND, 0) || *flags > HAS_PREVIOUS {
+            return Err(format!(
+                "found kind {kind}, flags {flags}, {tail_bits} tail bits, expected kind {KIND}, flags 0 or 1, 0 tail bits"
+            ));
+        }
+        let (low_bits, id_bits) = (u32::from(*low_bits), u32::from(*id_bits));
+        let count = usize::from(u16::from_le_bytes([*c0, *c1]));
+        if low_bits > 63 || id_bits > 64 || count == 0 || count > BLOCK_POSTINGS {
+            return Err(format!(
+                "found {count} postings of {low_bits} low bits and {id_bits} id bits, expected 1 to {BLOCK_POSTINGS}, up to 63, up to 64"
+            ));
+        }
+        let mut numbers = numbers
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .copied()
+            .map(u64::from_le_bytes);
+        let mut number = || numbers.next().unwrap_or_default();
+        let before = Posting {
+            code: number(),
+            id: number(),
+        };
+        let (first_code, least_id) = (number(), number());
+        let previous = (*flags == HAS_PREVIOUS).then_some(before);
+        if previous.is_none() && before != Posting::lowest_of(0) {
+            return Err("found a posting before the first, expected none".into());
+        }
+        let span = last.code.checked_sub(first_code).ok_or_else(|| {
+            format!("found first code {first_code:#x}, expected at most the key's")
+        })?;
+        let lengths = part_lengths(count, span, low_bits, id_bits, parts.len());
+        let (upper_bits, upper_bytes, lower_bytes) =
+            lengths.ok_or_else(|| format!("found {} bytes of {count} postings", parts.len()))?;
+        let (upper, rest) = parts.split_at(upper_bytes);
+        let (lower, ids) = rest.split_at(lower_bytes);
+        Ok(Self {
+            count,
+            low_bits,
+            id_bits,
+            upper_bits,
+            previous,
+            last,
+            first_code,
+            least_id,
+            upper,
+            lower,
+            ids,
+        })
+    }
+
+    /// The checks that cost little: they make reading total.
+    fn verify(&self) -> Result<(), String> {
+        let words = self.upper_bits.div_ceil(64);
+        let ones: u32 = (0..words)
+            .map(|i| read_word(self.upper, i).count_ones())
+            .sum();
+        if ones as usize != self.count {
+            return Err(format!("found {ones} codes, expected {}", self.count));
+        }
+        if !self.bit(0) || self.low(0) != 0 || !self.bit(self.upper_bits - 1) {
+            return Err("found other codes first or last than the header's and the key's".into());
+        }
+        let first = Posting {
+            code: self.first_code,
+            id: self.id(0),
+        };
+        if self.previous.is_some_and(|previous| previous >= first) {
+            return Err(format!("found {first:?} after {:?}", self.previous));
+        }
+        let high = (self.upper_bits - self.count) as u64;
+        let last = Posting {
+            code: self.code(high, self.count - 1),
+            id: self.id(self.count - 1),
+        };
+        if last != self.last {
+            return Err(format!(
+                "found {last:?} at the end, expected {:?}",
+                self.last
+            ));
+        }
+        let all_ids_fit = self.least_id.checked_add(mask(self.id_bits)).is_some();
+        let fits = |index| self.least_id.checked_add(self.id_offset(index)).is_some();
+        if !all_ids_fit && !(0..self.count).all(fits) {
+            return Err("found an id beyond 64 bits".into());
+        }
+        Ok(())
+    }
+
+    /// How many postings, at least one.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The posting before the first one in this lane of the run.
+    pub(crate) fn previous(&self) -> Option<Posting> {
+        self.previous
+    }
+
+    /// The last posting, which is the key's.
+    pub(crate) fn last(&self) -> Posting {
+        self.last
+    }
+
+    /// All postings, in order.
+    pub(crate) fn iter(&self) -> BlockIter<'v> {
+        BlockIter {
+            block: *self,
+            index: 0,
+            word_index: 0,
+            word: read_word(self.upper, 0),
+            high_code: u64::MAX,
+        }
+    }
+
+    /// The postings whose codes are in `low_code..=high_code`, found without decoding those before.
+    pub(crate) fn find_range(&self, low_code: u64, high_code: u64) -> BlockIter<'v> {
+        let mut found = self.iter();
+        found.high_code = high_code;
+        if let Some(offset) = low_code.checked_sub(self.first_code) {
+            found.seek(offset);
+        }
+        found
+    }
+
+    /// Appends all postings.
+    ///
+    /// # Errors
+    /// Says what was found, if they are not in strictly ascending order.
+    pub(crate) fn decode(&self, postings: &mut Vec<Posting>) -> Result<(), String> {
+        let start = postings.len();
+        postings.resize(start + self.count, Posting::lowest_of(0));
+        let mut slots = postings.get_mut(start..).unwrap_or_default().iter_mut();
+        let mut previous = self.previous;
+        let (mut ordered, mut index) = (true, 0);
+        for word_index in 0..self.upper_bits.div_ceil(64) {
+            let mut word = read_word(self.upper, word_index);
+            while word != 0 {
+                let position = word_index * 64 + word.trailing_zeros() as usize;
+                let posting = Posting {
+                    code: self.code((position - index) as u64, index),
+                    id: self.id(index),
+                };
+                ordered &= previous.is_none_or(|previous| previous < posting);
+                previous = Some(posting);
+                if let Some(slot) = slots.next() {
+                    *slot = posting;
+                }
+                index += 1;
+                word &= word - 1;
+            }
+        }
+        if ordered {
+            return Ok(());
+        }
+        Err("found postings out of order, expected strictly ascending ones".into())
+    }
+
+    #[inline]
+    fn bit(&self, position: usize) -> bool {
+        self.upper
+            .get(position / 8)
+            .is_some_and(|byte| byte >> (position % 8) & 1 == 1)
+    }
+
+    #[inline]
+    fn low(&self, index: usize) -> u64 {
+        read_bits(self.lower, index * self.low_bits as usize, self.low_bits)
+    }
+
+    #[inline]
+    fn id_offset(&self, index: usize) -> u64 {
+        read_bits(self.ids, index * self.id_bits as usize, self.id_bits)
+    }
+
+    #[inline]
+    fn id(&self, index: usize) -> u64 {
+        self.least_id.wrapping_add(self.id_offset(index))
+    }
+
+    #[inline]
+    fn code(&self, high: u64, index: usize) -> u64 {
+        // Wraps in a forged block only.
+        self.first_code
+            .wrapping_add(high << self.low_bits | self.low(index))
+    }
+}
+
+/// Bits of the upper part and bytes of the upper and lower parts; `None` if the parts together are
+/// not `found` bytes long.
+fn part_lengths(
+    count: usize,
+    span: u64,
+    low_bits: u32,
+    id_bits: u32,
+    found: usize,
+) -> Option<(usize, usize, usize)> {
+    let zeros = usize::try_from(span >> low_bits).ok()?;
+    let upper_bits = count.checked_add(zeros)?;
+    let upper_bytes = upper_bits.div_ceil(8);
+    let lower_bytes = (count * low_bits as usize).div_ceil(8);
+    let id_bytes = (count * id_bits as usize).div_ceil(8);
+    let expected = upper_bytes.checked_add(lower_bytes + id_bytes)?;
+    (expected == found).then_some((upper_bits, upper_bytes, lower_bytes))
+}
+
+/// Postings of a block, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockIter<'v> {
+    block: Block<'v>,
+    /// Of the next posting.
+    index: usize,
+    word_index: usize,
+    /// What is left of the word of the upper part at `word_index`.
+    word: u64,
+    high_code: u64,
+}
+
+impl BlockIter<'_> {
+    /// Moves to the first posting whose code is at least the first code plus `offset`.
+    fn seek(&mut self, offset: u64) {
+        let block = self.block;
+        let zeros = block.upper_bits - block.count;
+        let Some(high) = usize::try_from(offset >> block.low_bits)
+            .ok()
+            .filter(|high| *high <= zeros)
+        else {
+            self.index = block.count;
+            return;
+        };
+        let start = self.position_after_zeros(high);
+        let bucket = self.ones_from(start);
+        let low = offset & mask(block.low_bits);
+        let index = start - high;
+        let skipped = partition_point(bucket, |i| block.low(index + i) < low);
+        self.index = index + skipped;
+        let position = start + skipped;
+        self.word_index = position / 64;
+        self.word = read_word(block.upper, self.word_index) & (u64::MAX << (position % 64));
+    }
+
+    /// The position after the `wanted`th zero of the upper part, which has as many.
+    fn position_after_zeros(&self, wanted: usize) -> usize {
+        if wanted == 0 {
+            return 0;
+        }
+        let mut left = wanted;
+        for index in 0..self.block.upper_bits.div_ceil(64) {
+            let mut zeros = !read_word(self.block.upper, index);
+            let here = zeros.count_ones() as usize;
+            if left > here {
+                left -= here;
+                continue;
+            }
+            for _ in 1..left {
+                zeros &= zeros - 1;
+            }
+            return index * 64 + zeros.trailing_zeros() as usize + 1;
+        }
+        self.block.upper_bits
+    }
+
+    /// How many ones follow each other from `position` of the upper part on.
+    fn ones_from(&self, position: usize) -> usize {
+        let mut end = position;
+        while end < self.block.upper_bits {
+            let (index, shift) = (end / 64, end % 64);
+            let ones = (read_word(self.block.upper, index) >> shift).trailing_ones() as usize;
+            end += ones;
+            if shift + ones < 64 {
+                break;
+            }
+        }
+        end - position
+    }
+}
+
+/// The first of `0..length` for which `before` does not hold.
+fn partition_point(length: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, length);
+    while low < high {
+        let middle = low.midpoint(high);
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+impl Iterator for BlockIter<'_> {
+    type Item = Posting;
+
+    #[inline]
+    fn next(&mut self) -> Option<Posting> {
+        if self.index >= self.block.count {
+            return None;
+        }
+        while self.word == 0 {
+            self.word_index += 1;
+            if self.word_index * 64 >= self.block.upper_bits {
+                return None;
+            }
+            self.word = read_word(self.block.upper, self.word_index);
+        }
+        let position = self.word_index * 64 + self.word.trailing_zeros() as usize;
+        let code = self.block.code((position - self.index) as u64, self.index);
+        if code > self.high_code {
+            self.index = self.block.count;
+            return None;
+        }
+        let id = self.block.id(self.index);
+        self.word &= self.word - 1;
+        self.index += 1;
+        Some(Posting { code, id })
+    }
+}
+
+#[cfg(test)]
+#[path = "block_tests.rs"]
+mod tests;

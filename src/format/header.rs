@@ -1,0 +1,216 @@
+//! Rows of the table `meta` other than the schema: the header and the counters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::format::{checksum, metadata};
+
+pub(crate) const META: &str = "meta";
+pub(crate) const HEADER: &str = "header";
+pub(crate) const SCHEMA: &str = "schema";
+pub(crate) const SELF_TEST: &str = "self_test";
+pub(crate) const STATE: &str = "state";
+
+/// The version of the file format that this release writes; it also reads all older ones.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Of the rows other than the header, whose magic tells its kind.
+const KIND: u8 = 1;
+
+const MAGIC: [u8; 8] = *b"RESEMBL\x1a";
+
+/// Versions and feature flags, readable by every release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The version that wrote the file.
+    pub(crate) version: u16,
+    /// The oldest version that can read it.
+    pub(crate) oldest_reader: u16,
+    /// Features that a release may ignore.
+    pub(crate) ignorable: u64,
+    /// Features that a release must know to write.
+    pub(crate) read_only: u64,
+    /// Features that a release must know to open the file at all.
+    pub(crate) refuse: u64,
+}
+
+impl Header {
+    pub(crate) const CURRENT: Self = Self {
+        version: FORMAT_VERSION,
+        oldest_reader: 1,
+        ignorable: 0,
+        read_only: 0,
+        refuse: 0,
+    };
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&self.version.to_le_bytes());
+        bytes.extend_from_slice(&self.oldest_reader.to_le_bytes());
+        for flags in [self.ignorable, self.read_only, self.refuse] {
+            bytes.extend_from_slice(&flags.to_le_bytes());
+        }
+        checksum::seal(META, HEADER.as_bytes(), &mut bytes);
+        bytes
+    }
+
+    /// Reads a header of any version: what follows the flags belongs to newer ones.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let bytes = checksum::open(META, HEADER.as_bytes(), bytes)?;
+        Self::fields(bytes)
+            .ok_or_else(|| Error::corrupt("header", "its magic or its length is wrong"))
+    }
+
+    fn fields(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk()?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (oldest_reader, rest) = rest.split_first_chunk()?;
+        let (ignorable, rest) = rest.split_first_chunk()?;
+        let (read_only, rest) = rest.split_first_chunk()?;
+        let (refuse, _) = rest.split_first_chunk()?;
+        (*magic == MAGIC).then_some(Self {
+            version: u16::from_le_bytes(*version),
+            oldest_reader: u16::from_le_bytes(*oldest_reader),
+            ignorable: u64::from_le_bytes(*ignorable),
+            read_only: u64::from_le_bytes(*read_only),
+            refuse: u64::from_le_bytes(*refuse),
+        })
+    }
+
+    /// Whether this release may open the file; `Ok(false)` if for reading only.
+    pub(crate) fn admit(&self) -> Result<bool> {
+        if self.oldest_reader > FORMAT_VERSION {
+            return Err(Error::NewerFormat {
+                found: self.oldest_reader,
+                supported: FORMAT_VERSION,
+            });
+        }
+        if self.refuse != 0 {
+            return Err(Error::UnknownFeatures { flags: self.refuse });
+        }
+        Ok(self.read_only == 0 && self.version <= FORMAT_VERSION)
+    }
+}
+
+/// The counters of the store as of one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Rises by one a commit; ties a snapshot to its memtable.
+    pub(crate) commit: u64,
+    /// The id of the next document.
+    pub(crate) next_id: u64,
+    /// Live documents.
+    pub(crate) documents: u64,
+    /// Documents below are in runs, the others in the memtable.
+    pub(crate) sealed_below: u64,
+    /// The number of the next run.
+    pub(crate) next_run: u32,
+    /// Live documents that are in no run: as many rows the memtable is made from.
+    pub(crate) unsealed_documents: u64,
+}
+
+impl State {
+    pub(crate) const INITIAL: Self = Self {
+        commit: 0,
+        next_id: 0,
+        documents: 0,
+        sealed_below: 0,
+        next_run: 0,
+        unsealed_documents: 0,
+    };
+}
+
+/// Encodes a structure as the checksummed row `name` of `meta`.
+pub(crate) fn encode_meta(name: &str, value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = vec![KIND];
+    bytes.extend(metadata::encode(name, value)?);
+    checksum::seal(META, name.as_bytes(), &mut bytes);
+    Ok(bytes)
+}
+
+pub(crate) fn decode_meta<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
+    match checksum::open(META, name.as_bytes(), bytes)? {
+        [KIND, body @ ..] => metadata::decode(name, body),
+        found => {
+            let detail = format!("found kind {:?}, expected {KIND}", found.first());
+            Err(Error::corrupt(
+                checksum::place(META, name.as_bytes()),
+                detail,
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_has_these_bytes() {
+        let bytes = Header::CURRENT.encode();
+        assert_eq!(&bytes[..12], b"RESEMBL\x1a\x01\x00\x01\x00");
+        assert_eq!(bytes.len(), 8 + 2 + 2 + 24 + 4);
+        assert_eq!(Header::decode(&bytes).unwrap(), Header::CURRENT);
+    }
+
+    #[test]
+    fn versions_and_flags_decide_who_may_open() {
+        let newer = Header {
+            version: 9,
+            oldest_reader: 9,
+            ..Header::CURRENT
+        };
+        assert!(matches!(
+            newer.admit(),
+            Err(Error::NewerFormat { found: 9, .. })
+        ));
+        let readable = Header {
+            version: 9,
+            oldest_reader: 1,
+            ..Header::CURRENT
+        };
+        assert!(
+            !readable.admit().unwrap(),
+            "a newer file that older releases read is not written"
+        );
+        assert!(
+            Header {
+                ignorable: 4,
+                ..Header::CURRENT
+            }
+            .admit()
+            .unwrap()
+        );
+        assert!(
+            !Header {
+                read_only: 4,
+                ..Header::CURRENT
+            }
+            .admit()
+            .unwrap()
+        );
+        let refused = Header {
+            refuse: 4,
+            ..Header::CURRENT
+        };
+        assert!(matches!(
+            refused.admit(),
+            Err(Error::UnknownFeatures { flags: 4 })
+        ));
+    }
+
+    #[test]
+    fn the_state_comes_back() {
+        let state = State {
+            commit: 1,
+            next_id: 2,
+            documents: 3,
+            sealed_below: 4,
+            next_run: 5,
+            unsealed_documents: 6,
+        };
+        let bytes = encode_meta(STATE, &state).unwrap();
+        assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 8 + 4);
+        assert_eq!(decode_meta::<State>(STATE, &bytes).unwrap(), state);
+    }
+}

@@ -1,0 +1,93 @@
+//! A posting, and the key under which a block of postings is stored.
+
+use serde::{Deserialize, Serialize};
+
+/// A document filed under a code of some lane. Sorted by code, then by id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Posting {
+    pub(crate) code: u64,
+    pub(crate) id: u64,
+}
+
+impl Posting {
+    /// Sorts before every other posting of its code.
+    pub(crate) const fn lowest_of(code: u64) -> Self {
+        Self { code, id: 0 }
+    }
+
+    /// The greatest posting there is.
+    pub(crate) const MAX: Self = Self {
+        code: u64::MAX,
+        id: u64::MAX,
+    };
+}
+
+/// Run `u32`, lane `u16`, code and id `u64` of the **last** posting of the block, all big-endian,
+/// so that the order of the bytes is the order of the numbers.
+pub(crate) type BlockKey = [u8; 22];
+
+/// The key of the block of this run and lane that ends with `last`.
+pub(crate) fn block_key(run: u32, lane: u16, last: Posting) -> BlockKey {
+    let mut key = [0; 22];
+    let fields = run
+        .to_be_bytes()
+        .into_iter()
+        .chain(lane.to_be_bytes())
+        .chain(last.code.to_be_bytes())
+        .chain(last.id.to_be_bytes());
+    for (byte, field) in key.iter_mut().zip(fields) {
+        *byte = field;
+    }
+    key
+}
+
+/// Run, lane and last posting of a block, from its key.
+pub(crate) fn split_block_key(key: &BlockKey) -> (u32, u16, Posting) {
+    let [r0, r1, r2, r3, l0, l1, posting @ ..] = *key;
+    let [c0, c1, c2, c3, c4, c5, c6, c7, id @ ..] = posting;
+    let last = Posting {
+        code: u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
+        id: u64::from_be_bytes(id),
+    };
+    (
+        u32::from_be_bytes([r0, r1, r2, r3]),
+        u16::from_be_bytes([l0, l1]),
+        last,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_key_is_frozen_and_split_again() {
+        let last = Posting {
+            code: 0x0102_0304_0506_0708,
+            id: 0x1112_1314_1516_1718,
+        };
+        let key = block_key(0xa1b2_c3d4, 0xe5f6, last);
+        assert_eq!(
+            key,
+            [
+                0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14,
+                0x15, 0x16, 0x17, 0x18
+            ]
+        );
+        assert_eq!(split_block_key(&key), (0xa1b2_c3d4, 0xe5f6, last));
+    }
+
+    #[test]
+    fn block_keys_sort_like_their_numbers() {
+        let numbers = [0u64, 1, 255, 256, u64::MAX - 1, u64::MAX];
+        let mut keys = Vec::new();
+        for run in [0u32, 1, 256, u32::MAX] {
+            for lane in [0u16, 255, 256, u16::MAX] {
+                for code in numbers {
+                    keys.extend(numbers.map(|id| block_key(run, lane, Posting { code, id })));
+                }
+            }
+        }
+        assert!(keys.is_sorted_by(|a, b| a < b));
+    }
+}

@@ -1,0 +1,148 @@
+//! Rows of the tables `runs` and `lanes`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::format::run_descriptor::RunDescriptor;
+use crate::format::{checksum, metadata};
+use crate::lanes::LaneRole;
+
+pub(crate) const RUNS: &str = "runs";
+pub(crate) const LANES: &str = "lanes";
+
+const KIND: u8 = 1;
+
+fn encode(table: &str, key: &[u8], value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = vec![KIND];
+    bytes.extend(metadata::encode(table, value)?);
+    checksum::seal(table, key, &mut bytes);
+    Ok(bytes)
+}
+
+fn decode<T: serde::de::DeserializeOwned>(table: &str, key: &[u8], bytes: &[u8]) -> Result<T> {
+    match checksum::open(table, key, bytes)? {
+        [KIND, body @ ..] => metadata::decode(table, body),
+        found => {
+            let detail = format!("found kind {:?}, expected {KIND}", found.first());
+            Err(Error::corrupt(checksum::place(table, key), detail))
+        }
+    }
+}
+
+pub(crate) fn encode_run(run: &RunDescriptor) -> Result<Vec<u8>> {
+    encode(RUNS, &run.run.to_be_bytes(), run)
+}
+
+/// The descriptor of run number `run`, whose fields do not contradict each other.
+pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
+    let descriptor: RunDescriptor = decode(RUNS, &run.to_be_bytes(), bytes)?;
+    let ordered = descriptor.lanes.is_sorted_by(|a, b| a.lane < b.lane);
+    // A document has at most one posting a lane, a block at least one posting.
+    let range = descriptor.last_id.checked_sub(descriptor.first_id);
+    let counted = descriptor.lanes.iter().all(|lane| {
+        let counts = [lane.postings, lane.blocks, lane.bytes];
+        let fits = range.is_some_and(|range| lane.postings.saturating_sub(1) <= range);
+        fits && lane.blocks <= lane.postings
+            && counts.map(|count| count == 0) == [lane.last.is_none(); 3]
+    });
+    let fits = range.is_some_and(|range| descriptor.documents.saturating_sub(1) <= range);
+    let valid = descriptor.run == run && fits;
+    if valid && ordered && counted {
+        Ok(descriptor)
+    } else {
+        let detail = "its fields contradict each other (invariant 3)";
+        Err(Error::corrupt(format!("table {RUNS}, run {run}"), detail))
+    }
+}
+
+/// What a lane is for. Lane numbers are never reused, so that a change of banding can put new lanes
+/// beside the old ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneRow {
+    /// 0 key, 1 band, 2 permuted table.
+    kind: u8,
+    /// Which band or table.
+    ordinal: u16,
+    /// 0 for the lanes that a store was created with.
+    generation: u32,
+}
+
+impl LaneRow {
+    pub(crate) fn of(role: LaneRole) -> Self {
+        let (kind, ordinal) = match role {
+            LaneRole::Key => (0, 0),
+            LaneRole::Band(ordinal) => (1, ordinal),
+            LaneRole::Table(ordinal) => (2, ordinal),
+        };
+        Self {
+            kind,
+            ordinal,
+            generation: 0,
+        }
+    }
+
+    pub(crate) fn encode(&self, lane: u16) -> Result<Vec<u8>> {
+        encode(LANES, &lane.to_be_bytes(), self)
+    }
+
+    pub(crate) fn decode(lane: u16, bytes: &[u8]) -> Result<Self> {
+        decode(LANES, &lane.to_be_bytes(), bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::run_descriptor::LaneSummary;
+
+    #[test]
+    fn descriptors_come_back_and_contradictions_are_damage() {
+        let run = RunDescriptor {
+            run: 5,
+            level: 1,
+            first_id: 10,
+            last_id: 20,
+            documents: 9,
+            lanes: vec![LaneSummary::empty(0), LaneSummary::empty(3)],
+        };
+        let bytes = encode_run(&run).unwrap();
+        assert_eq!(decode_run(5, &bytes).unwrap(), run);
+        assert!(decode_run(6, &bytes).is_err());
+        let reversed = RunDescriptor {
+            first_id: 21,
+            ..run.clone()
+        };
+        assert!(decode_run(5, &encode_run(&reversed).unwrap()).is_err());
+        let miscounted = |postings, blocks| {
+            let last = Some(crate::format::posting::Posting::MAX);
+            let lane = LaneSummary {
+                postings,
+                blocks,
+                bytes: blocks,
+                last,
+                ..LaneSummary::empty(3)
+            };
+            let lanes = vec![lane];
+            let run = RunDescriptor {
+                lanes,
+                ..run.clone()
+            };
+            decode_run(5, &encode_run(&run).unwrap()).is_err()
+        };
+        assert!(!miscounted(11, 11) && miscounted(12, 1));
+        assert!(miscounted(3, 4) && miscounted(3, 0) && miscounted(0, 0));
+        let unordered = RunDescriptor {
+            lanes: run.lanes.iter().rev().copied().collect(),
+            ..run
+        };
+        assert!(decode_run(5, &encode_run(&unordered).unwrap()).is_err());
+    }
+
+    #[test]
+    fn lane_rows_have_these_bytes() {
+        let row = LaneRow::of(LaneRole::Band(258));
+        let bytes = row.encode(259).unwrap();
+        assert_eq!(&bytes[..8], [1, 1, 2, 1, 0, 0, 0, 0]);
+        assert_eq!(LaneRow::decode(259, &bytes).unwrap(), row);
+    }
+}

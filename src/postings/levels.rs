@@ -1,0 +1,93 @@
+//! Which runs are merged, and when.
+//!
+//! Tiers of four: up to three runs of a level stand beside each other, and the fourth makes one of
+//! the next level of them. n seals rewrite a posting about log₄ n times and leave about 3 log₄ n runs.
+
+/// What the choice depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunShape {
+    pub(crate) run: u32,
+    pub(crate) level: u8,
+    pub(crate) first_id: u64,
+    pub(crate) last_id: u64,
+    /// Documents that have postings in the run.
+    pub(crate) documents: u64,
+    /// Documents of these that have been removed since.
+    pub(crate) dead: u64,
+}
+
+/// Runs to merge into one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MergePlan {
+    /// Their numbers, in the order of their ids.
+    pub(crate) runs: Vec<u32>,
+    /// The level of the run that they become.
+    pub(crate) level: u8,
+}
+
+/// Runs of a level that are merged when they are neighbours.
+const FAN_IN: usize = 4;
+
+/// What to merge next, if anything. The lowest level comes first, so that the small merges, which
+/// take most runs away, are not behind a large one.
+///
+/// Runs of lower levels that stand between two of the four are merged with them: a run written in
+/// one piece, beyond the level of its neighbours, must not leave small ones behind for good.
+pub(crate) fn plan(runs: &[RunShape]) -> Option<MergePlan> {
+    let mut runs = runs.to_vec();
+    runs.sort_unstable_by_key(|run| (run.first_id, run.run));
+    let mut levels: Vec<u8> = runs.iter().map(|run| run.level).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let merged = levels
+        .into_iter()
+        .find_map(|level| neighbours(&runs, level));
+    merged.or_else(|| most_dead(&runs))
+}
+
+/// The oldest four runs of a level with none of a higher level between them.
+fn neighbours(runs: &[RunShape], level: u8) -> Option<MergePlan> {
+    runs.split(|run| run.level > level).find_map(|group| {
+        let of_level = |run: &RunShape| run.level == level;
+        let first = group.iter().position(of_level)?;
+        let places = group.iter().enumerate().filter(|(_, run)| of_level(run));
+        let (last, _) = places.take(FAN_IN).nth(FAN_IN - 1)?;
+        let window = group.get(first..=last)?;
+        Some(MergePlan {
+            runs: window.iter().map(|run| run.run).collect(),
+            level: level.saturating_add(1),
+        })
+    })
+}
+
+/// The run with the greatest share of removed documents, if that is above a quarter.
+fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
+    let share = |run: &RunShape| (u128::from(run.dead) << 64) / u128::from(run.documents.max(1));
+    let spoiled = runs
+        .iter()
+        .filter(|run| u128::from(run.dead) * 4 > u128::from(run.documents));
+    // The first of equals: the oldest.
+    let most = spoiled.rev().max_by_key(|run| share(run))?;
+    Some(MergePlan {
+        runs: vec![most.run],
+        level: most.level,
+    })
+}
+
+/// The level of a run that was written in one piece: how often a run of `seal_after` documents grows
+/// fourfold until it is as large.
+pub(crate) fn level_of(documents: u64, seal_after: u64) -> u8 {
+    let mut level = 0;
+    let mut size = seal_after.max(1);
+    while let Some(larger) = size.checked_mul(FAN_IN as u64)
+        && larger <= documents
+    {
+        size = larger;
+        level += 1;
+    }
+    level
+}
+
+#[cfg(test)]
+#[path = "levels_tests.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+use super::*;
+
+fn shape(run: u32, level: u8, first_id: u64, last_id: u64) -> RunShape {
+    RunShape {
+        run,
+        level,
+        first_id,
+        last_id,
+        documents: last_id + 1 - first_id,
+        dead: 0,
+    }
+}
+
+/// Does as planned; gives the documents rewritten.
+fn apply(runs: &mut Vec<RunShape>, plan: &MergePlan) -> u64 {
+    let taken: Vec<RunShape> = runs
+        .iter()
+        .filter(|run| plan.runs.contains(&run.run))
+        .copied()
+        .collect();
+    assert_eq!(taken.len(), plan.runs.len());
+    assert!(taken.is_sorted_by_key(|run| run.first_id));
+    let place = runs.iter().position(|run| *run == taken[0]).unwrap();
+    runs.drain(place..place + taken.len());
+    // Sealed runs are numbered upwards from 0, merged ones downwards.
+    let lowest = runs.iter().chain(&taken).map(|run| run.run);
+    let merged = lowest.filter(|number| *number > u32::MAX / 2).min();
+    let number = merged.unwrap_or(u32::MAX) - 1;
+    let (first, last) = (taken[0], taken[taken.len() - 1]);
+    let merged = RunShape {
+        documents: taken.iter().map(|run| run.documents - run.dead).sum(),
+        ..shape(number, plan.level, first.first_id, last.last_id)
+    };
+    runs.insert(place, merged);
+    taken.iter().map(|run| run.documents).sum()
+}
+
+#[test]
+fn rewrites_are_few() {
+    const SEAL: u64 = 65_536;
+    // The base-4 digits of the count of seals say how many runs of each level there are: 46 seals
+    // have 11 merges of 4 and 2 of 16, so 76 / 46; 152 have 38, 9 and 2, so 424 / 152.
+    for (documents, expected) in [(3_000_000, 76.0 / 46.0), (10_000_000, 424.0 / 153.0)] {
+        let mut runs: Vec<RunShape> = Vec::new();
+        let (mut sealed, mut rewritten) = (0, 0);
+        while sealed < documents {
+            runs.push(shape((sealed / SEAL) as u32, 0, sealed, sealed + SEAL - 1));
+            sealed += SEAL;
+            while let Some(plan) = plan(&runs) {
+                rewritten += apply(&mut runs, &plan);
+            }
+            for level in 0..10 {
+                assert!(runs.iter().filter(|run| run.level == level).count() <= 3);
+            }
+        }
+        let rewrites = rewritten as f64 / sealed as f64;
+        assert!((rewrites - expected).abs() < 1e-9, "{rewrites}");
+    }
+}
+
+#[test]
+fn four_neighbours_merge_lowest_level_first() {
+    let mut runs = vec![shape(9, 1, 0, 9), shape(2, 1, 10, 19), shape(7, 1, 20, 29)];
+    assert_eq!(plan(&runs), None);
+    runs.push(shape(4, 1, 30, 39));
+    runs.extend([shape(5, 0, 40, 49), shape(6, 0, 50, 59)]);
+    let level_1 = MergePlan {
+        runs: vec![9, 2, 7, 4],
+        level: 2,
+    };
+    assert_eq!(plan(&runs), Some(level_1.clone()));
+    // The order of the list does not matter.
+    let reversed: Vec<RunShape> = runs.iter().rev().copied().collect();
+    assert_eq!(plan(&reversed), Some(level_1));
+    runs.extend([
+        shape(10, 0, 60, 69),
+        shape(11, 0, 70, 79),
+        shape(12, 0, 80, 89),
+    ]);
+    let level_0 = MergePlan {
+        runs: vec![5, 6, 10, 11],
+        level: 1,
+    };
+    assert_eq!(plan(&runs), Some(level_0));
+}
+
+#[test]
+fn a_larger_run_stands_between_and_a_smaller_one_does_not() {
+    let between = |level| {
+        vec![
+            shape(0, 1, 0, 9),
+            shape(1, 1, 10, 19),
+            shape(2, level, 20, 29),
+            shape(3, 1, 30, 39),
+            shape(4, 1, 40, 49),
+        ]
+    };
+    assert_eq!(plan(&between(2)), None);
+    let all = MergePlan {
+        runs: vec![0, 1, 2, 3, 4],
+        level: 2,
+    };
+    assert_eq!(plan(&between(0)), Some(all));
+}
+
+#[test]
+fn runs_stay_few_whatever_their_sizes() {
+    // Seals with large runs written between them.
+    let mut runs: Vec<RunShape> = Vec::new();
+    let mut first = 0;
+    for number in 0..4_000u32 {
+        let documents = if number % 3 == 0 {
+            100_000 << (number % 5)
+        } else {
+            1
+        };
+        let level = level_of(documents, 65_536);
+        runs.push(shape(number, level, first, first + documents - 1));
+        first += documents;
+        while let Some(plan) = plan(&runs) {
+            apply(&mut runs, &plan);
+        }
+    }
+    assert!(runs.len() < 60, "{}", runs.len());
+    assert!(
+        runs.windows(2)
+            .all(|pair| pair[0].last_id + 1 == pair[1].first_id)
+    );
+}
+
+#[test]
+fn a_run_more_than_a_quarter_dead_is_rewritten_alone() {
+    let mut runs = vec![
+        shape(0, 2, 0, 999),
+        shape(1, 1, 1000, 1099),
+        shape(2, 0, 1100, 1199),
+    ];
+    runs[0].dead = 250;
+    assert_eq!(plan(&runs), None);
+    runs[0].dead = 251;
+    let alone = |run, level| {
+        Some(MergePlan {
+            runs: vec![run],
+            level,
+        })
+    };
+    assert_eq!(plan(&runs), alone(0, 2));
+    // The share counts, not the number; of equals, the oldest.
+    runs[1].dead = 60;
+    assert_eq!(plan(&runs), alone(1, 1));
+    runs[2].dead = 60;
+    assert_eq!(plan(&runs), alone(1, 1));
+    // All dead, and nothing left to divide by.
+    runs[2].documents = 0;
+    assert_eq!(plan(&runs), alone(2, 0));
+    runs[2].dead = 0;
+    runs[1].dead = 0;
+    runs[0].dead = 0;
+    assert_eq!(plan(&runs), None);
+}
+
+#[test]
+fn levels_of_runs_written_in_one_piece() {
+    for (documents, level) in [
+        (0, 0),
+        (1, 0),
+        (262_143, 0),
+        (262_144, 1),
+        (1 << 20, 2),
+        (u64::MAX, 23),
+    ] {
+        assert_eq!(level_of(documents, 65_536), level, "{documents}");
+    }
+    assert_eq!(level_of(u64::MAX, 0), 31);
+}

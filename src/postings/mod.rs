@@ -1,0 +1,22 @@
+//! Postings of any lane: in memory until sealed, then in runs of blocks that are merged level by
+//! level. Nothing here knows what a code means.
+
+pub(crate) mod k_way;
+pub(crate) mod lane_iter;
+pub(crate) mod lane_writer;
+pub(crate) mod levels;
+pub(crate) mod memtable;
+pub(crate) mod merge;
+pub(crate) mod run;
+pub(crate) mod segment;
+#[cfg(test)]
+mod testing;
+
+pub(crate) use crate::format::posting::Posting;
+pub(crate) use k_way::KWayMerge;
+pub(crate) use lane_iter::lane_iter_owned;
+pub(crate) use levels::{RunShape, level_of, plan};
+pub(crate) use memtable::Memtable;
+pub(crate) use merge::merge_runs;
+pub(crate) use run::{probe_lane, write_lane};
+pub(crate) use segment::{CodeRange, SegmentBuilder};

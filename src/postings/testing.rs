@@ -1,0 +1,70 @@
+//! What the tests of this module share.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use redb::backends::InMemoryBackend;
+use redb::{Database, ReadableTable, WriteTransaction};
+
+use redb::TableDefinition;
+
+use super::run::{Key, LaneSummary, Value};
+use crate::format::posting::{BlockKey, Posting};
+
+pub(super) const NAME: &str = "bands";
+pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
+
+/// SplitMix64: numbers for tests that are the same everywhere.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+pub(super) fn posting(code: u64, id: u64) -> Posting {
+    Posting { code, id }
+}
+
+pub(super) fn database() -> Database {
+    let builder = Database::builder();
+    builder.create_with_backend(InMemoryBackend::new()).unwrap()
+}
+
+/// Writes a lane and gives its summary.
+pub(super) fn write(
+    transaction: &WriteTransaction,
+    run: u32,
+    lane: u16,
+    postings: &BTreeSet<Posting>,
+) -> LaneSummary {
+    let mut table = transaction.open_table(TABLE).unwrap();
+    let postings = postings.iter().copied().map(Ok);
+    super::run::write_lane(&mut table, NAME, run, lane, postings).unwrap()
+}
+
+/// All rows of the table.
+pub(super) fn rows(transaction: &WriteTransaction) -> Vec<(BlockKey, Vec<u8>)> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let rows = table.iter().unwrap().map(|row| {
+        let (key, value) = row.unwrap();
+        (*key.value(), value.value().to_vec())
+    });
+    rows.collect()
+}
+
+/// What a probe of these codes must find.
+pub(super) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>) -> Vec<Posting> {
+    let low = posting(*codes.start(), 0);
+    let high = posting(*codes.end(), u64::MAX);
+    postings.range(low..=high).copied().collect()
+}
