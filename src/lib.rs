@@ -1,24 +1,85 @@
-//! Near-duplicate search: signatures, the codes they are filed under, and how these are kept.
-
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the store that uses the rest is not here yet"
-)]
+//! An embedded, transactional, on-disk store for near-duplicate search.
+//!
+//! *Have I already got something like this?* A store answers it for texts, sets, weighted features
+//! and ready-made signatures, from one file, durably, while documents come and go: with MinHash
+//! (estimated Jaccard similarity), SimHash (Hamming distance), or both at once.
+//!
+//! ```
+//! use resemblance::{MinHash, Novelty, Schema, SimHash, Store, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.rsm");
+//!
+//! let schema = Schema::builder()
+//!     .text(Text::words(3))                         // how a text becomes a set of shingles
+//!     .minhash(MinHash::new(128).threshold(0.7))    // bands chosen for a recall of 0.95 at 0.7
+//!     .simhash(SimHash::bits64().max_distance(3))   // optional: both families in one file
+//!     .build()?;
+//! let store = Store::create(&path, schema)?;        // `Store::open` opens, and never creates
+//!
+//! let page = store.sketch_text("It was the best of times, it was the worst of times, it was \
+//!     the age of wisdom, it was the age of foolishness, it was the epoch of belief")?;
+//! match store.insert_if_new("page/1", &page)? {     // one durable step, safe from many threads
+//!     Novelty::New(id) => println!("document {id} is new"),
+//!     Novelty::NearDuplicate(found) => println!("like {:?}", found.key()),
+//!     Novelty::SameKey(found) => println!("known, similarity {:?}", found.similarity()),
+//!     _ => {}
+//! }
+//!
+//! let again = store.sketch_text("It was the best of times, it was the worst of times; it was \
+//!     the age of wisdom, it was the age of foolishness, it was the epoch of BELIEF...")?;
+//! let snapshot = store.snapshot()?;                 // isolated from later writes
+//! let matches = snapshot.query(&again).min_similarity(0.7).limit(10).run()?;
+//! assert_eq!(matches[0].key(), Some(&b"page/1"[..]));
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! # Where to start
+//!
+//! - [`Schema`] says how documents are compared; it is fixed when a store is made.
+//! - [`Store`] is the file: [`WriteTransaction`]s change it, [`Snapshot`]s read it.
+//! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
+//! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
+//! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it.
+//!
+//! # What can be relied on
+//!
+//! - What a commit returned `Ok` for survives a crash; what was not committed never shows.
+//! - By distance nothing within the bound is missed; by similarity a pair is found with a
+//!   probability that the schema prints and every answer carries. What is capped, skipped or
+//!   estimated says so in the result.
+//! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is made
+//!   again whenever it is opened.
+//! - All bounds are inclusive. Matches come best first, ties in order of insertion.
+//! - No input and no file makes the library panic; damage is [`Error::Corrupt`]. The storage engine
+//!   may panic where it meets damaged pages: that is caught, so a program that reads files which may
+//!   be damaged must not be built with `panic = "abort"`.
 
 mod error;
 mod format;
 mod id;
+mod join;
 mod lanes;
 mod postings;
 mod schema;
 mod sketch;
+mod store;
 mod text;
 
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use id::DocumentId;
+pub use join::{Clusters, Pair, Pairs};
 pub use lanes::{Banding, TableDesign};
 pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, SimHashSchema};
 pub use sketch::{EmptyDocuments, Signature, Sketcher};
+pub use store::{
+    Bounds, BucketStats, By, CheckReport, CompactReport, Document, LaneStats, Match, Matches,
+    Novelty, Problem, Query, Record, Records, RunStats, Scope, Snapshot, Stats, Store,
+    StoreOptions, TableStats, Upserted, WriteTransaction,
+};
 pub use text::{Text, UNICODE_VERSION};
+
+/// The examples of the README, held to be true.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

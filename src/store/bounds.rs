@@ -1,0 +1,279 @@
+//! What a query or a join asks for, checked against the schema.
+
+use crate::error::{Error, Result};
+use crate::schema::{Near, Schema};
+
+/// Which family a query asks by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum By {
+    /// By estimated similarity alone.
+    MinHash,
+    /// By distance alone.
+    SimHash,
+    /// By either: one bound met is enough.
+    Any,
+    /// By both: both bounds must be met.
+    Both,
+}
+
+/// Bounds on what a query or a join returns. All are inclusive.
+///
+/// What is left out comes from the schema: its threshold, its greatest distance, and its
+/// [`Near`] rule. Where a schema has both families and only one bound is given, that family alone
+/// decides.
+///
+/// ```
+/// use resemblance::Bounds;
+/// let bounds = Bounds::new().min_similarity(0.9);
+/// # let _ = bounds;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    min_similarity: Option<f64>,
+    max_distance: Option<u32>,
+    by: Option<By>,
+    accept_lower_recall: bool,
+}
+
+impl Bounds {
+    /// The schema's own bounds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The least estimated similarity, 0 to 1. Below the schema's threshold it is an error,
+    /// unless [`accept_lower_recall`](Self::accept_lower_recall) is said or a scan is asked for.
+    #[must_use]
+    pub fn min_similarity(mut self, similarity: f64) -> Self {
+        self.min_similarity = Some(similarity);
+        self
+    }
+
+    /// The greatest distance in bits. Beyond the schema's it is an error, unless a scan is asked
+    /// for: the tables cannot find such pairs.
+    #[must_use]
+    pub fn max_distance(mut self, distance: u32) -> Self {
+        self.max_distance = Some(distance);
+        self
+    }
+
+    /// Which family decides.
+    #[must_use]
+    pub fn by(mut self, by: By) -> Self {
+        self.by = Some(by);
+        self
+    }
+
+    /// Accepts that pairs below the schema's threshold are found less often than its recall says.
+    #[must_use]
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.accept_lower_recall = true;
+        self
+    }
+
+    /// Checks the bounds against a schema. A scan looks at everything and so takes any bounds.
+    pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<Resolved> {
+        let by = self.family(schema)?;
+        let least_equal = match (schema.minhash(), by) {
+            (Some(minhash), By::MinHash | By::Any | By::Both) => {
+                let similarity = self.min_similarity.unwrap_or(minhash.threshold());
+                self.check_similarity(similarity, minhash.threshold(), scan)?;
+                Some(least_equal(similarity, minhash.values()))
+            }
+            _ => unused("min_similarity", self.min_similarity.is_some())?,
+        };
+        let max_distance = match (schema.simhash(), by) {
+            (Some(simhash), By::SimHash | By::Any | By::Both) => {
+                let design = u32::from(simhash.max_distance());
+                let distance = self.max_distance.unwrap_or(design);
+                if distance > design && !scan {
+                    let expected = format!("at most {design}, the schema's, or a scan");
+                    return Err(Error::invalid("max_distance", distance, expected));
+                }
+                Some(distance)
+            }
+            _ => unused("max_distance", self.max_distance.is_some())?,
+        };
+        let recall = match (schema.minhash(), by) {
+            (Some(minhash), By::MinHash | By::Any) => {
+                Some(minhash.probability(self.min_similarity.unwrap_or(minhash.threshold())))
+            }
+            _ => None,
+        };
+        let both = by == By::Both;
+        Ok(Resolved {
+            least_equal,
+            max_distance,
+            both,
+            recall,
+        })
+    }
+
+    fn family(&self, schema: &Schema) -> Result<By> {
+        let has = (schema.minhash().is_some(), schema.simhash().is_some());
+        let by = match (self.by, has) {
+            (Some(by), _) => by,
+            (None, (true, false)) => By::MinHash,
+            (None, (false, _)) => By::SimHash,
+            (None, (true, true)) => match (self.min_similarity, self.max_distance) {
+                (Some(_), None) => By::MinHash,
+                (None, Some(_)) => By::SimHash,
+                _ if schema.near() == Near::Both => By::Both,
+                _ => By::Any,
+            },
+        };
+        let available = match by {
+            By::MinHash => has.0,
+            By::SimHash => has.1,
+            By::Any | By::Both => has.0 && has.1,
+        };
+        if available {
+            Ok(by)
+        } else {
+            Err(Error::invalid(
+                "by",
+                format!("{by:?}"),
+                "a family that the schema has",
+            ))
+        }
+    }
+
+    fn check_similarity(&self, similarity: f64, threshold: f64, scan: bool) -> Result<()> {
+        if !(0.0..=1.0).contains(&similarity) {
+            return Err(Error::invalid("min_similarity", similarity, "0 to 1"));
+        }
+        if similarity < threshold && !scan && !self.accept_lower_recall {
+            let expected = format!(
+                "at least {threshold}, the schema's threshold, or accept_lower_recall, or a scan"
+            );
+            return Err(Error::invalid("min_similarity", similarity, expected));
+        }
+        Ok(())
+    }
+}
+
+/// A bound of a family that is not asked is a mistake that would go unnoticed.
+fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
+    if given {
+        Err(Error::invalid(
+            parameter,
+            "a bound",
+            "none: that family is not asked",
+        ))
+    } else {
+        Ok(None)
+    }
+}
+
+/// The least number of equal values whose share of `values` is at least `similarity`.
+fn least_equal(similarity: f64, values: u16) -> usize {
+    (0..=values)
+        .find(|equal| f64::from(*equal) / f64::from(values) >= similarity)
+        .unwrap_or(values)
+        .into()
+}
+
+/// Bounds as the verifier uses them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Resolved {
+    /// The least number of equal MinHash values, if MinHash is asked.
+    pub(crate) least_equal: Option<usize>,
+    /// The greatest distance, if SimHash is asked.
+    pub(crate) max_distance: Option<u32>,
+    /// Whether both must hold.
+    pub(crate) both: bool,
+    /// The probability of looking at a pair right at the bound; `None` means certainty.
+    pub(crate) recall: Option<f64>,
+}
+
+impl Resolved {
+    /// Whether a pair with this many equal values and this distance is asked for.
+    pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
+        let near = self.least_equal.map(|least| equal >= least);
+        let close = self.max_distance.map(|most| distance <= most);
+        match (near, close) {
+            (Some(near), Some(close)) if self.both => near && close,
+            (near, close) => near.unwrap_or(false) || close.unwrap_or(false),
+        }
+    }
+
+    /// Whether candidates come from the bands. Where both bounds must hold, the tables find all.
+    pub(crate) fn probes_bands(&self) -> bool {
+        self.least_equal.is_some() && !(self.both && self.max_distance.is_some())
+    }
+
+    /// Whether candidates come from the permuted tables.
+    pub(crate) fn probes_tables(&self) -> bool {
+        self.max_distance.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{MinHash, SimHash};
+
+    fn both() -> Schema {
+        let schema = Schema::builder()
+            .minhash(MinHash::new(128))
+            .simhash(SimHash::bits64());
+        schema.build().unwrap()
+    }
+
+    #[test]
+    fn bounds_are_inclusive() {
+        let resolved = Bounds::new()
+            .min_similarity(0.8125)
+            .resolve(&both(), false)
+            .unwrap();
+        assert_eq!(resolved.least_equal, Some(104), "104 / 128 = 0.8125");
+        assert!(resolved.accepts(104, 60) && !resolved.accepts(103, 0));
+        let resolved = Bounds::new()
+            .max_distance(2)
+            .resolve(&both(), false)
+            .unwrap();
+        assert!(resolved.accepts(0, 2) && !resolved.accepts(128, 3));
+    }
+
+    #[test]
+    fn bounds_outside_the_schema_are_refused() {
+        let schema = both();
+        for bounds in [
+            Bounds::new().min_similarity(0.79),
+            Bounds::new().min_similarity(f64::NAN),
+            Bounds::new().min_similarity(1.01).accept_lower_recall(),
+            Bounds::new().max_distance(4),
+            Bounds::new().by(By::SimHash).min_similarity(0.9),
+        ] {
+            let refused = bounds.resolve(&schema, false);
+            assert!(
+                matches!(refused, Err(Error::InvalidParameter { .. })),
+                "{bounds:?}"
+            );
+        }
+        assert!(
+            Bounds::new()
+                .max_distance(40)
+                .resolve(&schema, true)
+                .is_ok()
+        );
+        let lower = Bounds::new().min_similarity(0.5).accept_lower_recall();
+        let recall = lower.resolve(&schema, false).unwrap().recall.unwrap();
+        assert!((recall - schema.minhash().unwrap().probability(0.5)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_bound_means_one_family() {
+        let by_any = Bounds::new().resolve(&both(), false).unwrap();
+        assert!(by_any.accepts(128, 64) && by_any.accepts(0, 0));
+        let by_both = Bounds::new().by(By::Both).resolve(&both(), false).unwrap();
+        assert!(!by_both.accepts(128, 64) && !by_both.accepts(0, 0) && by_both.accepts(128, 0));
+        let minhash = Bounds::new()
+            .min_similarity(0.9)
+            .resolve(&both(), false)
+            .unwrap();
+        assert_eq!(minhash.max_distance, None);
+    }
+}

@@ -1,0 +1,438 @@
+//! `check`: the rows say what postings there must be, the runs say what postings there are.
+//!
+//! The two are compared by sums of hashes of (lane, code, id), so that the memory does not grow
+//! with the postings: a bit a document, and one sum a run and lane.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use crate::error::{Error, Result};
+use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::format::rows::{DocumentRow, SignatureRow};
+use crate::lanes::{LaneRole, hash_key};
+use crate::postings::{Posting, lane_iter_owned};
+use crate::store::Store;
+use crate::store::engine::verify_pages;
+use crate::store::open::may_write;
+use crate::store::options::StoreOptions;
+use crate::store::recent::document_codes;
+use crate::store::snapshot::Snapshot;
+use crate::store::source::PostingTable;
+use crate::store::streams::is_marked;
+
+/// Beyond this many problems no more are listed: the file is beyond them.
+const MOST_PROBLEMS: usize = 100;
+
+/// What `check` found. The invariants are numbered as in the format specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// Live documents that were read.
+    pub documents: u64,
+    /// Postings that were read.
+    pub postings: u64,
+    /// Blocks that were read.
+    pub blocks: u64,
+    /// What is wrong, at most 100 of them.
+    pub problems: Vec<Problem>,
+    /// Whether there were more problems than are listed.
+    pub truncated: bool,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn add(&mut self, invariant: u8, place: impl Into<String>, detail: impl Into<String>) {
+        if self.problems.len() < MOST_PROBLEMS {
+            let (place, detail) = (place.into(), detail.into());
+            self.problems.push(Problem {
+                invariant,
+                place,
+                detail,
+            });
+        } else {
+            self.truncated = true;
+        }
+    }
+
+    /// Turns damage into a problem; other errors end the check.
+    fn note(&mut self, invariant: u8, result: Result<()>) -> Result<()> {
+        match result {
+            Err(Error::Corrupt { place, detail }) => {
+                self.add(invariant, place, detail);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+}
+
+/// A violated invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// Its number in the format specification.
+    pub invariant: u8,
+    /// The table and row.
+    pub place: String,
+    /// What was found and what was expected.
+    pub detail: String,
+}
+
+impl Store {
+    /// Checks a store that nobody has open: the pages of the file, then everything of ours in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). Damage that does not keep the store from being opened is in the
+    /// report.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// assert!(Store::check(&path)?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
+        Self::check_with(path, &StoreOptions::new())
+    }
+
+    /// [`check`](Self::check) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
+        let path = path.as_ref();
+        let mut report = CheckReport::default();
+        // Checking pages may repair them: nothing for a file that this release must not write.
+        if may_write(path, options)? {
+            check_pages(path, options, &mut report)?;
+        }
+        let ours = Self::open_with(path, options)?.snapshot()?.check()?;
+        report.problems.extend(ours.problems);
+        Ok(CheckReport {
+            problems: report.problems,
+            ..ours
+        })
+    }
+}
+
+fn check_pages(path: &Path, options: &StoreOptions, report: &mut CheckReport) -> Result<()> {
+    let pages = verify_pages(path, options).map(|clean| {
+        if !clean {
+            report.add(8, "pages", "the storage engine repaired its bookkeeping");
+        }
+    });
+    report.note(8, pages)
+}
+
+impl Snapshot {
+    /// Checks everything of ours in this snapshot; the pages underneath only as far as they are
+    /// read. Other threads may go on reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        let mut check = Check::new(self);
+        // What even the engine cannot pass ends the check and this handle, but not the report.
+        let all = self.core().guarded(|| check.all());
+        check.report.note(8, all)?;
+        Ok(check.report)
+    }
+}
+
+/// How many postings there are or must be, and the sum of their hashes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    postings: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    /// Postings are as good as random in their codes already; the mixing ties code and id.
+    fn add(&mut self, posting: Posting) {
+        self.postings += 1;
+        let mixed = (posting.code ^ posting.id.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_mul(0xff51_afd7_ed55_8ccd);
+        self.hashes = self.hashes.wrapping_add(mixed ^ (mixed >> 33));
+    }
+}
+
+/// Which sum a posting belongs to: the place of the run, or `None` for the memtable; and the lane.
+type SumKey = (Option<usize>, u16);
+
+struct Check<'a> {
+    snapshot: &'a Snapshot,
+    report: CheckReport,
+    /// The readable documents.
+    live: BTreeMap<u64, DeadChunk>,
+    /// `None` if the bitmaps cannot be read: then any document that is gone may be dead.
+    dead: Option<BTreeMap<u64, DeadChunk>>,
+    expected: BTreeMap<SumKey, Sum>,
+}
+
+impl<'a> Check<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            report: CheckReport::default(),
+            live: BTreeMap::new(),
+            dead: None,
+            expected: BTreeMap::new(),
+        }
+    }
+
+    fn all(&mut self) -> Result<()> {
+        let rows = self.rows();
+        self.report.note(2, rows)?;
+        let dead = self.dead();
+        self.report.note(2, dead)?;
+        self.runs()?;
+        self.memtable();
+        let keys = self.keys();
+        self.report.note(6, keys)
+    }
+
+    fn is_live(&self, id: u64) -> bool {
+        is_marked(&self.live, id)
+    }
+
+    /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
+    fn rows(&mut self) -> Result<()> {
+        let tables = self.snapshot.inner.tables()?;
+        let state = self.snapshot.inner.committed.state;
+        let mut signatures = ReadableTable::iter(&tables.signatures)?;
+        let mut signature = signatures.next().transpose()?;
+        for entry in ReadableTable::iter(&tables.documents)? {
+            let (id, document) = entry?;
+            let id = id.value();
+            while let Some((orphan, _)) = signature.as_ref().filter(|(s, _)| s.value() < id) {
+                let place = format!("table signatures, document {}", orphan.value());
+                self.report
+                    .add(1, place, "found a row, but no row in documents");
+                signature = signatures.next().transpose()?;
+            }
+            match signature.as_ref().filter(|(found, _)| found.value() == id) {
+                Some((_, row)) => {
+                    let read = self.row(id, document.value(), row.value());
+                    self.report.note(2, read)?;
+                    signature = signatures.next().transpose()?;
+                }
+                None => {
+                    let place = format!("table signatures, document {id}");
+                    self.report.add(1, place, "found no row, expected one");
+                }
+            }
+        }
+        if let Some((orphan, _)) = signature {
+            let place = format!("table signatures, document {}", orphan.value());
+            self.report
+                .add(1, place, "found a row, but no row in documents");
+        }
+        if self.report.documents != state.documents {
+            let detail = format!(
+                "found {}, expected {}",
+                self.report.documents, state.documents
+            );
+            self.report
+                .add(1, "the number of readable documents", detail);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, id: u64, document: &[u8], signature: &[u8]) -> Result<()> {
+        let core = self.snapshot.core();
+        let committed = &self.snapshot.inner.committed;
+        let document = DocumentRow::decode(id, document)?;
+        let signature = SignatureRow::decode(id, signature, core.shape())?;
+        let key_code = document.key.map(hash_key);
+        if signature.key_code() != key_code {
+            let place = format!("table signatures, document {id}");
+            self.report.add(1, place, "found the code of another key");
+        }
+        let signature = signature.to_signature(core.recipe);
+        if id >= committed.state.next_id {
+            let place = format!("table documents, document {id}");
+            let detail = format!("found it, expected ids below {}", committed.state.next_id);
+            self.report.add(1, place, detail);
+            return Ok(());
+        }
+        let chunk = self.live.entry(id / CHUNK_DOCUMENTS);
+        chunk.or_insert_with(DeadChunk::new).set(id);
+        self.report.documents += 1;
+        let (mut codes, mut row) = (Vec::new(), Vec::new());
+        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        let place = committed
+            .runs
+            .partition_point(|run| run.descriptor.last_id < id);
+        let place = (id < committed.state.sealed_below).then_some(place);
+        for (code, lane) in row.into_iter().zip(0u16..) {
+            if let Some(code) = code {
+                self.expected
+                    .entry((place, lane))
+                    .or_default()
+                    .add(Posting { code, id });
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 4: only sealed documents that are gone are dead.
+    fn dead(&mut self) -> Result<()> {
+        let sealed_below = self.snapshot.inner.committed.state.sealed_below;
+        let dead = self.dead.insert(self.snapshot.inner.dead_chunks()?);
+        for (&chunk, bitmap) in &*dead {
+            for id in bitmap.ids(chunk) {
+                if id >= sealed_below || is_marked(&self.live, id) {
+                    let place = format!("table dead, document {id}");
+                    self.report.add(4, place, "found its bit, expected none");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariants 3, 4, 5 and 7: the blocks of every run and lane.
+    fn runs(&mut self) -> Result<()> {
+        let inner = &self.snapshot.inner;
+        let dead = self.dead.take();
+        let may_be_dead = |id| dead.as_ref().is_none_or(|dead| is_marked(dead, id));
+        let mut blocks = BTreeMap::new();
+        for (place, run) in inner.committed.runs.iter().enumerate() {
+            let descriptor = &run.descriptor;
+            let roles = self.snapshot.core().lanes.roles();
+            for (role, summary) in roles
+                .zip(0u16..)
+                .filter_map(|(role, lane)| Some((role, *descriptor.lane(lane)?)))
+            {
+                let table = PostingTable::of(role);
+                let lane = summary.lane;
+                *blocks.entry(table.name()).or_insert(0) += summary.blocks;
+                let mut found = Sum::default();
+                let name = format!(
+                    "table {}, run {}, lane {lane}",
+                    table.name(),
+                    descriptor.run
+                );
+                let read = (|| {
+                    for posting in lane_iter_owned(
+                        inner.blocks(table)?,
+                        table.name(),
+                        descriptor.run,
+                        &summary,
+                    )? {
+                        let posting = posting?;
+                        self.report.postings += 1;
+                        let within =
+                            (descriptor.first_id..=descriptor.last_id).contains(&posting.id);
+                        if within && self.is_live(posting.id) {
+                            found.add(posting);
+                        } else if !within || !may_be_dead(posting.id) {
+                            let detail = format!(
+                                "found a posting of document {}, which is neither live nor dead",
+                                posting.id
+                            );
+                            self.report.add(4, name.as_str(), detail);
+                        }
+                    }
+                    Ok(())
+                })();
+                self.report.blocks += summary.blocks;
+                self.report.note(7, read)?;
+                self.compare((Some(place), lane), found, name);
+            }
+        }
+        for table in [
+            PostingTable::Keys,
+            PostingTable::Bands,
+            PostingTable::Permuted,
+        ] {
+            let found = inner.blocks(table)?.len()?;
+            let expected = blocks.get(table.name()).copied().unwrap_or(0);
+            if found != expected {
+                let detail = format!("found {found} blocks, expected {expected}");
+                self.report
+                    .add(3, format!("table {}", table.name()), detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 5 for the memtable. Postings of documents that were removed since may stay there.
+    fn memtable(&mut self) {
+        for lane in 0..self.snapshot.core().lanes.count() {
+            let mut found = Sum::default();
+            for posting in self.snapshot.inner.committed.memtable.lane(lane) {
+                self.report.postings += 1;
+                if self.is_live(posting.id) {
+                    found.add(posting);
+                }
+            }
+            self.compare((None, lane), found, format!("memtable, lane {lane}"));
+        }
+        let unfiled = self.expected.keys().copied().collect::<Vec<_>>();
+        for (place, lane) in unfiled {
+            let detail = "documents have postings to be found, but no run holds them";
+            self.report
+                .add(5, format!("runs, place {place:?}, lane {lane}"), detail);
+        }
+    }
+
+    fn compare(&mut self, key: SumKey, found: Sum, place: String) {
+        let expected = self.expected.remove(&key).unwrap_or_default();
+        if found != expected {
+            let detail = format!(
+                "found {} postings of live documents (sum {:016x}), expected {} (sum {:016x})",
+                found.postings, found.hashes, expected.postings, expected.hashes
+            );
+            self.report.add(5, place, detail);
+        }
+    }
+
+    /// Invariant 6: no key twice. Only documents whose key hashes are equal are looked at.
+    fn keys(&mut self) -> Result<()> {
+        let stream = self
+            .snapshot
+            .inner
+            .lane_stream(PostingTable::of(LaneRole::Key), 0)?;
+        let (mut code, mut ids) = (0, Vec::new());
+        for posting in stream {
+            let posting = posting?;
+            if posting.code != code {
+                self.same_code(&ids)?;
+                ids.clear();
+            }
+            code = posting.code;
+            if self.is_live(posting.id) {
+                ids.push(posting.id);
+            }
+        }
+        self.same_code(&ids)
+    }
+
+    fn same_code(&mut self, ids: &[u64]) -> Result<()> {
+        if ids.len() < 2 {
+            return Ok(());
+        }
+        let mut seen = BTreeMap::new();
+        for &id in ids {
+            let key = self.snapshot.source().key_of(id)?.flatten();
+            if let Some(other) = seen.insert(key, id) {
+                let detail = format!("found the key of document {other} again");
+                self.report
+                    .add(6, format!("table documents, document {id}"), detail);
+            }
+        }
+        Ok(())
+    }
+}

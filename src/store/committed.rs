@@ -1,0 +1,121 @@
+//! What the writer keeps in memory of each commit, and how snapshots get the right one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redb::ReadTransaction;
+
+use crate::error::{Error, Result};
+use crate::format::header::{self, State};
+use crate::format::run_descriptor::RunDescriptor;
+use crate::postings::{Memtable, RunShape};
+use crate::store::engine::{Engine, META};
+
+/// A run, and how many of its documents are dead.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) descriptor: RunDescriptor,
+    pub(crate) dead: u64,
+}
+
+impl Run {
+    /// Its documents less those that have been removed since it was written.
+    pub(crate) fn live_documents(&self) -> u64 {
+        self.descriptor.documents.saturating_sub(self.dead)
+    }
+
+    /// What the choice of merges depends on.
+    pub(crate) fn shape(&self) -> RunShape {
+        RunShape {
+            run: self.descriptor.run,
+            level: self.descriptor.level,
+            first_id: self.descriptor.first_id,
+            last_id: self.descriptor.last_id,
+            documents: self.descriptor.documents,
+            dead: self.dead,
+        }
+    }
+}
+
+/// The state of the store after one commit, as far as it is kept in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Committed {
+    pub(crate) state: State,
+    /// Ascending by their ranges of ids, which do not overlap.
+    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) memtable: Memtable,
+}
+
+/// The versions that a reader may need: that of the last commit, and during a commit also the one
+/// that it makes.
+///
+/// The writer publishes a version before the engine commits, under the commit number that the
+/// commit writes into the file. A reader takes the version whose number it reads in its own
+/// snapshot of the file, so the two always belong together.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    versions: Mutex<Vec<Arc<Committed>>>,
+}
+
+impl Publication {
+    pub(crate) fn new(committed: Committed) -> Self {
+        Self {
+            versions: Mutex::new(vec![Arc::new(committed)]),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Committed>>> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The version of the last commit. Only the writer may ask: it knows that none is under way.
+    pub(crate) fn latest(&self) -> Result<Arc<Committed>> {
+        let versions = self.lock();
+        versions
+            .last()
+            .cloned()
+            .ok_or_else(|| Error::corrupt("memory", "no version is published"))
+    }
+
+    /// Makes a version available ahead of the commit that will show it.
+    pub(crate) fn publish(&self, committed: Arc<Committed>) {
+        self.lock().push(committed);
+    }
+
+    /// Forgets what came before `commit`, which is durable now.
+    pub(crate) fn settle(&self, commit: u64) {
+        self.lock().retain(|version| version.state.commit >= commit);
+    }
+
+    /// Forgets the version of a commit that failed.
+    pub(crate) fn withdraw(&self, commit: u64) {
+        self.lock().retain(|version| version.state.commit != commit);
+    }
+
+    /// A snapshot of the file with the version that belongs to it. The lock keeps the writer from
+    /// forgetting that version in between; it is never held while the writer syncs.
+    pub(crate) fn snapshot(&self, engine: &Engine) -> Result<(ReadTransaction, Arc<Committed>)> {
+        let versions = self.lock();
+        let read = engine.begin_read()?;
+        let commit = read_state(&read)?.commit;
+        let version = versions
+            .iter()
+            .find(|version| version.state.commit == commit);
+        let version = version.cloned().ok_or_else(|| {
+            let place = format!("table {}, row {}", header::META, header::STATE);
+            Error::corrupt(
+                place,
+                format!("commit {commit} is none that this handle made"),
+            )
+        })?;
+        Ok((read, version))
+    }
+}
+
+/// The counters in a snapshot of the file.
+pub(crate) fn read_state(read: &ReadTransaction) -> Result<State> {
+    let table = read.open_table(META)?;
+    let row = table.get(header::STATE)?;
+    let row =
+        row.ok_or_else(|| Error::corrupt("table meta", "found no row state, expected one"))?;
+    header::decode_meta(header::STATE, row.value())
+}

@@ -1,0 +1,95 @@
+//! `compact`: one run, and no free pages.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::postings::level_of;
+use crate::store::Store;
+use crate::store::engine::{contained, open_database, verify_pages};
+use crate::store::open::may_write;
+use crate::store::options::StoreOptions;
+use crate::store::stats::file_size;
+use crate::store::transaction::WriteTransaction;
+
+/// What `compact` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactReport {
+    /// Bytes on disk before.
+    pub size_before_bytes: u64,
+    /// Bytes on disk after.
+    pub size_after_bytes: u64,
+}
+
+impl Store {
+    /// Merges all runs of a store that nobody has open into one, drops the postings of removed
+    /// documents, and gives free space back to the disk. The merge is one transaction and the rest
+    /// moves pages one by one: interrupted, the store is as good as before.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`WriteTransaction::commit`]; [`Error::Corrupt`](crate::Error::Corrupt)
+    /// if a page is damaged.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// let report = Store::compact(&path)?;
+    /// assert!(report.size_after_bytes <= report.size_before_bytes);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
+        Self::compact_with(path, &StoreOptions::new())
+    }
+
+    /// [`compact`](Self::compact) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    pub fn compact_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CompactReport> {
+        let path = path.as_ref();
+        // Merging and moving would give damaged pages good checksums, and moving does not even end
+        // where those that say what is free are damaged.
+        if may_write(path, options)? {
+            verify_pages(path, options)?;
+        }
+        let store = Self::open_with(path, options)?;
+        let (_, size_before_bytes) = file_size(path)?;
+        store.begin_write()?.merge_all()?;
+        drop(store);
+        let mut database = open_database(path, options)?;
+        contained(|| {
+            while database.compact()? {}
+            drop(database);
+            Ok(())
+        })?;
+        let (_, size_after_bytes) = file_size(path)?;
+        Ok(CompactReport {
+            size_before_bytes,
+            size_after_bytes,
+        })
+    }
+}
+
+impl WriteTransaction {
+    /// Merges all runs into one and commits.
+    fn merge_all(mut self) -> Result<()> {
+        self.change(|writer| {
+            let inputs: Vec<_> = writer.runs.iter().map(Arc::clone).collect();
+            let dead: u64 = inputs.iter().map(|run| run.dead).sum();
+            if inputs.len() < 2 && dead == 0 {
+                return Ok(());
+            }
+            let documents = inputs.iter().map(|run| run.live_documents()).sum();
+            let seal_after = writer.store.core.options.seal_after_documents;
+            writer.merge_into_one(&inputs, level_of(documents, seal_after))?;
+            writer.mark_changed();
+            Ok(())
+        })?;
+        self.commit()
+    }
+}

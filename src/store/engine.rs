@@ -1,0 +1,251 @@
+//! The file underneath: opening and creating it, telling its errors apart, its tables.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
+
+use crate::error::{Error, Result};
+use crate::store::options::StoreOptions;
+
+pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
+pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
+
+pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
+pub(crate) const SIGNATURES: RowTable = TableDefinition::new("signatures");
+pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
+pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
+pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
+pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
+pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
+
+/// The first bytes of every file of the engine.
+const ENGINE_MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
+
+/// The open file.
+pub(crate) struct Engine {
+    database: Contained<Handle>,
+}
+
+enum Handle {
+    Writable(Database),
+    ReadOnly(ReadOnlyDatabase),
+}
+
+impl From<Handle> for Engine {
+    fn from(handle: Handle) -> Self {
+        Self {
+            database: Contained::new(handle),
+        }
+    }
+}
+
+impl Engine {
+    /// Creates the file; one that exists is an error and stays as it is.
+    pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
+        let file = file.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
+            _ => io_error("creating", path, error),
+        })?;
+        Self::create_in(file, path, options).inspect_err(|_| {
+            // The file is ours and holds nothing: a second attempt must not meet it.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    fn create_in(file: File, path: &Path, options: &StoreOptions) -> Result<Self> {
+        let mut builder = Database::builder();
+        builder.set_cache_size(options.cache_size());
+        let opened = contained(|| builder.create_file(file).map_err(|e| open_error(path, e)))?;
+        Ok(Handle::Writable(opened).into())
+    }
+
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
+        Ok(Handle::Writable(open_database(path, options)?).into())
+    }
+
+    pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
+        inspect(path)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(options.cache_size());
+        let opened = contained(|| {
+            builder.open_read_only(path).map_err(|error| match error {
+                redb::DatabaseError::RepairAborted => Error::NeedsRecovery { path: path.into() },
+                error => open_error(path, error),
+            })
+        })?;
+        Ok(Handle::ReadOnly(opened).into())
+    }
+
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
+        use redb::ReadableDatabase;
+        Ok(match self.database.get()? {
+            Handle::Writable(database) => database.begin_read()?,
+            Handle::ReadOnly(database) => database.begin_read()?,
+        })
+    }
+
+    pub(crate) fn begin_write(&self) -> Result<redb::WriteTransaction> {
+        match self.database.get()? {
+            Handle::Writable(database) => Ok(database.begin_write()?),
+            Handle::ReadOnly(_) => Err(Error::ReadOnly),
+        }
+    }
+}
+
+/// Opens the engine's file for writing, with nothing of the store read yet.
+pub(crate) fn open_database(path: &Path, options: &StoreOptions) -> Result<Database> {
+    inspect(path)?;
+    let mut builder = Database::builder();
+    builder.set_cache_size(options.cache_size());
+    contained(|| builder.open(path).map_err(|error| open_error(path, error)))
+}
+
+/// Verifies the checksums of all pages, and rebuilds what says which are free; whether that was right.
+pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> {
+    let mut database = open_database(path, options)?;
+    let pages = contained(|| Ok(database.check_integrity()?));
+    contained(|| {
+        drop(database);
+        Ok(())
+    })?;
+    pages
+}
+
+/// The tables that readers use, of one snapshot.
+pub(crate) struct ReadTables {
+    /// For the tables that few readers ask for.
+    pub(crate) read: ReadTransaction,
+    pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) dead: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) keys: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
+    pub(crate) bands: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
+    pub(crate) permuted: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
+}
+
+impl ReadTables {
+    pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
+        Ok(Self {
+            documents: read.open_table(DOCUMENTS)?,
+            signatures: read.open_table(SIGNATURES)?,
+            dead: read.open_table(DEAD)?,
+            keys: read.open_table(KEYS)?,
+            bands: read.open_table(BANDS)?,
+            permuted: read.open_table(PERMUTED)?,
+            read,
+        })
+    }
+}
+
+/// Looks at the first bytes before the engine does, which would make a database of an empty file.
+fn inspect(path: &Path) -> Result<()> {
+    let not_a_store = |reason: &str| Error::NotAStore {
+        path: path.into(),
+        reason: reason.into(),
+    };
+    let mut file = File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
+        _ => io_error("opening", path, error),
+    })?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| io_error("reading", path, error))?;
+    if !metadata.is_file() {
+        return Err(not_a_store("it is no regular file"));
+    }
+    let mut magic = [0; ENGINE_MAGIC.len()];
+    match file.read_exact(&mut magic) {
+        Ok(()) if magic == ENGINE_MAGIC => Ok(()),
+        Ok(()) => Err(not_a_store(
+            "its first bytes are those of another kind of file",
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Err(not_a_store("it is shorter than the smallest store"))
+        }
+        Err(error) => Err(io_error("reading", path, error)),
+    }
+}
+
+fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
+        redb::DatabaseError::UpgradeRequired(version) => Error::NotAStore {
+            path: path.into(),
+            reason: format!("its pages have the old layout {version}"),
+        },
+        redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+            if error.kind() == std::io::ErrorKind::InvalidData {
+                return Error::corrupt(path.display().to_string(), error.to_string());
+            }
+            io_error("opening", path, error)
+        }
+        error => error.into(),
+    }
+}
+
+pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io {
+        action: format!("{action} {}", path.display()),
+        source,
+    }
+}
+
+/// Runs something in the engine; a panic there, which damaged pages can cause, becomes `Corrupt`.
+pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let detail = text.unwrap_or("no message").to_owned();
+            Err(Error::corrupt("the storage engine stopped", detail))
+        }
+    }
+}
+
+/// Something of the engine that is let go of without a panic: a lock that an earlier panic poisoned
+/// makes the engine panic again whenever one of its values is dropped, outside any call.
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub(crate) fn get(&self) -> Result<&T> {
+        let reason = || Error::Closed {
+            reason: "it was let go of".into(),
+        };
+        self.0.as_ref().ok_or_else(reason)
+    }
+}
+
+impl<I: Iterator> Iterator for Contained<I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        self.0.as_mut()?.next()
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            let _ = contained(|| {
+                drop(value);
+                Ok(())
+            });
+        }
+    }
+}

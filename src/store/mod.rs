@@ -1,0 +1,278 @@
+//! The store: the only owner of the file.
+
+mod bounds;
+mod check;
+mod committed;
+mod compact;
+mod core;
+mod engine;
+mod gate;
+mod open;
+mod options;
+mod pending;
+mod query;
+mod recent;
+mod record;
+mod seal;
+mod snapshot;
+mod source;
+mod stats;
+mod streams;
+mod transaction;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::id::DocumentId;
+use crate::schema::Schema;
+use crate::sketch::{Signature, Sketcher};
+
+pub use bounds::{Bounds, By};
+pub use check::{CheckReport, Problem};
+pub use compact::CompactReport;
+pub use options::StoreOptions;
+pub use query::{Matches, Query, Scope};
+pub use record::{Document, Match, Novelty, Record, Upserted};
+pub use snapshot::{Records, Snapshot};
+pub use stats::{BucketStats, LaneStats, RunStats, Stats, TableStats};
+pub use transaction::WriteTransaction;
+
+pub(crate) use bounds::Resolved;
+pub(crate) use source::PostingTable;
+pub(crate) use streams::PostingStream;
+
+use self::committed::Publication;
+use self::core::Core;
+use self::engine::Engine;
+use self::gate::{Gate, Permit};
+
+/// A store for near-duplicate search in one file.
+///
+/// A handle is cheap to clone and may be used from any number of threads: one writer at a time,
+/// any number of readers, none of whom waits for the other. The file is locked against other
+/// processes until the last handle, snapshot and transaction is gone.
+///
+/// ```
+/// use resemblance::{MinHash, Novelty, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("seen.rsm");
+/// let schema = Schema::builder()
+///     .text(Text::words(2))
+///     .minhash(MinHash::new(128).threshold(0.7))
+///     .build()?;
+/// let store = Store::create(&path, schema)?;
+///
+/// let first = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
+/// assert!(matches!(store.insert_if_new("1", &first)?, Novelty::New(_)));
+/// let again = store.sketch_text("A rose is a rose is a rose -- said the rose to the other rose!")?;
+/// assert!(matches!(store.insert_if_new("2", &again)?, Novelty::NearDuplicate(_)));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// What all handles of an open file share.
+pub(crate) struct Inner {
+    pub(crate) core: Core,
+    pub(crate) engine: Engine,
+    pub(crate) publication: Publication,
+    gate: Arc<Gate>,
+    /// Whether this release, and this handle, may write.
+    writable: bool,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("path", &self.inner.core.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Creates a store with default options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if there is a file of that name: it is left as it is.
+    /// [`Error::Io`] if the file cannot be made.
+    pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
+        Self::create_with(path, schema, &StoreOptions::new())
+    }
+
+    /// Creates a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create), and [`Error::InvalidParameter`] for an option out of its range.
+    pub fn create_with(
+        path: impl AsRef<Path>,
+        schema: Schema,
+        options: &StoreOptions,
+    ) -> Result<Self> {
+        open::create(path.as_ref(), schema, options).map(Self::from_inner)
+    }
+
+    /// Opens a store with default options. Never creates one. After a crash it repairs the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::NotAStore`], [`Error::NewerFormat`],
+    /// [`Error::UnknownFeatures`], [`Error::Locked`], [`Error::Corrupt`], [`Error::SelfTest`],
+    /// [`Error::Io`]: each says what was found.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &StoreOptions::new())
+    }
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`Error::InvalidParameter`] for an option out of its range.
+    pub fn open_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
+        open::open(path.as_ref(), options).map(Self::from_inner)
+    }
+
+    /// Opens a store for reading, with default options. Several processes may do so at a time,
+    /// while none has it open for writing.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`Error::NeedsRecovery`] after a crash.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_read_only_with(path, &StoreOptions::new())
+    }
+
+    /// Opens a store for reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_read_only`](Self::open_read_only).
+    pub fn open_read_only_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
+        open::open_read_only(path.as_ref(), options).map(Self::from_inner)
+    }
+
+    fn from_inner(inner: Inner) -> Self {
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// The schema, fixed at creation.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.inner.core.schema
+    }
+
+    /// Makes signatures for this store.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        self.inner.core.sketcher.clone()
+    }
+
+    /// The signature of a text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema does not take texts.
+    pub fn sketch_text(&self, text: &str) -> Result<Signature> {
+        self.inner.core.sketcher.text(text)
+    }
+
+    /// Begins a write transaction, after the one that is open in another thread, if any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if this thread holds one, [`Error::ReadOnly`] for a handle that only reads,
+    /// [`Error::Closed`] after a failed commit.
+    pub fn begin_write(&self) -> Result<WriteTransaction> {
+        self.begin(Gate::enter)
+    }
+
+    /// Begins a write transaction if none is open.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
+    pub fn try_begin_write(&self) -> Result<WriteTransaction> {
+        self.begin(Gate::try_enter)
+    }
+
+    fn begin(&self, enter: impl Fn(&Arc<Gate>) -> Result<Permit>) -> Result<WriteTransaction> {
+        if !self.inner.writable {
+            return Err(Error::ReadOnly);
+        }
+        let permit = enter(&self.inner.gate)?;
+        WriteTransaction::begin(Arc::clone(&self.inner), permit)
+    }
+
+    /// The store as it is now, for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.inner
+            .core
+            .guarded(|| Snapshot::new(Arc::clone(&self.inner)))
+    }
+
+    /// [`WriteTransaction::insert`] in a transaction of its own, durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
+    /// [`WriteTransaction::commit`]. So with the other forms below.
+    pub fn insert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
+        self.in_one(|transaction| transaction.insert(key, signature))
+    }
+
+    /// [`WriteTransaction::upsert`] in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
+        self.in_one(|transaction| transaction.upsert(key, signature))
+    }
+
+    /// [`WriteTransaction::insert_if_new`] in a transaction of its own: of two threads that bring
+    /// near-duplicates at the same time, exactly one is told that its document is new.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_if_new(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Novelty> {
+        self.in_one(|transaction| transaction.insert_if_new(key, signature))
+    }
+
+    /// [`WriteTransaction::append`] in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
+        self.in_one(|transaction| transaction.append(signature))
+    }
+
+    /// [`WriteTransaction::remove`] in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
+        self.in_one(|transaction| transaction.remove(key))
+    }
+
+    fn in_one<T>(&self, run: impl FnOnce(&mut WriteTransaction) -> Result<T>) -> Result<T> {
+        let mut transaction = self.begin_write()?;
+        let result = run(&mut transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    }
+}

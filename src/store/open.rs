@@ -1,0 +1,267 @@
+//! Creating and opening: what must hold before a store may be used.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::error::{Error, Result};
+use crate::format::dead::DeadChunk;
+use crate::format::header::{self, Header, State};
+use crate::format::rows::SignatureRow;
+use crate::format::runs::{LaneRow, decode_run};
+use crate::postings::{Memtable, SegmentBuilder};
+use crate::schema::Schema;
+use crate::store::Inner;
+use crate::store::committed::{Committed, Publication, Run, read_state};
+use crate::store::core::Core;
+use crate::store::engine::{
+    BANDS, DEAD, DOCUMENTS, Engine, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, contained,
+};
+use crate::store::gate::Gate;
+use crate::store::options::StoreOptions;
+use crate::store::recent::document_codes;
+
+pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
+    options.validate()?;
+    let core = Core::new(path.into(), schema, options.clone())?;
+    let engine = Engine::create(path, options)?;
+    let laid_out = contained(|| lay_out(&engine, &core));
+    if let Err(error) = laid_out {
+        // The file is ours and holds nothing: a second attempt must not meet it.
+        drop(engine);
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
+    let committed = Committed {
+        state: State::INITIAL,
+        runs: Vec::new(),
+        memtable: Memtable::default(),
+    };
+    Ok(inner(core, engine, committed, true))
+}
+
+fn inner(core: Core, engine: Engine, committed: Committed, writable: bool) -> Inner {
+    Inner {
+        core,
+        engine,
+        publication: Publication::new(committed),
+        gate: Arc::new(Gate::default()),
+        writable,
+    }
+}
+
+/// Writes everything that a store without documents has.
+fn lay_out(engine: &Engine, core: &Core) -> Result<()> {
+    let write = engine.begin_write()?;
+    {
+        let mut meta = write.open_table(META)?;
+        meta.insert(header::HEADER, Header::CURRENT.encode().as_slice())?;
+        let schema = header::encode_meta(header::SCHEMA, &core.schema)?;
+        meta.insert(header::SCHEMA, schema.as_slice())?;
+        let self_test = header::encode_meta(header::SELF_TEST, &self_test(core)?)?;
+        meta.insert(header::SELF_TEST, self_test.as_slice())?;
+        let state = header::encode_meta(header::STATE, &State::INITIAL)?;
+        meta.insert(header::STATE, state.as_slice())?;
+        let mut lanes = write.open_table(LANES)?;
+        for (role, lane) in core.lanes.roles().zip(0u16..) {
+            lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
+        }
+        for rows in [DOCUMENTS, SIGNATURES, DEAD] {
+            write.open_table(rows)?;
+        }
+        for blocks in [KEYS, BANDS, PERMUTED] {
+            write.open_table(blocks)?;
+        }
+        write.open_table(RUNS)?;
+    }
+    Ok(write.commit()?)
+}
+
+/// The fingerprint of the recipe and what it makes of the test documents.
+fn self_test(core: &Core) -> Result<(u64, u64)> {
+    Ok((core.recipe, core.sketcher.self_test()?))
+}
+
+pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    options.validate()?;
+    if !may_write(path, options)? {
+        return open_read_only(path, options);
+    }
+    let engine = Engine::open(path, options)?;
+    contained(|| load(path, engine, options, true))
+}
+
+/// Whether the file is a store that this release may write; an error if it may not even read it.
+///
+/// The engine changes a file as soon as it opens it for writing, so this looks through a handle
+/// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
+pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
+    let engine = match Engine::open_read_only(path, options) {
+        Err(Error::NeedsRecovery { .. }) => return Ok(true),
+        engine => engine?,
+    };
+    contained(|| admit(path, &meta(path, &engine.begin_read()?)?))
+}
+
+type MetaTable = redb::ReadOnlyTable<&'static str, &'static [u8]>;
+
+fn meta(path: &Path, read: &ReadTransaction) -> Result<MetaTable> {
+    read.open_table(META).map_err(|error| match error {
+        redb::TableError::Storage(error) => error.into(),
+        _ => not_a_store(path, "it is a redb database without the tables of a store"),
+    })
+}
+
+fn not_a_store(path: &Path, reason: &str) -> Error {
+    Error::NotAStore {
+        path: path.into(),
+        reason: reason.into(),
+    }
+}
+
+/// What the header says of this release: `Ok(false)` if it may only read.
+fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
+    let Some(found) = meta.get(header::HEADER)? else {
+        return Err(not_a_store(
+            path,
+            "it is a redb database without the header of a store",
+        ));
+    };
+    Header::decode(found.value())?.admit()
+}
+
+pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    options.validate()?;
+    let engine = Engine::open_read_only(path, options)?;
+    contained(|| load(path, engine, options, false))
+}
+
+/// Reads and checks what every handle keeps in memory. Writes nothing.
+fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) -> Result<Inner> {
+    let read = engine.begin_read()?;
+    let meta = meta(path, &read)?;
+    let row = |name: &str| -> Result<Vec<u8>> {
+        let row = meta.get(name)?.map(|row| row.value().to_vec());
+        row.ok_or_else(|| {
+            Error::corrupt(
+                format!("table meta, row {name}"),
+                "found none, expected one",
+            )
+        })
+    };
+    let may_write = admit(path, &meta)?;
+    let schema: Schema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
+    schema.validate().map_err(|error| match error {
+        Error::SelfTest { .. } => error,
+        error => Error::corrupt("table meta, row schema", error.to_string()),
+    })?;
+    let core = Core::new(path.into(), schema, options.clone())?;
+    let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
+    let found = self_test(&core)?;
+    if found != expected {
+        let detail = format!("found {found:016x?}, expected {expected:016x?}");
+        return Err(Error::SelfTest { detail });
+    }
+    check_lanes(&read, &core)?;
+    let state = read_state(&read)?;
+    let runs = load_runs(&read, &state)?;
+    let memtable = load_memtable(&read, &core, &state)?;
+    drop(meta);
+    let committed = Committed {
+        state,
+        runs,
+        memtable,
+    };
+    Ok(inner(core, engine, committed, for_writing && may_write))
+}
+
+fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {
+    let table = read.open_table(LANES)?;
+    let mut roles = core.lanes.roles().zip(0u16..);
+    for entry in table.iter()? {
+        let (lane, row) = entry?;
+        let found = (LaneRow::decode(lane.value(), row.value())?, lane.value());
+        let expected = roles.next().map(|(role, lane)| (LaneRow::of(role), lane));
+        if expected != Some(found) {
+            let detail = format!("found {found:?}, expected {expected:?}");
+            return Err(Error::corrupt("table lanes", detail));
+        }
+    }
+    match roles.next() {
+        None => Ok(()),
+        Some((_, lane)) => Err(Error::corrupt(
+            "table lanes",
+            format!("lane {lane} is missing"),
+        )),
+    }
+}
+
+fn load_runs(read: &ReadTransaction, state: &State) -> Result<Vec<Arc<Run>>> {
+    let mut runs = Vec::new();
+    for entry in read.open_table(RUNS)?.iter()? {
+        let (run, row) = entry?;
+        runs.push(Run {
+            descriptor: decode_run(run.value(), row.value())?,
+            dead: 0,
+        });
+    }
+    runs.sort_unstable_by_key(|run| run.descriptor.first_id);
+    let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
+    let below = runs
+        .iter()
+        .all(|run| run.descriptor.last_id < state.sealed_below);
+    let numbered = runs.iter().all(|run| run.descriptor.run < state.next_run);
+    if !(apart && below && numbered) || state.sealed_below > state.next_id {
+        let detail = "runs and counters contradict each other (invariant 3)";
+        return Err(Error::corrupt("tables runs and meta", detail));
+    }
+    for entry in read.open_table(DEAD)?.iter()? {
+        let (chunk, row) = entry?;
+        let bitmap = DeadChunk::decode(chunk.value(), row.value())?;
+        for id in bitmap.ids(chunk.value()) {
+            let index = runs.partition_point(|run| run.descriptor.last_id < id);
+            if let Some(run) = runs.get_mut(index) {
+                run.dead += u64::from(run.descriptor.first_id <= id);
+            }
+        }
+    }
+    Ok(runs.into_iter().map(Arc::new).collect())
+}
+
+/// Files the documents that are in no run again, from their rows.
+fn load_memtable(read: &ReadTransaction, core: &Core, state: &State) -> Result<Memtable> {
+    let signatures = read.open_table(SIGNATURES)?;
+    let mut builder = SegmentBuilder::new((0..core.lanes.count()).collect());
+    let (mut codes, mut row) = (Vec::new(), Vec::new());
+    for entry in signatures.range(state.sealed_below..)? {
+        let (id, signature) = entry?;
+        let id = id.value();
+        if id >= state.next_id {
+            // The next insert would overwrite it.
+            let place = format!("table signatures, document {id}");
+            let detail = format!(
+                "found it, expected ids below {} (invariant 1)",
+                state.next_id
+            );
+            return Err(Error::corrupt(place, detail));
+        }
+        let signature = SignatureRow::decode(id, signature.value(), core.shape())?;
+        let key_code = signature.key_code();
+        let signature = signature.to_signature(core.recipe);
+        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        builder.push(id, &row);
+    }
+    if builder.documents() != state.unsealed_documents {
+        let place = format!("table signatures, from document {} on", state.sealed_below);
+        let (found, expected) = (builder.documents(), state.unsealed_documents);
+        let detail = format!("found {found} rows, expected {expected} (invariant 1)");
+        return Err(Error::corrupt(place, detail));
+    }
+    let memtable = Memtable::default();
+    Ok(if builder.documents() == 0 {
+        memtable
+    } else {
+        memtable.push(builder.build())
+    })
+}

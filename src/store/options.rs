@@ -1,0 +1,78 @@
+//! Settings that change speed and memory, never answers.
+
+use crate::error::{Error, Result};
+
+/// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
+/// an answer.
+///
+/// ```
+/// use resemblance::StoreOptions;
+/// let options = StoreOptions::new().cache_bytes(256 << 20);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    pub(crate) cache_bytes: u64,
+    pub(crate) seal_after_documents: u64,
+    pub(crate) quick_repair: bool,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StoreOptions {
+    /// A cache of 64 MiB, a seal every 65,536 documents, no quick repair.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cache_bytes: 64 << 20,
+            seal_after_documents: 65_536,
+            quick_repair: false,
+        }
+    }
+
+    /// Bytes of the page cache, shared by reads and the writer. At least 1 MiB is used.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes.max(1 << 20);
+        self
+    }
+
+    /// How many documents are kept in memory, besides in the log on disk, before their postings
+    /// are sealed into a run: 1 to 1,048,576. Each takes about 12 bytes a lane.
+    #[must_use]
+    pub fn seal_after(mut self, documents: u64) -> Self {
+        self.seal_after_documents = documents;
+        self
+    }
+
+    /// Whether commits record what a fast repair after a crash needs. Off, opening after a crash
+    /// reads the file twice; on, each commit syncs once more and writes about 130 KiB for each GB
+    /// of file.
+    #[must_use]
+    pub fn quick_repair(mut self, on: bool) -> Self {
+        self.quick_repair = on;
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        if (1..=1 << 20).contains(&self.seal_after_documents) {
+            Ok(())
+        } else {
+            let found = self.seal_after_documents;
+            Err(Error::invalid(
+                "seal_after",
+                found,
+                "1 to 1,048,576 documents",
+            ))
+        }
+    }
+
+    /// The cache size as the engine takes it.
+    pub(crate) fn cache_size(&self) -> usize {
+        usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
+    }
+}

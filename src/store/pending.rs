@@ -1,0 +1,93 @@
+//! Rows of a transaction's new documents, gathered so that tables are opened once for many.
+
+use crate::error::Result;
+use crate::store::engine::{DOCUMENTS, SIGNATURES};
+
+/// Rows gathered before they are written; bounds the memory of a long transaction.
+const FLUSH_BYTES: usize = 4 << 20;
+
+/// The rows of one document.
+struct Rows {
+    document: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// Documents with consecutive ids whose rows are not in the tables yet. Removed ones are `None`.
+#[derive(Default)]
+pub(crate) struct Pending {
+    first_id: u64,
+    documents: Vec<Option<Rows>>,
+    size_bytes: usize,
+}
+
+impl Pending {
+    fn index(&self, id: u64) -> Option<usize> {
+        let index = usize::try_from(id.checked_sub(self.first_id)?).ok()?;
+        (index < self.documents.len()).then_some(index)
+    }
+
+    fn rows(&self, id: u64) -> Option<&Rows> {
+        self.documents.get(self.index(id)?)?.as_ref()
+    }
+
+    /// Whether the row of this id is here or was: the tables then have none.
+    pub(crate) fn covers(&self, id: u64) -> bool {
+        self.index(id).is_some()
+    }
+
+    pub(crate) fn document(&self, id: u64) -> Option<&[u8]> {
+        self.rows(id).map(|rows| rows.document.as_slice())
+    }
+
+    pub(crate) fn signature(&self, id: u64) -> Option<&[u8]> {
+        self.rows(id).map(|rows| rows.signature.as_slice())
+    }
+
+    /// The signature rows that are here, ascending by id.
+    pub(crate) fn signatures(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let rows = (self.first_id..).zip(&self.documents);
+        rows.filter_map(|(id, rows)| Some((id, rows.as_ref()?.signature.as_slice())))
+    }
+
+    /// Adds the next document; ids come without gaps between two flushes.
+    pub(crate) fn push(&mut self, id: u64, document: Vec<u8>, signature: Vec<u8>) {
+        if self.documents.is_empty() {
+            self.first_id = id;
+        }
+        self.size_bytes += document.len() + signature.len();
+        self.documents.push(Some(Rows {
+            document,
+            signature,
+        }));
+    }
+
+    /// Takes a document out; its signature row, if it was here.
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
+        let rows = self
+            .index(id)
+            .and_then(|index| self.documents.get_mut(index));
+        rows.and_then(Option::take).map(|rows| rows.signature)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.size_bytes >= FLUSH_BYTES
+    }
+
+    /// Writes the rows to the tables and forgets them.
+    pub(crate) fn flush(&mut self, write: &redb::WriteTransaction) -> Result<()> {
+        if self.documents.is_empty() {
+            return Ok(());
+        }
+        let mut documents = write.open_table(DOCUMENTS)?;
+        let mut signatures = write.open_table(SIGNATURES)?;
+        for (id, rows) in (self.first_id..).zip(&self.documents) {
+            if let Some(rows) = rows {
+                documents.insert(id, rows.document.as_slice())?;
+                signatures.insert(id, rows.signature.as_slice())?;
+            }
+        }
+        self.documents.clear();
+        self.size_bytes = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! What goes into a store and what comes out.
+
+use crate::error::{Error, Result};
+use crate::format::rows::{DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
+use crate::id::DocumentId;
+use crate::sketch::Signature;
+
+/// What is stored beside a signature: an optional key, a stamp and a payload of the user's.
+///
+/// ```
+/// use resemblance::Document;
+/// let document = Document::new("page/1").stamp(1_700_000_000).payload(b"title");
+/// # let _ = document;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Document<'a> {
+    pub(crate) row: DocumentRow<'a>,
+}
+
+impl<'a> Document<'a> {
+    /// A document under this key: any bytes, up to 4,096 of them.
+    #[must_use]
+    pub fn new<K: AsRef<[u8]> + ?Sized>(key: &'a K) -> Self {
+        let row = DocumentRow {
+            key: Some(key.as_ref()),
+            stamp: 0,
+            payload: &[],
+        };
+        Self { row }
+    }
+
+    /// A document that is known by its id alone.
+    #[must_use]
+    pub fn without_key() -> Self {
+        let row = DocumentRow {
+            key: None,
+            stamp: 0,
+            payload: &[],
+        };
+        Self { row }
+    }
+
+    /// A number of the user's, such as the seconds of a clock; 0 if not given.
+    #[must_use]
+    pub fn stamp(mut self, stamp: u64) -> Self {
+        self.row.stamp = stamp;
+        self
+    }
+
+    /// Bytes of the user's, up to 64 MiB; none if not given.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.row.payload = payload;
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let key_bytes = self.row.key.map_or(0, <[u8]>::len);
+        if key_bytes > KEY_LIMIT_BYTES {
+            let found = format!("{key_bytes} bytes");
+            return Err(Error::invalid("key", found, "at most 4,096 bytes"));
+        }
+        let payload_bytes = self.row.payload.len();
+        if payload_bytes > PAYLOAD_LIMIT_BYTES {
+            let found = format!("{payload_bytes} bytes");
+            return Err(Error::invalid("payload", found, "at most 64 MiB"));
+        }
+        Ok(())
+    }
+}
+
+/// A stored document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub(crate) id: DocumentId,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) signature: Signature,
+    pub(crate) stamp: u64,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Record {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        self.id
+    }
+
+    /// Its key, unless it was appended without one.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
+    /// Its signature.
+    #[must_use]
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The user's number.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// The user's bytes.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+/// A document that a query found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    pub(crate) id: DocumentId,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) similarity: Option<f64>,
+    pub(crate) distance: Option<u32>,
+}
+
+impl Match {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        self.id
+    }
+
+    /// Its key, unless it was appended without one.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
+    /// The Jaccard similarity estimated from the two MinHash signatures, 0 to 1; `None` without
+    /// MinHash in the schema.
+    #[must_use]
+    pub fn similarity(&self) -> Option<f64> {
+        self.similarity
+    }
+
+    /// The Hamming distance of the two fingerprints, exact; `None` without SimHash in the schema.
+    #[must_use]
+    pub fn distance(&self) -> Option<u32> {
+        self.distance
+    }
+}
+
+/// What `insert_if_new` found.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Novelty {
+    /// Nothing like it: the document was inserted under this id.
+    New(DocumentId),
+    /// A near-duplicate is there, the best one is given, and nothing was written.
+    NearDuplicate(Match),
+    /// The key is there, whatever the content: how near its content is, is given, and nothing
+    /// was written.
+    SameKey(Match),
+}
+
+/// What `upsert` did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Upserted {
+    /// The document's new id.
+    pub id: DocumentId,
+    /// The document that held the key before.
+    pub replaced: Option<DocumentId>,
+}

@@ -1,0 +1,312 @@
+//! What a store consists of, in figures.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition};
+
+use crate::error::Result;
+use crate::id::DocumentId;
+use crate::lanes::LaneRole;
+use crate::store::engine::{
+    BANDS, DEAD, DOCUMENTS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
+};
+use crate::store::snapshot::Snapshot;
+use crate::store::source::PostingTable;
+use crate::store::streams::is_marked;
+
+/// How many of the largest buckets are named.
+const NAMED_BUCKETS: usize = 10;
+
+/// What a store consists of. Made by [`Snapshot::stats`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Live documents.
+    pub documents: u64,
+    /// The id that the next document gets: how many documents were ever inserted.
+    pub next_id: u64,
+    /// Documents inserted since the last seal, whose postings are in memory.
+    pub memtable_documents: u64,
+    /// Bytes of memory that the memtable takes.
+    pub memtable_bytes: u64,
+    /// The runs, ascending by the ids they hold.
+    pub runs: Vec<RunStats>,
+    /// The tables of the file.
+    pub tables: Vec<TableStats>,
+    /// The lanes.
+    pub lanes: Vec<LaneStats>,
+    /// The largest buckets, largest first.
+    pub buckets: Vec<BucketStats>,
+    /// The length of the file, in bytes.
+    pub file_bytes: u64,
+    /// The bytes that the file takes on the disk, where the system tells; else its length.
+    pub allocated_bytes: u64,
+    /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
+    pub bytes_per_document: f64,
+}
+
+/// A run: sealed postings of documents with neighbouring ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunStats {
+    /// Its number.
+    pub run: u32,
+    /// How often its postings have been merged.
+    pub level: u8,
+    /// The least id of its range.
+    pub first_id: u64,
+    /// The greatest id of its range.
+    pub last_id: u64,
+    /// Postings in all lanes.
+    pub postings: u64,
+    /// Blocks in all lanes.
+    pub blocks: u64,
+    /// Documents that were removed and whose postings are still there.
+    pub dead: u64,
+}
+
+/// A table of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Its name, as in the format specification.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Bytes of keys and values.
+    pub stored_bytes: u64,
+    /// Bytes of the tree around them.
+    pub metadata_bytes: u64,
+    /// Bytes of its pages that are not used.
+    pub fragmented_bytes: u64,
+}
+
+impl TableStats {
+    /// All bytes of its pages.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.stored_bytes + self.metadata_bytes + self.fragmented_bytes
+    }
+}
+
+/// A lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaneStats {
+    /// Its number.
+    pub lane: u16,
+    /// `key`, `band 3`, `table 2`.
+    pub role: String,
+    /// Postings, in runs and in memory, those of removed documents included until a merge.
+    pub postings: u64,
+    /// Blocks on disk.
+    pub blocks: u64,
+}
+
+/// A bucket: documents that share a code, or in a permuted table the prefix of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketStats {
+    /// Its lane.
+    pub lane: u16,
+    /// What the lane is for.
+    pub role: String,
+    /// Live documents in it.
+    pub documents: u64,
+    /// The first of them.
+    pub sample_id: DocumentId,
+    /// The key of the first, if it has one.
+    pub sample_key: Option<Vec<u8>>,
+}
+
+impl Snapshot {
+    /// Counts what the store consists of. Reads every posting and walks all tables: seconds for
+    /// millions of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
+    /// let stats = store.snapshot()?.stats()?;
+    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        self.core().guarded(|| {
+            let committed = &self.inner.committed;
+            let state = committed.state;
+            let runs = committed.runs.iter().map(|run| RunStats {
+                run: run.descriptor.run,
+                level: run.descriptor.level,
+                first_id: run.descriptor.first_id,
+                last_id: run.descriptor.last_id,
+                postings: run.descriptor.postings(),
+                blocks: run.descriptor.blocks(),
+                dead: run.dead,
+            });
+            let tables = table_stats(&self.inner.tables()?.read)?;
+            let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
+            let (file_bytes, allocated_bytes) = file_size(&self.core().path)?;
+            let per_document = total as f64 / state.documents.max(1) as f64;
+            Ok(Stats {
+                documents: state.documents,
+                next_id: state.next_id,
+                memtable_documents: self.unsealed_ids()?.len() as u64,
+                memtable_bytes: committed.memtable.heap_bytes() as u64,
+                runs: runs.collect(),
+                lanes: self.lane_stats(),
+                buckets: self.largest_buckets()?,
+                file_bytes,
+                allocated_bytes,
+                bytes_per_document: if state.documents == 0 {
+                    0.0
+                } else {
+                    per_document
+                },
+                tables,
+            })
+        })
+    }
+
+    /// The live documents that are in no run, ascending.
+    pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
+        let first = self.inner.committed.state.sealed_below;
+        let mut ids = Vec::new();
+        for entry in ReadableTable::range(&self.inner.tables()?.documents, first..)? {
+            ids.push(entry?.0.value());
+        }
+        Ok(ids)
+    }
+
+    fn lane_stats(&self) -> Vec<LaneStats> {
+        let committed = &self.inner.committed;
+        let of_lane = |(role, lane): (LaneRole, u16)| {
+            let runs = committed
+                .runs
+                .iter()
+                .filter_map(|run| run.descriptor.lane(lane));
+            let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
+                (postings + summary.postings, blocks + summary.blocks)
+            });
+            let in_memory = committed.memtable.lane(lane).len() as u64;
+            LaneStats {
+                lane,
+                role: role.to_string(),
+                postings: postings + in_memory,
+                blocks,
+            }
+        };
+        self.core().lanes.roles().zip(0u16..).map(of_lane).collect()
+    }
+
+    fn largest_buckets(&self) -> Result<Vec<BucketStats>> {
+        let lanes = &self.core().lanes;
+        let dead = self.inner.dead_chunks()?;
+        let unsealed = self.unsealed_ids()?;
+        let sealed_below = self.inner.committed.state.sealed_below;
+        let is_live = |id: u64| {
+            if id < sealed_below {
+                !is_marked(&dead, id)
+            } else {
+                unsealed.binary_search(&id).is_ok()
+            }
+        };
+        // The least of the largest on top; among equals the one with the lowest lane and id stays.
+        let mut largest = BinaryHeap::new();
+        for (role, lane) in lanes
+            .roles()
+            .zip(0u16..)
+            .filter(|(role, _)| *role != LaneRole::Key)
+        {
+            let mut note = |documents: u64, first: u64| {
+                if documents > 1 {
+                    largest.push(Reverse((documents, Reverse((lane, first)))));
+                }
+                if largest.len() > NAMED_BUCKETS {
+                    largest.pop();
+                }
+            };
+            let (mut high, mut documents, mut first) = (None, 0, u64::MAX);
+            for posting in self.inner.lane_stream(PostingTable::of(role), lane)? {
+                let posting = posting?;
+                if !is_live(posting.id) {
+                    continue;
+                }
+                if high.is_none_or(|high| posting.code > high) {
+                    note(documents, first);
+                    (documents, first) = (0, u64::MAX);
+                    high = Some(lanes.bucket_range(lane, posting.code).1);
+                }
+                documents += 1;
+                first = first.min(posting.id);
+            }
+            note(documents, first);
+        }
+        let mut buckets = Vec::new();
+        for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
+            let role = lanes.roles().nth(lane.into());
+            buckets.push(BucketStats {
+                lane,
+                role: role.map(|role| role.to_string()).unwrap_or_default(),
+                documents,
+                sample_id: DocumentId::new(first),
+                sample_key: self.source().key_of(first)?.flatten(),
+            });
+        }
+        Ok(buckets)
+    }
+}
+
+fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
+    let mut stats = vec![of_table(read, META)?];
+    stats.push(of_table(read, LANES)?);
+    stats.push(of_table(read, RUNS)?);
+    for table in [DOCUMENTS, SIGNATURES, DEAD] {
+        stats.push(of_table(read, table)?);
+    }
+    for table in [KEYS, BANDS, PERMUTED] {
+        stats.push(of_table(read, table)?);
+    }
+    Ok(stats)
+}
+
+fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    read: &ReadTransaction,
+    definition: TableDefinition<'_, K, V>,
+) -> Result<TableStats> {
+    use redb::TableHandle;
+    let table = read.open_table(definition)?;
+    // The engine's walk for its figures does not end where damaged pages form a circle, and
+    // overflows the stack. Reading all rows does end there, with an error.
+    let mut rows = 0;
+    for row in ReadableTable::iter(&table)? {
+        row?;
+        rows += 1;
+    }
+    let stats = table.stats()?;
+    Ok(TableStats {
+        name: definition.name().to_owned(),
+        rows,
+        stored_bytes: stats.stored_bytes(),
+        metadata_bytes: stats.metadata_bytes(),
+        fragmented_bytes: stats.fragmented_bytes(),
+    })
+}
+
+/// Length and bytes on disk.
+pub(crate) fn file_size(path: &std::path::Path) -> Result<(u64, u64)> {
+    let metadata = std::fs::metadata(path).map_err(|error| io_error("reading", path, error))?;
+    #[cfg(unix)]
+    let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+    #[cfg(not(unix))]
+    let allocated = metadata.len();
+    Ok((metadata.len(), allocated))
+}

@@ -1,0 +1,298 @@
+//! The writer.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::id::DocumentId;
+use crate::sketch::Signature;
+use crate::store::Inner;
+use crate::store::bounds::Bounds;
+use crate::store::gate::Permit;
+use crate::store::query::{Query, Subject};
+use crate::store::record::{Document, Novelty, Record, Upserted};
+use crate::store::writer::Writer;
+
+/// Changes that become visible and durable together, at [`commit`](Self::commit). It reads its own
+/// writes. Dropping it rolls everything back. One at a time; it stays on the thread that began it.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let signature = store.sketch_text("some text or other")?;
+/// let mut transaction = store.begin_write()?;
+/// transaction.insert("a", &signature)?;
+/// transaction.append(&signature)?;
+/// assert_eq!(transaction.len(), 2);
+/// transaction.commit()?;
+/// assert_eq!(store.snapshot()?.len(), 2);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use = "dropping a transaction rolls it back"]
+pub struct WriteTransaction {
+    // Before the permit: the engine's transaction must end before the next writer may begin.
+    writer: Writer,
+    _permit: Permit,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for WriteTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteTransaction")
+            .field("path", &self.writer.store.core.path)
+            .field("state", &self.writer.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WriteTransaction {
+    pub(crate) fn begin(store: Arc<Inner>, permit: Permit) -> Result<Self> {
+        Ok(Self {
+            writer: Writer::begin(store)?,
+            _permit: permit,
+            _stays_on_its_thread: PhantomData,
+        })
+    }
+
+    /// Runs a change. Bad input changes nothing and the transaction goes on; after a failure of
+    /// the file it can only be rolled back.
+    pub(super) fn change<T>(&mut self, run: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.writer.check_usable()?;
+        let store = Arc::clone(&self.writer.store);
+        let writer = &mut self.writer;
+        let result = store.core.guarded(|| run(writer));
+        if let Err(error) = &result {
+            self.writer.note_failure(error);
+        }
+        result
+    }
+
+    /// Inserts a document under a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyExists`] if the key is there, [`Error::InvalidParameter`] for a key of more than
+    /// 4,096 bytes, [`Error::SignatureMismatch`] for a signature that does not fit the schema;
+    /// the transaction goes on. [`Error::Corrupt`] and [`Error::Io`]: it can only be rolled back.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
+        self.insert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// Inserts a document under a key, in place of the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without `KeyExists`.
+    pub fn upsert(&mut self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
+        self.upsert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// Inserts a document unless its key or a near-duplicate of it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without `KeyExists`.
+    pub fn insert_if_new(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        signature: &Signature,
+    ) -> Result<Novelty> {
+        self.insert_document_if_new(Document::new(key.as_ref()), signature)
+    }
+
+    /// Inserts a document without a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without `KeyExists`.
+    pub fn append(&mut self, signature: &Signature) -> Result<DocumentId> {
+        self.insert_document(Document::without_key(), signature)
+    }
+
+    /// [`insert`](Self::insert) or [`append`](Self::append) with stamp and payload.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert); the payload may have up to 64 MiB.
+    pub fn insert_document(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.check(&document, signature)?;
+        self.change(|writer| {
+            if let Some(key) = document.row.key
+                && let Some(id) = writer.source().find_key(key)?
+            {
+                return Err(Error::KeyExists {
+                    key: key.to_vec(),
+                    id: DocumentId::new(id),
+                });
+            }
+            writer.store_document(&document, signature)
+        })
+    }
+
+    /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_document`](Self::insert_document), without `KeyExists`.
+    pub fn upsert_document(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        self.check(&document, signature)?;
+        self.change(|writer| {
+            let replaced = match document.row.key {
+                Some(key) => writer.source().find_key(key)?,
+                None => None,
+            };
+            if let Some(id) = replaced {
+                writer.remove_document(id)?;
+            }
+            let id = writer.store_document(&document, signature)?;
+            Ok(Upserted {
+                id,
+                replaced: replaced.map(DocumentId::new),
+            })
+        })
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_document`](Self::insert_document), without `KeyExists`.
+    pub fn insert_document_if_new(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Novelty> {
+        self.check(&document, signature)?;
+        self.change(|writer| {
+            let subject = Subject {
+                signature,
+                exclude: None,
+            };
+            if let Some(key) = document.row.key
+                && let Some(id) = writer.source().find_key(key)?
+            {
+                return Ok(Novelty::SameKey(subject.compare(writer.source(), id)?));
+            }
+            let bounds = Bounds::new().resolve(&writer.store.core.schema, false)?;
+            let best = subject
+                .query(writer.source(), &bounds, 1)?
+                .into_iter()
+                .next();
+            match best {
+                Some(best) => Ok(Novelty::NearDuplicate(best)),
+                None => Ok(Novelty::New(writer.store_document(&document, signature)?)),
+            }
+        })
+    }
+
+    /// Removes the document under a key; its id if there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled back.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
+        self.change(|writer| {
+            let id = writer.source().find_key(key.as_ref())?;
+            if let Some(id) = id {
+                writer.remove_document(id)?;
+            }
+            Ok(id.map(DocumentId::new))
+        })
+    }
+
+    /// Removes the document with an id; whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
+        self.change(|writer| writer.remove_document(id.get()))
+    }
+
+    /// The document under a key, as this transaction has left it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
+        self.writer
+            .store
+            .core
+            .guarded(|| match self.writer.source().find_key(key.as_ref())? {
+                Some(id) => self.writer.source().record(id),
+                None => Ok(None),
+            })
+    }
+
+    /// The document with an id, as this transaction has left it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.writer
+            .store
+            .core
+            .guarded(|| self.writer.source().record(id.get()))
+    }
+
+    /// Whether there is a document under a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let source = self.writer.source();
+        self.writer
+            .store
+            .core
+            .guarded(|| Ok(source.find_key(key.as_ref())?.is_some()))
+    }
+
+    /// The number of documents, this transaction's changes included.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.writer.state.documents
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Asks for documents that are near a signature, this transaction's own included.
+    pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
+        Query::new(self.writer.source(), Cow::Borrowed(signature))
+    }
+
+    /// Makes the changes durable and visible. When it returns, they survive a crash.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written, the outcome is unknown until the store is opened again, and
+    /// this handle writes no more ([`Error::Closed`]).
+    pub fn commit(mut self) -> Result<()> {
+        self.writer.check_usable()?;
+        let store = Arc::clone(&self.writer.store);
+        let writer = &mut self.writer;
+        store.core.guarded(|| writer.commit())
+    }
+
+    fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+        document.validate()?;
+        self.writer.store.core.check_signature(signature)
+    }
+}

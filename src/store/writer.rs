@@ -1,0 +1,333 @@
+//! The state of a write transaction: the engine's transaction and what is not in its tables yet.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use redb::ReadableTable;
+
+use crate::error::{Error, Result};
+use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::format::header::{self, State};
+use crate::format::rows::{SignatureRow, encode_signature};
+use crate::id::DocumentId;
+use crate::lanes::hash_key;
+use crate::postings::{CodeRange, Memtable};
+use crate::sketch::Signature;
+use crate::store::Inner;
+use crate::store::committed::{Committed, Run};
+use crate::store::core::Core;
+use crate::store::engine::{
+    BANDS, BlockTable, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
+};
+use crate::store::pending::Pending;
+use crate::store::recent::Recent;
+use crate::store::record::Document;
+use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
+
+pub(crate) struct Writer {
+    pub(crate) store: Arc<Inner>,
+    /// `None` once committed.
+    write: Option<redb::WriteTransaction>,
+    pub(crate) state: State,
+    pub(crate) runs: Vec<Arc<Run>>,
+    /// Committed postings that are not sealed.
+    pub(crate) memtable: Memtable,
+    /// Postings of this transaction that are not sealed. Sorted when a probe asks for it.
+    pub(crate) recent: RefCell<Recent>,
+    pub(crate) pending: Pending,
+    /// Sealed documents that were removed and are not in the bitmaps yet.
+    dead: BTreeSet<u64>,
+    changed: bool,
+    failure: Option<String>,
+}
+
+/// The engine's table for a kind of lane.
+pub(crate) fn block_table(table: PostingTable) -> BlockTable {
+    match table {
+        PostingTable::Keys => KEYS,
+        PostingTable::Bands => BANDS,
+        PostingTable::Permuted => PERMUTED,
+    }
+}
+
+impl Writer {
+    pub(crate) fn begin(store: Arc<Inner>) -> Result<Self> {
+        store.core.health.check_writes()?;
+        let write = store.core.guarded(|| {
+            let mut write = store.engine.begin_write()?;
+            write.set_quick_repair(store.core.options.quick_repair);
+            Ok(write)
+        })?;
+        let latest = store.publication.latest()?;
+        let lanes = store.core.lanes.count();
+        Ok(Self {
+            write: Some(write),
+            state: latest.state,
+            runs: latest.runs.clone(),
+            memtable: latest.memtable.clone(),
+            recent: RefCell::new(Recent::new(lanes)),
+            pending: Pending::default(),
+            dead: BTreeSet::new(),
+            changed: false,
+            failure: None,
+            store,
+        })
+    }
+
+    pub(crate) fn source(&self) -> &dyn Source {
+        self
+    }
+
+    pub(crate) fn write(&self) -> Result<&redb::WriteTransaction> {
+        let reason = || Error::Closed {
+            reason: "the transaction has ended".into(),
+        };
+        self.write.as_ref().ok_or_else(reason)
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => Err(Error::Closed {
+                reason: format!("the transaction failed and can only be rolled back: {failure}"),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// A key that is there leaves everything as it was; after other errors, numbers that have run
+    /// out among them, a change may be half made. What the caller gives is checked before.
+    pub(crate) fn note_failure(&mut self, error: &Error) {
+        if !matches!(error, Error::KeyExists { .. }) {
+            self.failure = Some(error.to_string());
+        }
+    }
+
+    /// Stores a document whose key is known to be free.
+    pub(crate) fn store_document(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        let id = self.state.next_id;
+        // The greatest number stays unused, so that the next id always exists.
+        let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
+        let next_id =
+            next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
+        let key_code = document.row.key.map(hash_key);
+        let recent = self.recent.get_mut();
+        recent.push(&self.store.core, id, key_code, signature)?;
+        let signature_row = encode_signature(id, key_code, signature);
+        self.pending
+            .push(id, document.row.encode(id), signature_row);
+        self.state.next_id = next_id;
+        self.state.documents += 1;
+        self.state.unsealed_documents += 1;
+        self.changed = true;
+        if self.pending.is_full() {
+            self.flush_pending()?;
+        }
+        if next_id - self.state.sealed_below >= self.store.core.options.seal_after_documents {
+            self.seal()?;
+        }
+        Ok(DocumentId::new(id))
+    }
+
+    /// Removes a document: its rows go, and if it is sealed its dead bit is set. No posting is
+    /// touched.
+    pub(crate) fn remove_document(&mut self, id: u64) -> Result<bool> {
+        if self.pending.covers(id) {
+            let Some(row) = self.pending.remove(id) else {
+                return Ok(false);
+            };
+            let row = SignatureRow::decode(id, &row, self.store.core.shape())?;
+            self.recent.get_mut().forget_key(row.key_code(), id);
+        } else {
+            let write = self.write()?;
+            let found = write.open_table(DOCUMENTS)?.remove(id)?.is_some();
+            if !found {
+                return Ok(false);
+            }
+            if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
+                let place = format!("table signatures, document {id}");
+                return Err(Error::corrupt(
+                    place,
+                    "found no row, expected one (invariant 1)",
+                ));
+            }
+        }
+        if id >= self.state.sealed_below {
+            let lanes = self.store.core.lanes.count();
+            self.recent.get_mut().bury(lanes, id);
+            // Cannot be 0: the row of this document was there.
+            self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
+        }
+        // A sealed document that is in no run has no posting, and no merge would clear its bit.
+        let index = self.runs.partition_point(|run| run.descriptor.last_id < id);
+        let covers = |run: &&mut Arc<Run>| run.descriptor.first_id <= id;
+        if let Some(run) = self.runs.get_mut(index).filter(covers) {
+            Arc::make_mut(run).dead += 1;
+            self.dead.insert(id);
+        }
+        let documents = self.state.documents.checked_sub(1);
+        self.state.documents = documents
+            .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
+        self.changed = true;
+        Ok(true)
+    }
+
+    /// Something other than documents changed and must be committed.
+    pub(crate) fn mark_changed(&mut self) {
+        self.changed = true;
+    }
+
+    pub(crate) fn flush_pending(&mut self) -> Result<()> {
+        if let Some(write) = self.write.as_ref() {
+            self.pending.flush(write)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the dead bits of this transaction to their bitmaps.
+    pub(crate) fn flush_dead(&mut self) -> Result<()> {
+        let dead = std::mem::take(&mut self.dead);
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let mut table = self.write()?.open_table(DEAD)?;
+        let mut ids = dead.into_iter().peekable();
+        while let Some(&first) = ids.peek() {
+            let chunk = first / CHUNK_DOCUMENTS;
+            let row = table
+                .get(chunk)?
+                .map(|row| DeadChunk::decode(chunk, row.value()));
+            let mut bitmap = row.transpose()?.unwrap_or_else(DeadChunk::new);
+            while let Some(id) = ids.next_if(|id| id / CHUNK_DOCUMENTS == chunk) {
+                bitmap.set(id);
+            }
+            table.insert(chunk, bitmap.encode(chunk).as_slice())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        if !self.changed {
+            return Ok(());
+        }
+        // After a seal or a removal some run may have to be merged or rewritten.
+        self.merge()?;
+        self.flush_pending()?;
+        self.flush_dead()?;
+        self.state.commit += 1;
+        let commit = self.state.commit;
+        {
+            let mut meta = self.write()?.open_table(META)?;
+            let row = header::encode_meta(header::STATE, &self.state)?;
+            meta.insert(header::STATE, row.as_slice())?;
+        }
+        let memtable = self.recent.get_mut().drain_into(&self.memtable);
+        let committed = Committed {
+            state: self.state,
+            runs: self.runs.clone(),
+            memtable,
+        };
+        let Some(write) = self.write.take() else {
+            return Ok(());
+        };
+        let publication = &self.store.publication;
+        publication.publish(Arc::new(committed));
+        match contained(|| Ok(write.commit()?)) {
+            Ok(()) => publication.settle(commit),
+            Err(error) => {
+                publication.withdraw(commit);
+                let reason = format!("a commit failed, its outcome is unknown: {error}");
+                self.store.core.health.close_writes(reason);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(write) = self.write.take() {
+            // A damaged file can make the engine panic here as well; the file is as it was.
+            let _ = contained(|| Ok(write.abort()?));
+        }
+    }
+}
+
+impl Source for Writer {
+    fn core(&self) -> &Core {
+        &self.store.core
+    }
+
+    fn sealed_below(&self) -> u64 {
+        self.state.sealed_below
+    }
+
+    fn probe_until(
+        &self,
+        table: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.recent.borrow_mut().probe(ranges, visit)?;
+        source::probe_memtable(&self.memtable, ranges, visit)?;
+        if is_enough()? || self.runs.is_empty() {
+            return Ok(());
+        }
+        let blocks = self.write()?.open_table(block_table(table))?;
+        let runs = self.runs.iter().map(|run| &run.descriptor);
+        source::probe_runs(&blocks, table, runs, ranges, visit, is_enough)
+    }
+
+    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.pending.covers(id) {
+            return visit(self.pending.document(id));
+        }
+        let table = self.write()?.open_table(DOCUMENTS)?;
+        let row = table.get(id)?;
+        visit(row.as_ref().map(|row| row.value()))
+    }
+
+    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        let mut table = None;
+        for &id in ids {
+            if self.pending.covers(id) {
+                visit(id, self.pending.signature(id))?;
+                continue;
+            }
+            if table.is_none() {
+                table = Some(self.write()?.open_table(SIGNATURES)?);
+            }
+            let row = match &table {
+                Some(table) => table.get(id)?,
+                None => None,
+            };
+            visit(id, row.as_ref().map(|row| row.value()))?;
+        }
+        Ok(())
+    }
+
+    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        let table = self.write()?.open_table(SIGNATURES)?;
+        for entry in table.iter()? {
+            let (id, row) = entry?;
+            visit(id.value(), row.value())?;
+        }
+        for (id, row) in self.pending.signatures() {
+            visit(id, row)?;
+        }
+        Ok(())
+    }
+
+    fn is_dead(&self, id: u64) -> Result<bool> {
+        if self.dead.contains(&id) {
+            return Ok(true);
+        }
+        source::dead_in(&self.write()?.open_table(DEAD)?, id)
+    }
+}

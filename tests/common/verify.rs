@@ -1,0 +1,253 @@
+//! Compares what a reader answers with what the oracle says.
+
+use std::collections::BTreeMap;
+
+use resemblance::{
+    DocumentId, Error, Match, Matches, Query, Record, Result, Scope, Signature, Snapshot,
+    WriteTransaction,
+};
+
+use super::Random;
+use super::oracle::{Entry, Found, Model, Question, components};
+
+/// What snapshots and transactions have in common.
+pub(crate) trait Reader {
+    fn len(&self) -> u64;
+    fn is_empty(&self) -> bool;
+    fn get(&self, key: &[u8]) -> Result<Option<Record>>;
+    fn get_id(&self, id: DocumentId) -> Result<Option<Record>>;
+    fn contains(&self, key: &[u8]) -> Result<bool>;
+    fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a>;
+}
+
+macro_rules! reader {
+    ($kind:ty) => {
+        impl Reader for $kind {
+            fn len(&self) -> u64 {
+                <$kind>::len(self)
+            }
+            fn is_empty(&self) -> bool {
+                <$kind>::is_empty(self)
+            }
+            fn get(&self, key: &[u8]) -> Result<Option<Record>> {
+                <$kind>::get(self, key)
+            }
+            fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+                <$kind>::get_id(self, id)
+            }
+            fn contains(&self, key: &[u8]) -> Result<bool> {
+                <$kind>::contains(self, key)
+            }
+            fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
+                <$kind>::query(self, signature)
+            }
+        }
+    };
+}
+
+reader!(Snapshot);
+reader!(WriteTransaction);
+
+pub(crate) fn same_record(record: &Record, id: u64, entry: &Entry) {
+    assert_eq!(record.id().get(), id);
+    assert_eq!(record.key(), entry.key.as_deref(), "document {id}");
+    assert_eq!(record.stamp(), entry.stamp, "document {id}");
+    assert_eq!(record.payload(), entry.payload, "document {id}");
+    let (found, expected) = (record.signature(), &entry.signature);
+    assert_eq!(found.minhash(), expected.minhash(), "document {id}");
+    assert_eq!(found.simhash(), expected.simhash(), "document {id}");
+    assert_eq!(found.is_empty(), expected.is_empty(), "document {id}");
+}
+
+pub(crate) fn same_match(model: &Model, found: &Match, expected: Found) {
+    let values = model.schema.minhash().map(|m| f64::from(m.values()));
+    assert_eq!(found.id().get(), expected.id);
+    assert_eq!(
+        found.key(),
+        model.documents[&expected.id].key.as_deref(),
+        "{expected:?}"
+    );
+    let similarity = values.map(|values| expected.equal as f64 / values);
+    assert_eq!(found.similarity(), similarity, "{expected:?}");
+    let distance = model.schema.simhash().map(|_| expected.distance);
+    assert_eq!(found.distance(), distance, "{expected:?}");
+}
+
+pub(crate) fn same_matches(model: &Model, found: &Matches, expected: &[Found]) {
+    let ids = |found: &[Match]| found.iter().map(|m| m.id().get()).collect::<Vec<_>>();
+    let expected_ids: Vec<u64> = expected.iter().map(|found| found.id).collect();
+    assert_eq!(ids(found), expected_ids, "found, expected {expected:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        same_match(model, found, *expected);
+    }
+}
+
+pub(crate) fn query_like(
+    model: &Model,
+    query: Query<'_>,
+    signature: &Signature,
+    question: &Question,
+    exclude: Option<u64>,
+) {
+    let answer = question.put(query).run();
+    let Some(expected) = model.query(signature, question, exclude) else {
+        let refused = matches!(answer, Err(Error::InvalidParameter { .. }));
+        assert!(refused, "{question:?}: {answer:?}");
+        return;
+    };
+    let answer = answer.unwrap_or_else(|error| panic!("{question:?}: {error}"));
+    same_matches(model, &answer, &expected.found);
+    assert_eq!(answer.candidates(), expected.compared, "{question:?}");
+    assert_eq!(answer.scope() == Scope::Scan, question.scan);
+}
+
+/// A question that fits the schema or does not.
+pub(crate) fn any_question(random: &mut Random) -> Question {
+    use resemblance::By::{Any, Both, MinHash, SimHash};
+    let bys = [None, None, None, Some(MinHash), Some(SimHash), Some(Any)];
+    let similarities = [0.0, 0.25, 0.5, 0.8, 0.9375, 1.0, 1.0, 1.01, f64::NAN];
+    let distances = [0, 1, 2, 3, 3, 8, 20, 64];
+    let mut question = Question {
+        by: random.pick(&bys),
+        accept_lower_recall: random.below(2) == 0,
+        scan: random.below(4) == 0,
+        ..Question::default()
+    };
+    if random.below(6) == 0 {
+        question.by = Some(Both);
+    }
+    if random.below(3) == 0 {
+        question.min_similarity = Some(random.pick(&similarities));
+    }
+    if random.below(3) == 0 {
+        question.max_distance = Some(random.pick(&distances));
+    }
+    if random.below(3) == 0 {
+        question.limit = Some(random.below(5) as usize);
+    }
+    question
+}
+
+/// Some questions, each about the signature of a stored document or of one that is not.
+pub(crate) fn some_queries(
+    reader: &impl Reader,
+    model: &Model,
+    strangers: &[Signature],
+    random: &mut Random,
+    count: usize,
+) {
+    for _ in 0..count {
+        let stored: Vec<&Signature> = model.documents.values().map(|d| &d.signature).collect();
+        let signature = if stored.is_empty() || random.below(4) == 0 {
+            &strangers[random.below(strangers.len() as u64) as usize]
+        } else {
+            stored[random.below(stored.len() as u64) as usize]
+        };
+        let question = any_question(random);
+        query_like(model, reader.query(signature), signature, &question, None);
+        let plain = Question::default();
+        query_like(model, reader.query(signature), signature, &plain, None);
+    }
+}
+
+/// Point reads of everything that is there and of some that is not.
+pub(crate) fn all_reads(reader: &impl Reader, model: &Model, keys: &[Vec<u8>]) {
+    assert_eq!(reader.len(), model.documents.len() as u64);
+    assert_eq!(reader.is_empty(), model.documents.is_empty());
+    for id in 0..model.next_id + 2 {
+        let record = reader.get_id(DocumentId::new(id)).unwrap();
+        match (record, model.documents.get(&id)) {
+            (Some(record), Some(entry)) => same_record(&record, id, entry),
+            (found, expected) => assert_eq!(found.is_some(), expected.is_some(), "document {id}"),
+        }
+    }
+    for key in keys {
+        let id = model.id_of(key);
+        assert_eq!(reader.contains(key).unwrap(), id.is_some(), "{key:?}");
+        match (reader.get(key).unwrap(), id) {
+            (Some(record), Some(id)) => same_record(&record, id, &model.documents[&id]),
+            (found, expected) => assert_eq!(found.is_some(), expected.is_some(), "{key:?}"),
+        }
+    }
+}
+
+/// The pairs and clusters within some bounds.
+pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
+    let question = Question {
+        scan: false,
+        limit: None,
+        ..*question
+    };
+    let (bounds, expected) = (question.bounds(), model.pairs(&question));
+    let Some(expected) = expected else {
+        let refused = |result| matches!(result, Err(Error::InvalidParameter { .. }));
+        assert!(refused(snapshot.pairs(bounds).map(drop)), "{question:?}");
+        assert!(refused(snapshot.clusters(bounds).map(drop)), "{question:?}");
+        return;
+    };
+    let values = model.schema.minhash().map(|m| f64::from(m.values()));
+    let mut pairs = BTreeMap::new();
+    for pair in snapshot.pairs(bounds).unwrap() {
+        let pair = pair.unwrap();
+        let ids = (pair.a.get(), pair.b.get());
+        let twice = pairs.insert(ids, (pair.similarity, pair.distance));
+        assert_eq!(twice, None, "{ids:?} came twice, {question:?}");
+    }
+    let expected_pairs: BTreeMap<_, _> = expected
+        .iter()
+        .map(|(ids, found)| {
+            let similarity = values.map(|values| found.equal as f64 / values);
+            let distance = model.schema.simhash().map(|_| found.distance);
+            (*ids, (similarity, distance))
+        })
+        .collect();
+    assert_eq!(pairs, expected_pairs, "{question:?}");
+    let clusters = snapshot.clusters(bounds).unwrap();
+    let clusters: Vec<Vec<u64>> = clusters
+        .map(|cluster| cluster.into_iter().map(DocumentId::get).collect())
+        .collect();
+    assert_eq!(clusters, components(expected.keys()), "{question:?}");
+}
+
+/// Everything that a snapshot can be asked.
+pub(crate) fn whole_snapshot(
+    snapshot: &Snapshot,
+    model: &Model,
+    keys: &[Vec<u8>],
+    strangers: &[Signature],
+    random: &mut Random,
+) {
+    all_reads(snapshot, model, keys);
+    let records: Vec<Record> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    assert_eq!(records.len(), model.documents.len());
+    for (record, (id, entry)) in records.iter().zip(&model.documents) {
+        same_record(record, *id, entry);
+    }
+    for id in 0..model.next_id + 1 {
+        let key = model.documents.get(&id).and_then(|d| d.key.clone());
+        assert_eq!(snapshot.key(DocumentId::new(id)).unwrap(), key);
+    }
+    some_queries(snapshot, model, strangers, random, 4);
+    joins(snapshot, model, &Question::default());
+    joins(snapshot, model, &any_question(random));
+    for key in keys {
+        let query = snapshot.query_by_key(key).unwrap();
+        let Some(id) = model.id_of(key) else {
+            assert!(query.is_none());
+            continue;
+        };
+        let signature = &model.documents[&id].signature;
+        let question = any_question(random);
+        query_like(model, query.unwrap(), signature, &question, Some(id));
+    }
+    let stored = model.documents.values().map(|entry| &entry.signature);
+    for signature in stored.chain(strangers) {
+        let candidates = snapshot.candidates(signature).unwrap();
+        let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
+        assert_eq!(ids, model.candidates(signature));
+        let n = random.below(6) as usize;
+        let nearest = snapshot.nearest(signature, n).unwrap();
+        same_matches(model, &nearest, &model.nearest(signature, n));
+        assert_eq!(nearest.scope(), Scope::Candidates);
+    }
+}

@@ -1,0 +1,366 @@
+//! A reader of stores, written from `format-spec.md` alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::blocks::{self, Block, Posting};
+use crate::bytes::Bytes;
+use crate::recipe::{self, Recipe, Shingles, Signature};
+
+pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+/// All rows of all tables: the key as the checksum takes it, and the value.
+pub(crate) type Tables = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// Reads every table of the specification, and expects no other.
+pub(crate) fn read_tables(path: &Path) -> Tables {
+    let database = ReadOnlyDatabase::open(path).unwrap();
+    let read = database.begin_read().unwrap();
+    let mut tables = Tables::new();
+    macro_rules! read_table {
+        ($name:literal, $key:ty, $bytes:expr) => {{
+            let table = read.open_table(Rows::<$key>::new($name)).unwrap();
+            let rows = table.iter().unwrap().map(|row| {
+                let (key, value) = row.unwrap();
+                let bytes: fn($key) -> Vec<u8> = $bytes;
+                (bytes(key.value()), value.value().to_vec())
+            });
+            tables.insert($name, rows.collect());
+        }};
+    }
+    read_table!("meta", &str, |key| key.as_bytes().to_vec());
+    read_table!("documents", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("signatures", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("lanes", u16, |key| key.to_be_bytes().to_vec());
+    read_table!("runs", u32, |key| key.to_be_bytes().to_vec());
+    read_table!("dead", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("keys", &[u8; 22], |key| key.to_vec());
+    read_table!("bands", &[u8; 22], |key| key.to_vec());
+    read_table!("permuted", &[u8; 22], |key| key.to_vec());
+    assert_eq!(read.list_tables().unwrap().count(), tables.len());
+    tables
+}
+
+type Groups = Vec<(u8, u8)>;
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Schema {
+    pub(crate) recipe: Recipe,
+    /// Values, threshold, bands, rows, code bits.
+    pub(crate) minhash: Option<(u16, f64, u16, u16, u8)>,
+    /// Bits, greatest distance, groups.
+    pub(crate) simhash: Option<(u8, u8, Groups)>,
+    pub(crate) near: u32,
+    pub(crate) expected_documents: u64,
+}
+
+impl Schema {
+    fn decode(bytes: &mut Bytes<'_>) -> Self {
+        let text = bytes.option(|bytes| match (bytes.u32(), bytes.u16()) {
+            (0, n) => Shingles::Words(n),
+            (1, n) => Shingles::Characters(n),
+            other => panic!("{other:?}"),
+        });
+        let recipe = Recipe {
+            text,
+            seed: bytes.u64(),
+            alike: match bytes.u32() {
+                0 => false,
+                1 => true,
+                other => panic!("{other}"),
+            },
+            minhash_values: bytes.option(Bytes::u16).unwrap_or(0),
+            simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
+        };
+        assert_eq!([bytes.u8(), bytes.u8(), bytes.u8()], [17, 0, 0]);
+        let minhash = bytes.option(|bytes| {
+            let (values, threshold) = (bytes.u16(), f64::from_bits(bytes.u64()));
+            (values, threshold, bytes.u16(), bytes.u16(), bytes.u8())
+        });
+        let simhash = bytes.option(|bytes| {
+            let (bits, distance, groups) = (bytes.u8(), bytes.u8(), bytes.u64());
+            let groups = (0..groups).map(|_| (bytes.u8(), bytes.u8())).collect();
+            (bits, distance, groups)
+        });
+        Self {
+            recipe,
+            minhash,
+            simhash,
+            near: bytes.u32(),
+            expected_documents: bytes.u64(),
+        }
+    }
+
+    /// The code in each lane, `None` where the document is not filed.
+    pub(crate) fn codes(&self, key: Option<&[u8]>, signature: &Signature) -> Vec<Option<u64>> {
+        let filed = !signature.empty || self.recipe.alike;
+        let mut codes = vec![key.map(recipe::key_code)];
+        if let Some((_, _, bands, rows, code_bits)) = self.minhash {
+            let rows = usize::from(rows);
+            codes.extend((0..usize::from(bands)).map(|band| {
+                let rows = &signature.values[band * rows..(band + 1) * rows];
+                filed.then(|| recipe::band_code(rows, code_bits))
+            }));
+        }
+        if let Some((_, _, groups)) = &self.simhash {
+            let fingerprint = signature.fingerprint.unwrap();
+            codes.extend(
+                recipe::tables(groups)
+                    .iter()
+                    .map(|(order, _)| filed.then(|| recipe::permute(order, fingerprint))),
+            );
+        }
+        codes
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct State {
+    pub(crate) commit: u64,
+    pub(crate) next_id: u64,
+    pub(crate) documents: u64,
+    pub(crate) sealed_below: u64,
+    pub(crate) next_run: u32,
+    pub(crate) unsealed_documents: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) postings: u64,
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    pub(crate) last: Option<Posting>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) level: u8,
+    pub(crate) ids: std::ops::RangeInclusive<u64>,
+    pub(crate) lanes: BTreeMap<u16, Lane>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) stamp: u64,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) signature: Signature,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) schema: Schema,
+    pub(crate) self_test: (u64, u64),
+    pub(crate) state: State,
+    /// The block table of each lane.
+    pub(crate) lanes: Vec<&'static str>,
+    pub(crate) runs: BTreeMap<u32, Run>,
+    pub(crate) dead: Vec<u64>,
+    pub(crate) documents: BTreeMap<u64, Document>,
+    /// By table, in the order of the keys.
+    pub(crate) blocks: BTreeMap<&'static str, Vec<(Block, Vec<u8>)>>,
+}
+
+fn number<const N: usize>(key: &[u8]) -> u64 {
+    assert_eq!(key.len(), N);
+    key.iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+impl Store {
+    pub(crate) fn read(path: &Path) -> Self {
+        let tables = read_tables(path);
+        let meta =
+            |name: &str| Bytes::open("meta", name.as_bytes(), &tables["meta"][name.as_bytes()]);
+        read_header(meta("header"));
+        let meta = |name: &str| {
+            let mut bytes = meta(name);
+            assert_eq!(bytes.u8(), 1, "kind");
+            bytes
+        };
+        let mut bytes = meta("schema");
+        let schema = Schema::decode(&mut bytes);
+        assert!(bytes.rest().is_empty());
+        let mut bytes = meta("self_test");
+        let self_test = (bytes.u64(), bytes.u64());
+        assert!(bytes.rest().is_empty());
+        let mut bytes = meta("state");
+        let state = State {
+            commit: bytes.u64(),
+            next_id: bytes.u64(),
+            documents: bytes.u64(),
+            sealed_below: bytes.u64(),
+            next_run: bytes.u32(),
+            unsealed_documents: bytes.u64(),
+        };
+        assert!(bytes.rest().is_empty());
+        Self {
+            self_test,
+            state,
+            lanes: read_lanes(&tables, &schema),
+            runs: read_runs(&tables),
+            dead: read_dead(&tables),
+            documents: read_documents(&tables, &schema),
+            blocks: read_blocks(&tables),
+            schema,
+        }
+    }
+
+    /// The postings that a query meets: of runs, and of the memtable that is made from rows.
+    pub(crate) fn postings(&self) -> Vec<(u16, Posting)> {
+        let mut postings = Vec::new();
+        for (block, _) in self.blocks.values().flatten() {
+            postings.extend(block.postings.iter().map(|posting| (block.lane, *posting)));
+        }
+        for (id, document) in self.documents.range(self.state.sealed_below..) {
+            let codes = self
+                .schema
+                .codes(document.key.as_deref(), &document.signature);
+            let filed = codes
+                .iter()
+                .zip(0..)
+                .filter_map(|(code, lane)| Some((lane, (*code)?)));
+            postings.extend(filed.map(|(lane, code)| (lane, (code, *id))));
+        }
+        postings.sort_unstable();
+        postings
+    }
+}
+
+fn read_header(mut bytes: Bytes<'_>) {
+    assert_eq!(bytes.take(8), b"RESEMBL\x1a");
+    let (_version, oldest_reader) = (bytes.u16(), bytes.u16());
+    assert!(oldest_reader <= 1);
+    let (_ignorable, _read_only, refuse) = (bytes.u64(), bytes.u64(), bytes.u64());
+    assert_eq!(refuse, 0);
+}
+
+fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
+    let mut lanes = Vec::new();
+    let mut counts = [0u16; 3];
+    for (expected, (key, value)) in (0..).zip(&tables["lanes"]) {
+        assert_eq!(number::<2>(key), expected);
+        let mut bytes = Bytes::open("lanes", key, value);
+        assert_eq!(bytes.u8(), 1, "kind of row");
+        let kind = usize::from(bytes.u8());
+        assert_eq!(bytes.u16(), counts[kind], "ordinal");
+        assert_eq!(bytes.u32(), 0, "generation");
+        assert!(bytes.rest().is_empty());
+        counts[kind] += 1;
+        lanes.push(["keys", "bands", "permuted"][kind]);
+    }
+    assert!(
+        lanes.is_sorted_by_key(|name| ["keys", "bands", "permuted"].iter().position(|n| n == name))
+    );
+    let bands = schema.minhash.map_or(0, |minhash| minhash.2);
+    let tables = schema
+        .simhash
+        .as_ref()
+        .map_or(0, |s| recipe::tables(&s.2).len());
+    assert_eq!(counts, [1, bands, tables as u16]);
+    lanes
+}
+
+fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
+    let mut runs = BTreeMap::new();
+    for (key, value) in &tables["runs"] {
+        let mut bytes = Bytes::open("runs", key, value);
+        assert_eq!(bytes.u8(), 1, "kind");
+        let number = bytes.u32();
+        assert_eq!(key.as_slice(), number.to_be_bytes());
+        let level = bytes.u8();
+        let ids = bytes.u64()..=bytes.u64();
+        let documents = bytes.u64();
+        assert!(documents <= ids.end() - ids.start() + 1);
+        let count = bytes.u64();
+        let lanes = (0..count).map(|_| {
+            let lane = bytes.u16();
+            let (postings, blocks, size) = (bytes.u64(), bytes.u64(), bytes.u64());
+            let last = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
+            let lane_of_run = Lane {
+                postings,
+                blocks,
+                bytes: size,
+                last,
+            };
+            (lane, lane_of_run)
+        });
+        let lanes = lanes.collect();
+        assert!(bytes.rest().is_empty());
+        runs.insert(number, Run { level, ids, lanes });
+    }
+    runs
+}
+
+fn read_dead(tables: &Tables) -> Vec<u64> {
+    let mut dead = Vec::new();
+    for (key, value) in &tables["dead"] {
+        let first = number::<8>(key) * 16_000;
+        let mut bytes = Bytes::open("dead", key, value);
+        assert_eq!(bytes.u8(), 1, "kind");
+        let bits = bytes.take(2_000);
+        assert!(bytes.rest().is_empty());
+        let set = (0..16_000).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1);
+        dead.extend(set.map(|i| first + i as u64));
+    }
+    dead
+}
+
+fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
+    let ids = |table| tables[table].keys().collect::<Vec<_>>();
+    assert_eq!(ids("documents"), ids("signatures"));
+    let read = |(row_key, value): (&Vec<u8>, &Vec<u8>)| {
+        let mut bytes = Bytes::open("documents", row_key, value);
+        assert_eq!(bytes.u8(), 1, "kind");
+        let flags = bytes.u8();
+        let (stamp, key_length) = (bytes.u64(), bytes.u16());
+        let key = bytes.take(key_length.into()).to_vec();
+        assert!(flags == 1 || (flags, key_length) == (0, 0));
+        let key = (flags == 1).then_some(key);
+        let signature = read_signature(
+            row_key,
+            &tables["signatures"][row_key],
+            schema,
+            key.as_deref(),
+        );
+        let document = Document {
+            key,
+            stamp,
+            payload: bytes.rest().to_vec(),
+            signature,
+        };
+        (number::<8>(row_key), document)
+    };
+    tables["documents"].iter().map(read).collect()
+}
+
+fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {
+    let mut bytes = Bytes::open("signatures", row_key, value);
+    assert_eq!(bytes.u8(), 1, "kind");
+    let flags = bytes.u8();
+    assert!(flags < 4);
+    let (values, fingerprints) = (bytes.u16(), bytes.u8());
+    let key_code = (flags & 2 != 0).then(|| bytes.u64());
+    assert_eq!(key_code, key.map(recipe::key_code));
+    assert_eq!(values, schema.recipe.minhash_values);
+    assert_eq!(fingerprints, u8::from(schema.simhash.is_some()));
+    let values = (0..values).map(|_| bytes.u32()).collect();
+    let fingerprint = (fingerprints == 1).then(|| bytes.u64());
+    assert!(bytes.rest().is_empty());
+    Signature {
+        values,
+        fingerprint,
+        empty: flags & 1 != 0,
+    }
+}
+
+fn read_blocks(tables: &Tables) -> BTreeMap<&'static str, Vec<(Block, Vec<u8>)>> {
+    let read = |table: &'static str| {
+        let rows = tables[table].iter();
+        let read = rows.map(|(key, value)| (blocks::decode(table, key, value), value.clone()));
+        (table, read.collect())
+    };
+    ["keys", "bands", "permuted"].map(read).into()
+}

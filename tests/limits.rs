@@ -1,0 +1,318 @@
+//! What fits into a store, what does not, and what comes back.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Place, check_clean, sealing_after};
+use redb::{Database, ReadableTable, TableDefinition};
+use resemblance::{
+    By, Document, DocumentId, EmptyDocuments, Error, MinHash, Novelty, Schema, Signature, SimHash,
+    Store, Text,
+};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().text(Text::words(2));
+    builder
+        .minhash(MinHash::new(16))
+        .simhash(SimHash::bits64())
+        .build()
+        .unwrap()
+}
+
+fn signature(number: u32) -> Signature {
+    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    store.insert("present", &signature(1)).unwrap();
+    let other = Schema::builder()
+        .text(Text::words(3))
+        .minhash(MinHash::new(16));
+    let other = other.simhash(SimHash::bits64()).build().unwrap();
+    let misfits = [
+        Signature::from_minhash(vec![1; 16]),
+        Signature::from_simhash(1),
+        Signature::from_parts(Some(vec![1; 15]), Some(1)),
+        Signature::from_parts(Some(vec![1; 17]), Some(1)),
+        Signature::from_parts(Some(Vec::new()), Some(1)),
+        Signature::from_parts(None, None),
+        other
+            .sketcher()
+            .text("a few words of another recipe")
+            .unwrap(),
+    ];
+    let mut transaction = store.begin_write().unwrap();
+    let mismatch = |error: Option<Error>| {
+        assert!(
+            matches!(error, Some(Error::SignatureMismatch { .. })),
+            "{error:?}"
+        );
+    };
+    let invalid = |error: Option<Error>, expected: &str| {
+        let named = matches!(&error, Some(Error::InvalidParameter { parameter, .. })
+            if *parameter == expected);
+        assert!(named, "{error:?}");
+    };
+    for misfit in &misfits {
+        mismatch(transaction.insert("new", misfit).err());
+        mismatch(transaction.upsert("present", misfit).err());
+        mismatch(transaction.insert_if_new("present", misfit).err());
+        mismatch(transaction.append(misfit).err());
+        mismatch(transaction.query(misfit).run().err());
+        mismatch(transaction.query(misfit).scan().run().err());
+        let snapshot = store.snapshot().unwrap();
+        mismatch(snapshot.query(misfit).run().err());
+        mismatch(snapshot.nearest(misfit, 1).err());
+        mismatch(snapshot.candidates(misfit).err());
+    }
+    let good = signature(2);
+    let long_key = vec![b'k'; 4_097];
+    invalid(transaction.insert(&long_key, &good).err(), "key");
+    invalid(transaction.upsert(&long_key, &good).err(), "key");
+    invalid(transaction.insert_if_new(&long_key, &good).err(), "key");
+    assert!(!transaction.contains(&long_key).unwrap());
+    assert!(transaction.remove(&long_key).unwrap().is_none());
+    let long_payload = vec![0; (64 << 20) + 1];
+    let document = || Document::new("new").payload(&long_payload);
+    invalid(
+        transaction.insert_document(document(), &good).err(),
+        "payload",
+    );
+    invalid(
+        transaction.upsert_document(document(), &good).err(),
+        "payload",
+    );
+    let exists = transaction.insert("present", &good).err();
+    assert!(
+        matches!(exists, Some(Error::KeyExists { .. })),
+        "{exists:?}"
+    );
+    // The transaction goes on after all of these.
+    assert_eq!(transaction.len(), 1);
+    assert_eq!(
+        transaction.insert("new", &good).unwrap(),
+        DocumentId::new(1)
+    );
+    transaction.commit().unwrap();
+    let record = store.snapshot().unwrap().get("present").unwrap().unwrap();
+    assert_eq!(record.signature().minhash(), signature(1).minhash());
+    drop(store);
+    check_clean(&place.store());
+}
+
+/// Other programs hand over an empty list where there are no MinHash values.
+#[test]
+fn no_minhash_values_are_none() {
+    let place = Place::new();
+    let schema = Schema::builder().simhash(SimHash::bits64());
+    let store = Store::create(place.store(), schema.build().unwrap()).unwrap();
+    let signature = Signature::from_parts(Some(Vec::new()), Some(5));
+    assert_eq!(signature, Signature::from_simhash(5));
+    let new = store.insert_if_new("a", &signature).unwrap();
+    assert!(matches!(new, Novelty::New(_)));
+    let Novelty::NearDuplicate(found) = store.insert_if_new("b", &signature).unwrap() else {
+        panic!("the second is like the first");
+    };
+    assert_eq!((found.similarity(), found.distance()), (None, Some(0)));
+}
+
+#[test]
+fn a_recall_is_looked_at_even_where_the_bands_are_given() {
+    for recall in [f64::NAN, 0.0, 1.0, -1.0] {
+        let minhash = MinHash::new(128).banding(8, 4).recall(recall);
+        let refused = Schema::builder().minhash(minhash).build().err();
+        let named = matches!(&refused, Some(Error::InvalidParameter { parameter, .. })
+            if *parameter == "recall");
+        assert!(named, "{recall}: {refused:?}");
+    }
+}
+
+/// Writes counters past the library: commit, next id, documents, sealed below, next run.
+fn set_state(path: &Path, change: impl FnOnce(&mut [u64; 4], &mut u32)) {
+    const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+    let database = Database::open(path).unwrap();
+    let write = database.begin_write().unwrap();
+    {
+        let mut meta = write.open_table(META).unwrap();
+        let row = meta.get("state").unwrap().unwrap().value().to_vec();
+        let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().unwrap());
+        let mut counters = [number(1), number(9), number(17), number(25)];
+        let mut next_run = u32::from_le_bytes(row[33..37].try_into().unwrap());
+        change(&mut counters, &mut next_run);
+        let unsealed = row[37..45].to_vec();
+        let mut row = vec![1];
+        row.extend(counters.map(u64::to_le_bytes).concat());
+        row.extend(next_run.to_le_bytes());
+        row.extend(unsealed);
+        let covered = [b"meta\0state".as_slice(), &row].concat();
+        row.extend(crc32fast::hash(&covered).to_le_bytes());
+        meta.insert("state", row.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+}
+
+#[test]
+fn ids_run_out_without_a_loss() {
+    let place = Place::new();
+    let open = || Store::open_with(place.store(), &sealing_after(2)).unwrap();
+    drop(Store::create(place.store(), schema()).unwrap());
+    set_state(&place.store(), |counters, _| {
+        counters[1] = u64::MAX - 6;
+        counters[3] = u64::MAX - 6;
+    });
+    let store = open();
+    for number in 0..5 {
+        store.insert([number], &signature(number.into())).unwrap();
+    }
+    store.remove([0]).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    let full = transaction.upsert([1], &signature(9)).err();
+    let named = matches!(&full, Some(Error::InvalidParameter { parameter, .. })
+        if *parameter == "documents");
+    assert!(named, "{full:?}");
+    // The upsert had removed the old document: this must not be committed.
+    assert!(matches!(transaction.commit(), Err(Error::Closed { .. })));
+    drop(store);
+    check_clean(&place.store());
+    let snapshot = open().snapshot().unwrap();
+    for number in 1..5 {
+        assert!(snapshot.contains([number]).unwrap());
+    }
+    assert_eq!(snapshot.iter().unwrap().count(), 4);
+}
+
+#[test]
+fn runs_run_out_without_a_loss() {
+    let place = Place::new();
+    drop(Store::create(place.store(), schema()).unwrap());
+    set_state(&place.store(), |_, next_run| *next_run = u32::MAX);
+    let store = Store::open_with(place.store(), &sealing_after(2)).unwrap();
+    store.insert("a", &signature(1)).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    assert!(transaction.insert("b", &signature(2)).is_err());
+    // The memtable was to be sealed and could not be.
+    assert!(matches!(transaction.commit(), Err(Error::Closed { .. })));
+    assert!(store.snapshot().unwrap().contains("a").unwrap());
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn large_payloads_come_back() {
+    let place = Place::new();
+    let payload = |number: u8| vec![number; 3 << 20];
+    let store = Store::create_with(place.store(), schema(), &sealing_after(3)).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..6u8 {
+        let (key, payload) = ([number], payload(number));
+        let document = Document::new(&key).payload(&payload).stamp(number.into());
+        transaction
+            .insert_document(document, &signature(number.into()))
+            .unwrap();
+    }
+    let read = |record: Option<resemblance::Record>, number: u8| {
+        assert!(record.unwrap().payload() == payload(number), "{number}");
+    };
+    (0..6).for_each(|number| read(transaction.get([number]).unwrap(), number));
+    transaction.commit().unwrap();
+    let limit = vec![9; 64 << 20];
+    let mut transaction = store.begin_write().unwrap();
+    let document = Document::new("limit").payload(&limit);
+    transaction
+        .insert_document(document, &signature(77))
+        .unwrap();
+    transaction.commit().unwrap();
+    drop(store);
+    let snapshot = Store::open(place.store()).unwrap().snapshot().unwrap();
+    (0..6).for_each(|number| read(snapshot.get([number]).unwrap(), number));
+    assert!(snapshot.get("limit").unwrap().unwrap().payload() == limit);
+}
+
+#[test]
+fn what_a_long_transaction_has_written_can_be_removed_by_it() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    let payload = vec![1; 1 << 20];
+    let mut transaction = store.begin_write().unwrap();
+    // Rows are written every few MiB, so that some are in the tables and some are not.
+    for number in 0..14u32 {
+        let key = number.to_le_bytes();
+        let document = Document::new(&key).payload(&payload);
+        transaction
+            .insert_document(document, &signature(number))
+            .unwrap();
+        if number % 2 == 1 {
+            let early = number / 2;
+            assert!(
+                transaction
+                    .remove_id(DocumentId::new(early.into()))
+                    .unwrap()
+            );
+            assert!(
+                !transaction
+                    .remove_id(DocumentId::new(early.into()))
+                    .unwrap()
+            );
+            assert!(transaction.get(early.to_le_bytes()).unwrap().is_none());
+        }
+        assert!(transaction.contains(key).unwrap());
+        let asked = signature(number);
+        let scanned = transaction.query(&asked).max_distance(64);
+        let scanned = scanned.by(By::SimHash).scan().run().unwrap();
+        assert_eq!(scanned.len() as u64, transaction.len());
+    }
+    transaction.commit().unwrap();
+    let records = store.snapshot().unwrap().iter().unwrap();
+    let ids: Vec<u64> = records.map(|record| record.unwrap().id().get()).collect();
+    assert_eq!(ids, (7..14).collect::<Vec<u64>>());
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn schemas_come_back_as_they_were_built() {
+    let place = Place::new();
+    let minhash = || MinHash::new(128).threshold(0.7).recall(0.99).code_bits(48);
+    let simhash = || SimHash::bits64().max_distance(6);
+    let builders = [
+        Schema::builder().minhash(minhash()),
+        Schema::builder()
+            .simhash(simhash())
+            .expected_documents(u64::MAX),
+        Schema::builder()
+            .minhash(minhash())
+            .simhash(simhash())
+            .seed(u64::MAX),
+        Schema::builder()
+            .text(Text::characters(256))
+            .minhash(MinHash::new(1_024)),
+        Schema::builder()
+            .simhash(simhash())
+            .empty_documents(EmptyDocuments::Alike),
+    ];
+    for (number, builder) in builders.into_iter().enumerate() {
+        let path = place.file(&number.to_string());
+        let schema = builder.build().unwrap();
+        let store = Store::create(&path, schema.clone()).unwrap();
+        assert_eq!(*store.schema(), schema);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(*store.schema(), schema);
+        assert_eq!(store.schema().to_string(), schema.to_string());
+        let sketch = |schema: &Schema| schema.sketcher().features(["a", "b", "c"]).unwrap();
+        store.append(&sketch(&schema)).unwrap();
+        let signature = sketch(store.snapshot().unwrap().schema());
+        assert_eq!(signature, sketch(&schema));
+    }
+}

@@ -1,0 +1,334 @@
+//! Creating and opening: what is refused is refused with a reason, and left as it was.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Place, sealing_after};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use resemblance::{
+    Error, FORMAT_VERSION, MinHash, Schema, Signature, SimHash, Store, StoreOptions, Text,
+};
+
+const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+
+fn schema() -> Schema {
+    let builder = Schema::builder().text(Text::words(2));
+    builder
+        .minhash(MinHash::new(16))
+        .simhash(SimHash::bits64())
+        .build()
+        .unwrap()
+}
+
+fn signature(number: u32) -> Signature {
+    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
+}
+
+/// A store of `documents` documents, closed.
+fn filled(path: &Path, documents: u32) {
+    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..documents {
+        transaction
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// All ways of opening refuse the file in the same way, and leave it as it is.
+fn refused(path: &Path, expected: impl Fn(&Error) -> bool) {
+    let before = fs::read(path).ok();
+    all_refuse(path, expected);
+    assert!(fs::read(path).ok() == before, "the file was changed");
+}
+
+fn all_refuse(path: &Path, expected: impl Fn(&Error) -> bool) {
+    let attempts = [
+        Store::open(path).err(),
+        Store::open_read_only(path).err(),
+        Store::check(path).err(),
+        Store::compact(path).err(),
+    ];
+    for (attempt, error) in attempts.iter().enumerate() {
+        let error = error
+            .as_ref()
+            .unwrap_or_else(|| panic!("attempt {attempt} was let in"));
+        assert!(expected(error), "attempt {attempt}: {error:?}");
+    }
+}
+
+fn is_not_a_store(error: &Error) -> bool {
+    matches!(error, Error::NotAStore { .. })
+}
+
+fn is_corrupt(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. })
+}
+
+#[test]
+fn create_refuses_an_existing_file_and_leaves_it() {
+    let place = Place::new();
+    let contents: [&[u8]; 3] = [b"", b"some text", &[0; 10_000]];
+    for content in contents {
+        fs::write(place.store(), content).unwrap();
+        let error = Store::create(place.store(), schema()).err().unwrap();
+        assert!(matches!(&error, Error::AlreadyExists { path } if *path == place.store()));
+        assert_eq!(fs::read(place.store()).unwrap(), content);
+    }
+    let folder = place.file("folder");
+    fs::create_dir(&folder).unwrap();
+    let error = Store::create(&folder, schema()).err().unwrap();
+    assert!(matches!(error, Error::AlreadyExists { .. }), "{error:?}");
+    let nowhere = place.file("no/such/folder/store.rsm");
+    let error = Store::create(&nowhere, schema()).err().unwrap();
+    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+
+    let path = place.file("existing.rsm");
+    filled(&path, 20);
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(
+        Store::create(&path, schema()),
+        Err(Error::AlreadyExists { .. })
+    ));
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+#[test]
+fn options_out_of_range_create_and_open_nothing() {
+    let place = Place::new();
+    for documents in [0, (1 << 20) + 1, u64::MAX] {
+        let options = StoreOptions::new().seal_after(documents);
+        let error = Store::create_with(place.store(), schema(), &options)
+            .err()
+            .unwrap();
+        let named = matches!(
+            error,
+            Error::InvalidParameter {
+                parameter: "seal_after",
+                ..
+            }
+        );
+        assert!(named && !place.store().exists());
+    }
+}
+
+#[test]
+fn what_is_no_store_is_told_apart() {
+    let place = Place::new();
+    let is_missing = |error: &Error| matches!(error, Error::NotFound { .. });
+    refused(&place.file("nothing.rsm"), is_missing);
+    assert!(!place.file("nothing.rsm").exists(), "opening never creates");
+    refused(&place.file(""), is_not_a_store);
+    let contents: [&[u8]; 5] = [
+        b"",
+        b"r",
+        b"a text that someone wrote",
+        b"redb\x1a\x0a\xa9\x0d",
+        &[0xff; 100_000],
+    ];
+    for content in contents {
+        fs::write(place.store(), content).unwrap();
+        refused(&place.store(), is_not_a_store);
+    }
+}
+
+#[test]
+fn a_database_of_someone_else_is_left_alone() {
+    let place = Place::new();
+    let (empty, rows, same_name, no_header) = (
+        place.file("empty"),
+        place.file("rows"),
+        place.file("same_name"),
+        place.file("no_header"),
+    );
+    drop(Database::create(&empty).unwrap());
+    let write_row = |path: &Path, name: &str| {
+        let database = Database::create(path).unwrap();
+        let write = database.begin_write().unwrap();
+        let table = TableDefinition::<&str, &[u8]>::new(name);
+        write
+            .open_table(table)
+            .unwrap()
+            .insert("k", &b"v"[..])
+            .unwrap();
+        write.commit().unwrap();
+    };
+    write_row(&rows, "their rows");
+    write_row(&no_header, "meta");
+    let database = Database::create(&same_name).unwrap();
+    let write = database.begin_write().unwrap();
+    let table = TableDefinition::<u64, u64>::new("meta");
+    write.open_table(table).unwrap().insert(1, 2).unwrap();
+    write.commit().unwrap();
+    drop(database);
+    for path in [empty, rows, same_name, no_header] {
+        refused(&path, is_not_a_store);
+    }
+}
+
+#[test]
+fn a_truncated_store_is_never_taken_for_a_whole_one() {
+    let place = Place::new();
+    filled(&place.store(), 200);
+    let whole = fs::read(place.store()).unwrap();
+    let path = place.file("cut");
+    for eighths in 0..8 {
+        for less in [0, 1, 4_096] {
+            let length = (whole.len() / 8 * eighths).saturating_sub(less);
+            fs::write(&path, &whole[..length]).unwrap();
+            // Pages at the end may be free, and then nothing is lost.
+            if let Ok(store) = Store::open(&path) {
+                let snapshot = store.snapshot().unwrap();
+                let whole = snapshot.len() == 200
+                    && (0..200u32).all(|n| snapshot.contains(n.to_le_bytes()).is_ok_and(|c| c));
+                assert!(
+                    whole,
+                    "cut to {length} bytes, it opened with documents missing"
+                );
+            }
+            let _ = Store::open_read_only(&path).map(drop);
+            let _ = Store::check(&path);
+        }
+    }
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let error = Store::open(&path).err().unwrap();
+    assert!(is_corrupt(&error), "{error:?}");
+}
+
+/// The header: magic, version, oldest reader, three sets of flags, checksum.
+fn header(version: u16, oldest_reader: u16, flags: [u64; 3]) -> Vec<u8> {
+    let mut bytes = b"RESEMBL\x1a".to_vec();
+    bytes.extend(version.to_le_bytes());
+    bytes.extend(oldest_reader.to_le_bytes());
+    bytes.extend(flags.iter().flat_map(|flags| flags.to_le_bytes()));
+    seal("header", &mut bytes);
+    bytes
+}
+
+/// Appends the checksum of a row of `meta`.
+fn seal(name: &str, bytes: &mut Vec<u8>) {
+    let covered = [b"meta\0", name.as_bytes(), bytes].concat();
+    bytes.extend(crc32fast::hash(&covered).to_le_bytes());
+}
+
+/// Writes a row of `meta` past the library.
+fn rewrite(path: &Path, name: &str, change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
+    let database = Database::open(path).unwrap();
+    let write = database.begin_write().unwrap();
+    {
+        let mut meta = write.open_table(META).unwrap();
+        let old = meta.get(name).unwrap().unwrap().value().to_vec();
+        match change(old) {
+            Some(new) => drop(meta.insert(name, new.as_slice()).unwrap()),
+            None => drop(meta.remove(name).unwrap()),
+        }
+    }
+    write.commit().unwrap();
+}
+
+#[test]
+fn the_header_is_what_this_test_says() {
+    let place = Place::new();
+    filled(&place.store(), 1);
+    let database = Database::open(place.store()).unwrap();
+    let meta = database.begin_read().unwrap().open_table(META).unwrap();
+    let found = meta.get("header").unwrap().unwrap().value().to_vec();
+    assert_eq!(found, header(FORMAT_VERSION, 1, [0; 3]));
+}
+
+#[test]
+fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
+    let place = Place::new();
+    filled(&place.store(), 20);
+    let path = place.store();
+    let put = |bytes: Vec<u8>| rewrite(&path, "header", |_| Some(bytes));
+
+    put(header(FORMAT_VERSION + 1, FORMAT_VERSION + 1, [0; 3]));
+    refused(&path, |error| {
+        matches!(error, Error::NewerFormat { found, supported: FORMAT_VERSION }
+            if *found == FORMAT_VERSION + 1)
+    });
+    put(header(FORMAT_VERSION, 1, [0, 0, 1 << 40]));
+    refused(
+        &path,
+        |error| matches!(error, Error::UnknownFeatures { flags } if *flags == 1 << 40),
+    );
+
+    // Flags that may be ignored, and fields that a newer release appends.
+    put(header(FORMAT_VERSION, 1, [u64::MAX, 0, 0]));
+    Store::open(&path).unwrap().append(&signature(50)).unwrap();
+    let mut longer = header(FORMAT_VERSION, 1, [0; 3]);
+    longer.truncate(longer.len() - 4);
+    longer.extend(b"more");
+    seal("header", &mut longer);
+    put(longer);
+    Store::open(&path).unwrap().append(&signature(51)).unwrap();
+
+    // What this release can read, but must not write.
+    for bytes in [
+        header(FORMAT_VERSION, 1, [0, 2, 0]),
+        header(FORMAT_VERSION + 1, 1, [0; 3]),
+    ] {
+        put(bytes);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.snapshot().unwrap().len(), 22);
+        assert!(matches!(store.append(&signature(1)), Err(Error::ReadOnly)));
+        drop(store);
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(Store::compact(&path), Err(Error::ReadOnly)));
+        assert!(Store::check(&path).unwrap().is_clean());
+        drop(Store::open(&path).unwrap());
+        assert!(fs::read(&path).unwrap() == before, "it was written");
+    }
+}
+
+#[test]
+fn damaged_rows_of_meta_are_seen() {
+    let place = Place::new();
+    for name in ["header", "schema", "self_test", "state"] {
+        let path = place.file(name);
+        filled(&path, 20);
+        rewrite(&path, name, |mut row| {
+            row[3] ^= 1;
+            Some(row)
+        });
+        all_refuse(&path, is_corrupt);
+        rewrite(&path, name, |mut row| {
+            row.truncate(row.len() - 5);
+            seal(name, &mut row);
+            Some(row)
+        });
+        all_refuse(&path, is_corrupt);
+    }
+    for name in ["schema", "self_test", "state"] {
+        let path = place.file("missing").with_extension(name);
+        filled(&path, 20);
+        rewrite(&path, name, |_| None);
+        all_refuse(&path, is_corrupt);
+    }
+}
+
+#[test]
+fn another_self_test_is_another_build() {
+    let place = Place::new();
+    filled(&place.store(), 3);
+    rewrite(&place.store(), "self_test", |mut row| {
+        row.truncate(row.len() - 4);
+        row[8] ^= 1;
+        seal("self_test", &mut row);
+        Some(row)
+    });
+    all_refuse(&place.store(), |error| {
+        matches!(error, Error::SelfTest { .. })
+    });
+}

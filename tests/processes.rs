@@ -1,0 +1,262 @@
+//! Several handles, several processes, and processes that end without warning.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Place, check_clean, sealing_after};
+use resemblance::{Document, DocumentId, Error, MinHash, Schema, Signature, SimHash, Store, Text};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().text(Text::words(2));
+    builder
+        .minhash(MinHash::new(16))
+        .simhash(SimHash::bits64())
+        .build()
+        .unwrap()
+}
+
+fn signature(number: u32) -> Signature {
+    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
+}
+
+/// A store of `documents` documents, closed.
+fn filled(path: &Path, documents: u32) {
+    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..documents {
+        transaction
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+fn holds(path: &Path, documents: u64) {
+    let snapshot = Store::open(path).unwrap().snapshot().unwrap();
+    assert_eq!(snapshot.len(), documents);
+    for number in 0..documents as u32 {
+        assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        assert!(!snapshot.query(&signature(number)).run().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn one_handle_writes_or_many_read() {
+    let place = Place::new();
+    filled(&place.store(), 30);
+    let path = place.store();
+    let locked = |error: Error| matches!(&error, Error::Locked { path } if *path == place.store());
+    let store = Store::open(&path).unwrap();
+    assert!(locked(Store::open(&path).err().unwrap()));
+    assert!(locked(Store::open_read_only(&path).err().unwrap()));
+    assert!(locked(Store::check(&path).err().unwrap()));
+    assert!(locked(Store::compact(&path).err().unwrap()));
+    assert_eq!(child("opens", &path), "locked");
+    drop(store);
+    assert_eq!(child("opens", &path), "opened");
+
+    let readers: Vec<Store> = (0..3)
+        .map(|_| Store::open_read_only(&path).unwrap())
+        .collect();
+    assert_eq!(child("reads", &path), "opened");
+    assert!(locked(Store::open(&path).err().unwrap()));
+    for reader in &readers {
+        let refused = |error: Option<Error>| assert!(matches!(error, Some(Error::ReadOnly)));
+        refused(reader.begin_write().err());
+        refused(reader.try_begin_write().err());
+        refused(reader.append(&signature(1)).err());
+        refused(reader.insert_if_new("k", &signature(1)).err());
+        refused(reader.remove("k").err());
+        assert_eq!(reader.snapshot().unwrap().len(), 30);
+    }
+    drop(readers);
+    holds(&path, 30);
+}
+
+#[test]
+fn a_copy_of_an_open_file_needs_a_writer_first() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 20);
+    let store = Store::open_with(&path, &sealing_after(8)).unwrap();
+    for number in 20..40u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    let copy = place.file("copy.rsm");
+    fs::copy(&path, &copy).unwrap();
+    drop(store);
+    let error = Store::open_read_only(&copy).err();
+    assert!(
+        matches!(error, Some(Error::NeedsRecovery { .. })),
+        "{error:?}"
+    );
+    holds(&copy, 40);
+    assert_eq!(
+        Store::open_read_only(&copy)
+            .unwrap()
+            .snapshot()
+            .unwrap()
+            .len(),
+        40
+    );
+    check_clean(&copy);
+}
+
+/// What this test binary says when it is started again to play a part of [`play`].
+fn child(part: &str, path: &Path) -> String {
+    run_child(Command::new(std::env::current_exe().unwrap()), part, path)
+}
+
+fn run_child(mut command: Command, part: &str, path: &Path) -> String {
+    let output = command
+        .args(["play", "--exact", "--nocapture", "--test-threads=1"])
+        .env("RESEMBLANCE_PART", part)
+        .env("RESEMBLANCE_FILE", path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = text
+        .lines()
+        .find_map(|line| line.split_once("child says ").map(|said| said.1));
+    said.unwrap_or("nothing").to_owned()
+}
+
+/// Not a test of its own: the other process of the tests here.
+#[test]
+fn play() {
+    let Ok(part) = std::env::var("RESEMBLANCE_PART") else {
+        return;
+    };
+    let path = std::env::var("RESEMBLANCE_FILE").unwrap();
+    let opened = |result: Result<Store, Error>| match result {
+        Ok(_) => println!("child says opened"),
+        Err(Error::Locked { .. }) => println!("child says locked"),
+        Err(error) => println!("child says {error:?}"),
+    };
+    match part.as_str() {
+        "opens" => opened(Store::open(path)),
+        "reads" => opened(Store::open_read_only(path)),
+        "fills" => fills(&path),
+        _ => aborts(&part, &path),
+    }
+}
+
+/// Commits 25 documents one by one, seals among them, and ends without closing anything: between two
+/// commits, or in the middle of a third that must not be seen.
+fn aborts(part: &str, path: &str) {
+    let options = sealing_after(8).quick_repair(part == "quick");
+    let store = Store::create_with(path, schema(), &options).unwrap();
+    for number in 0..25u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    if part != "between" {
+        for number in 25..60u32 {
+            transaction
+                .insert(number.to_le_bytes(), &signature(number))
+                .unwrap();
+        }
+        transaction.remove(3u32.to_le_bytes()).unwrap();
+    }
+    assert_eq!(snapshot.len(), 25);
+    std::process::abort();
+}
+
+#[test]
+fn what_was_committed_survives_an_abort() {
+    let place = Place::new();
+    for part in ["between", "within", "quick"] {
+        let path = place.file(part);
+        assert_eq!(child(part, &path), "nothing");
+        let error = Store::open_read_only(&path).err();
+        assert!(
+            matches!(error, Some(Error::NeedsRecovery { .. })),
+            "{part}: {error:?}"
+        );
+        if part == "within" {
+            // Checking repairs as opening does, and then finds nothing wrong.
+            check_clean(&path);
+        }
+        holds(&path, 25);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.append(&signature(99)).unwrap(), DocumentId::new(25));
+        drop(store);
+        check_clean(&path);
+    }
+}
+
+/// What a process does that may write no file beyond some length, as on a full disk: documents of
+/// 20 kB until one is refused.
+fn fills(path: &str) {
+    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
+    let payload = [7; 20_000];
+    let mut committed = 0u64;
+    let error = loop {
+        let mut transaction = store.begin_write().unwrap();
+        let key = committed.to_le_bytes();
+        let document = Document::new(&key).payload(&payload);
+        let inserted = transaction.insert_document(document, &signature(committed as u32));
+        match inserted.and_then(|_| transaction.commit()) {
+            Ok(()) => committed += 1,
+            Err(error) => break error,
+        }
+    };
+    let refused = matches!(
+        error,
+        Error::Io { .. } | Error::Closed { .. } | Error::Storage(_)
+    );
+    // Afterwards the handle says what to do, and never that something is stored that is not.
+    let later = store.append(&signature(1)).err();
+    let closed = matches!(later, Some(Error::Closed { .. } | Error::Io { .. }));
+    // Reading goes on, or is refused; it never shows what was not committed.
+    let read = store
+        .snapshot()
+        .and_then(|snapshot| snapshot.get(0u64.to_le_bytes()));
+    let sane = match (&read, store.snapshot()) {
+        (Ok(record), Ok(snapshot)) => record.is_some() && snapshot.len() == committed,
+        _ => true,
+    };
+    println!("child says {refused} {closed} {committed} {sane} {error:?} {later:?}");
+}
+
+/// Starts the part in a shell that limits the length of files and makes writing beyond an error.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_committed() {
+    let place = Place::new();
+    let path = place.store();
+    let script = "trap '' XFSZ; ulimit -f 4000; exec \"$@\"";
+    let executable = std::env::current_exe().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(executable);
+    let said = run_child(command, "fills", &path);
+    let words: Vec<&str> = said.split(' ').collect();
+    assert_eq!(words[..2], ["true", "true"], "{said}");
+    let committed: u64 = words[2].parse().unwrap();
+    assert!(committed > 20 && words[3] == "true", "{said}");
+    let store = Store::open(&path).unwrap();
+    let documents = store.snapshot().unwrap().len();
+    // The outcome of the commit that failed is unknown until the store is opened again.
+    assert!(
+        (committed..=committed + 1).contains(&documents),
+        "{documents}: {said}"
+    );
+    store.append(&signature(99)).unwrap();
+    drop(store);
+    check_clean(&path);
+}

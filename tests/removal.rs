@@ -1,0 +1,319 @@
+//! What is removed stays removed, and the space comes back.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+
+use common::{Place, Random, check_clean, sealing_after};
+use resemblance::{DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().minhash(MinHash::new(64));
+    builder.simhash(SimHash::bits64()).build().unwrap()
+}
+
+/// A document's content in one of its versions: like no other document, and like no other version.
+fn content(document: u32, version: u32) -> Signature {
+    let mut random = Random(u64::from(document) << 32 | u64::from(version));
+    let values = (0..64).map(|_| random.next() as u32).collect();
+    Signature::from_parts(Some(values), Some(random.next()))
+}
+
+fn stats(store: &Store) -> Stats {
+    store.snapshot().unwrap().stats().unwrap()
+}
+
+/// Bytes of the tables that hold postings, and of all.
+fn table_bytes(stats: &Stats) -> (u64, u64) {
+    let postings = ["keys", "bands", "permuted"];
+    let tables = stats.tables.iter();
+    let of_postings = tables.filter(|table| postings.contains(&table.name.as_str()));
+    let all: u64 = stats.tables.iter().map(|table| table.total_bytes()).sum();
+    (of_postings.map(|table| table.total_bytes()).sum(), all)
+}
+
+/// Runs more than a quarter dead are rewritten when a transaction commits.
+fn no_run_is_spoiled(stats: &Stats) {
+    for run in &stats.runs {
+        let documents = run.last_id - run.first_id + 1;
+        assert!(run.dead * 4 <= documents, "{run:?}");
+    }
+}
+
+const DOCUMENTS: u32 = 600;
+
+/// Each document of version `version` and only these.
+fn holds(store: &Store, version: u32) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), DOCUMENTS.into());
+    assert_eq!(snapshot.iter().unwrap().count(), DOCUMENTS as usize);
+    for document in (0..DOCUMENTS).step_by(7) {
+        let key = document.to_le_bytes();
+        let now = content(document, version);
+        let record = snapshot.get(key).unwrap().unwrap();
+        assert_eq!(record.signature().minhash(), now.minhash());
+        let found = snapshot.query(&now).run().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].key(), Some(&key[..]));
+        if let Some(before) = version.checked_sub(1) {
+            let before = content(document, before);
+            assert!(snapshot.query(&before).run().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
+    for (seal_after, batch) in [(64, 50), (16, 200), (200, 7)] {
+        let place = Place::new();
+        let options = sealing_after(seal_after);
+        let mut store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let mut first = (0, 0);
+        for version in 0..=10u32 {
+            // Another order each time, so that the dead are spread over all runs.
+            let step = [1, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41][version as usize];
+            let order: Vec<u32> = (0..DOCUMENTS).map(|i| i * step % DOCUMENTS).collect();
+            for documents in order.chunks(batch) {
+                let mut transaction = store.begin_write().unwrap();
+                for document in documents {
+                    let key = document.to_le_bytes();
+                    let upserted = transaction.upsert(key, &content(*document, version));
+                    assert_eq!(upserted.unwrap().replaced.is_some(), version > 0);
+                }
+                transaction.commit().unwrap();
+                no_run_is_spoiled(&stats(&store));
+            }
+            holds(&store, version);
+            let now = table_bytes(&stats(&store));
+            if version == 0 {
+                first = now;
+            }
+            // A quarter of the postings may be dead, and a run more or less costs a block a lane.
+            assert!(
+                now.0 <= 2 * first.0,
+                "postings: {now:?}, at first {first:?}"
+            );
+            assert!(now.1 <= 2 * first.1, "all: {now:?}, at first {first:?}");
+            if version == 5 {
+                drop(store);
+                store = Store::open_with(place.store(), &options).unwrap();
+                no_run_is_spoiled(&stats(&store));
+                holds(&store, version);
+            }
+        }
+        assert_eq!(stats(&store).next_id, u64::from(DOCUMENTS) * 11);
+        let length = stats(&store).file_bytes;
+        // The engine doubles a small file when it is full; free pages are used again first.
+        assert!(length <= 16 * first.1, "{length} bytes for {first:?}");
+        drop(store);
+        check_clean(&place.store());
+        let report = Store::compact(place.store()).unwrap();
+        assert!(report.size_after_bytes <= report.size_before_bytes);
+        check_clean(&place.store());
+        holds(&Store::open(place.store()).unwrap(), 10);
+    }
+}
+
+#[test]
+fn removing_everything_leaves_an_empty_store() {
+    for seal_after in [1, 10, 1_000] {
+        let place = Place::new();
+        let options = sealing_after(seal_after);
+        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        for round in 0..3u64 {
+            let mut transaction = store.begin_write().unwrap();
+            for document in 0..120u32 {
+                transaction.append(&content(document, 0)).unwrap();
+            }
+            transaction.commit().unwrap();
+            let first = round * 120;
+            for id in first..first + 120 {
+                if id % 2 == 0 {
+                    let mut transaction = store.begin_write().unwrap();
+                    assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+                    assert!(!transaction.remove_id(DocumentId::new(id)).unwrap());
+                    transaction.commit().unwrap();
+                }
+            }
+            let mut transaction = store.begin_write().unwrap();
+            for id in (first..first + 120).filter(|id| id % 2 == 1) {
+                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            }
+            transaction.commit().unwrap();
+            let snapshot = store.snapshot().unwrap();
+            assert!(snapshot.is_empty());
+            assert!(snapshot.iter().unwrap().next().is_none());
+            for document in 0..120 {
+                assert!(
+                    snapshot
+                        .candidates(&content(document, 0))
+                        .unwrap()
+                        .is_empty()
+                );
+            }
+            let stats = snapshot.stats().unwrap();
+            assert!(stats.runs.is_empty(), "{:?}", stats.runs);
+            let rows = |name: &str| {
+                stats
+                    .tables
+                    .iter()
+                    .find(|table| table.name == name)
+                    .unwrap()
+                    .rows
+            };
+            for table in [
+                "documents",
+                "signatures",
+                "runs",
+                "keys",
+                "bands",
+                "permuted",
+                "dead",
+            ] {
+                assert_eq!(rows(table), 0, "{table}, seal_after {seal_after}");
+            }
+        }
+        drop(store);
+        check_clean(&place.store());
+        let store = Store::open(place.store()).unwrap();
+        assert_eq!(store.append(&content(0, 0)).unwrap(), DocumentId::new(360));
+    }
+}
+
+#[test]
+fn documents_that_are_filed_nowhere_leave_no_trace() {
+    let place = Place::new();
+    let options = sealing_after(4);
+    let store = Store::create_with(place.store(), schema(), &options).unwrap();
+    let empty = store.sketcher().features([""; 0]).unwrap();
+    for round in 0..6u64 {
+        let first = round * 20;
+        for number in 0..20u32 {
+            // Runs of which nothing is left stand between documents without any posting.
+            let signature = if number % 8 < 4 {
+                empty.clone()
+            } else {
+                content(number, 0)
+            };
+            store.append(&signature).unwrap();
+        }
+        for residue in [1, 0] {
+            let mut transaction = store.begin_write().unwrap();
+            for id in (first..first + 20).filter(|id| id / 4 % 2 == residue) {
+                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            }
+            transaction.commit().unwrap();
+        }
+        let stats = stats(&store);
+        assert_eq!((stats.documents, stats.runs.len()), (0, 0));
+        let dead = stats
+            .tables
+            .iter()
+            .find(|table| table.name == "dead")
+            .unwrap();
+        assert_eq!(dead.rows, 0, "bits that no merge will ever clear");
+    }
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn a_bucket_of_thousands_is_found_whole_and_shrinks() {
+    let place = Place::new();
+    let builder = Schema::builder().minhash(MinHash::new(16).banding(2, 4));
+    let schema = builder.simhash(SimHash::bits64()).build().unwrap();
+    let options = sealing_after(700);
+    let store = Store::create_with(place.store(), schema, &options).unwrap();
+    // One bucket in every lane, over several blocks and runs, between others on both sides.
+    let hot = Signature::from_parts(Some(vec![5; 16]), Some(u64::MAX / 2));
+    let mut live = Vec::new();
+    let mut random = Random(5);
+    for _ in 0..10 {
+        let mut transaction = store.begin_write().unwrap();
+        for _ in 0..500 {
+            live.push(transaction.append(&hot).unwrap().get());
+            if random.below(4) == 0 {
+                let values = (0..16).map(|_| random.next() as u32).collect();
+                let other = Signature::from_parts(Some(values), Some(random.next()));
+                transaction.append(&other).unwrap();
+            }
+        }
+        for _ in 0..100 {
+            let index = random.below(live.len() as u64) as usize;
+            let id = live.swap_remove(index);
+            assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+        }
+        let found = transaction.query(&hot).run().unwrap();
+        assert_eq!(found.len(), live.len());
+        transaction.commit().unwrap();
+        live.sort_unstable();
+        let snapshot = store.snapshot().unwrap();
+        // Equals come by id.
+        let found = snapshot.query(&hot).run().unwrap();
+        let ids: Vec<u64> = found.iter().map(|found| found.id().get()).collect();
+        assert_eq!(ids, live);
+        assert_eq!(snapshot.nearest(&hot, 3).unwrap().len(), 3);
+    }
+    assert_eq!(live.len(), 4_000);
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn the_dead_of_several_bitmaps() {
+    // A bitmap has 16,000 documents; merged runs begin and end within them.
+    let place = Place::new();
+    let schema = Schema::builder()
+        .simhash(SimHash::bits64())
+        .build()
+        .unwrap();
+    let options = sealing_after(3_000);
+    let store = Store::create_with(place.store(), schema, &options).unwrap();
+    let fingerprint = |id: u64| id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = 0u64;
+    let is_removed =
+        |id: u64| id.is_multiple_of(5) || (15_900..16_200).contains(&id) || id / 1_000 == 31;
+    for batch in 0..25 {
+        let mut transaction = store.begin_write().unwrap();
+        for _ in 0..2_000 {
+            let signature = Signature::from_simhash(fingerprint(next));
+            assert_eq!(transaction.append(&signature).unwrap().get(), next);
+            next += 1;
+        }
+        // Those of two batches before: some are sealed, some are not.
+        for id in
+            (next.saturating_sub(6_000)..next.saturating_sub(4_000)).filter(|id| is_removed(*id))
+        {
+            assert!(
+                transaction.remove_id(DocumentId::new(id)).unwrap(),
+                "{id} in {batch}"
+            );
+        }
+        transaction.commit().unwrap();
+        no_run_is_spoiled(&stats(&store));
+    }
+    let snapshot = store.snapshot().unwrap();
+    let removed = |id: u64| id < next - 4_000 && is_removed(id);
+    assert_eq!(
+        snapshot.len(),
+        (0..next).filter(|id| !removed(*id)).count() as u64
+    );
+    for id in (0..next).filter(|id| id % 37 == 0 || (15_000..17_000).contains(id)) {
+        let found = snapshot
+            .query(&Signature::from_simhash(fingerprint(id)))
+            .run()
+            .unwrap();
+        assert_eq!(
+            found.iter().any(|found| found.id().get() == id),
+            !removed(id),
+            "{id}"
+        );
+    }
+    drop(snapshot);
+    drop(store);
+    check_clean(&place.store());
+}

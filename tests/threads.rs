@@ -1,0 +1,383 @@
+//! Many readers, one writer at a time, and nobody sees half a commit.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::iter::FusedIterator;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use common::{Place, Random, check_clean, sealing_after};
+use resemblance::{
+    Bounds, Clusters, Document, DocumentId, Error, MinHash, Novelty, Pairs, Query, Records, Schema,
+    Signature, SimHash, Sketcher, Snapshot, Store, WriteTransaction,
+};
+
+/// Compiles only for types that any thread may have.
+const fn shared_by_threads<T: Clone + Send + Sync + 'static>() {}
+const fn sent_to_threads<T: Send + 'static>() {}
+
+const _: () = {
+    shared_by_threads::<Store>();
+    shared_by_threads::<Snapshot>();
+    shared_by_threads::<Sketcher>();
+    shared_by_threads::<Schema>();
+    shared_by_threads::<Signature>();
+    sent_to_threads::<Error>();
+    sent_to_threads::<Records>();
+    const fn shown<T: Debug>() {}
+    shown::<Store>();
+    shown::<WriteTransaction>();
+    shown::<Snapshot>();
+    shown::<Query<'_>>();
+    const fn iterator<T: Debug + FusedIterator>() {}
+    iterator::<Records>();
+    iterator::<Pairs>();
+    iterator::<Clusters>();
+    const fn key<T: Eq + Hash>() {}
+    key::<Signature>();
+    const fn sync<T: Sync>() {}
+    sync::<Error>();
+};
+
+/// Ambiguous, and so does not compile, if `WriteTransaction` is `Send`.
+const _: fn() = || {
+    trait UnlessSend<Marker> {
+        fn item() {}
+    }
+    impl<T: ?Sized> UnlessSend<()> for T {}
+    struct IsSend;
+    impl<T: ?Sized + Send> UnlessSend<IsSend> for T {}
+    let _ = <WriteTransaction as UnlessSend<_>>::item;
+};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().minhash(MinHash::new(16).banding(4, 3).threshold(0.5));
+    builder.simhash(SimHash::bits64()).build().unwrap()
+}
+
+/// Near to all others of the same family.
+fn member(family: u64, number: u64) -> Signature {
+    let mut random = Random(family);
+    let mut values: Vec<u32> = (0..16).map(|_| random.next() as u32).collect();
+    values[15] = number as u32;
+    Signature::from_parts(Some(values), Some(random.next()))
+}
+
+fn store(place: &Place, seal_after: u64) -> Store {
+    Store::create_with(place.store(), schema(), &sealing_after(seal_after)).unwrap()
+}
+
+/// One commit makes the documents of the one before replaced and one more: commit `n` holds n
+/// documents, all with stamp n.
+fn check_commit(snapshot: &Snapshot) -> u64 {
+    let commit = snapshot.len();
+    let records: Vec<_> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    assert_eq!(records.len() as u64, commit);
+    assert!(
+        records.iter().all(|record| record.stamp() == commit),
+        "{commit}"
+    );
+    let expected: BTreeSet<DocumentId> = records.iter().map(|record| record.id()).collect();
+    // All are of one family: a query finds exactly those, and so does a key.
+    let found = snapshot.query(&member(1, 0)).run().unwrap();
+    let found: BTreeSet<DocumentId> = found.iter().map(|found| found.id()).collect();
+    assert_eq!(found, expected);
+    for number in 0..commit + 1 {
+        let record = snapshot.get(number.to_le_bytes()).unwrap();
+        assert_eq!(
+            record.map(|record| record.stamp()),
+            (number < commit).then_some(commit)
+        );
+    }
+    let n = commit as usize;
+    assert_eq!(
+        snapshot.pairs(Bounds::new()).unwrap().count(),
+        n * n.saturating_sub(1) / 2
+    );
+    commit
+}
+
+#[test]
+fn readers_see_exactly_one_commit_each() {
+    for seal_after in [1, 7, 40] {
+        let place = Place::new();
+        let store = store(&place, seal_after);
+        let done = AtomicBool::new(false);
+        let mut seen = BTreeSet::new();
+        thread::scope(|scope| {
+            let reader = || {
+                let mut seen = BTreeSet::new();
+                let mut last = 0;
+                while !done.load(Ordering::Acquire) {
+                    let commit = check_commit(&store.snapshot().unwrap());
+                    assert!(
+                        commit >= last,
+                        "a later snapshot never shows an earlier commit"
+                    );
+                    last = commit;
+                    seen.insert(commit);
+                }
+                seen
+            };
+            let readers: Vec<_> = (0..3).map(|_| scope.spawn(reader)).collect();
+            for commit in 1..=40u64 {
+                let mut transaction = store.begin_write().unwrap();
+                for number in 0..commit {
+                    let key = number.to_le_bytes();
+                    let document = Document::new(&key).stamp(commit);
+                    transaction
+                        .upsert_document(document, &member(1, number))
+                        .unwrap();
+                }
+                transaction.commit().unwrap();
+            }
+            done.store(true, Ordering::Release);
+            for reader in readers {
+                seen.extend(reader.join().unwrap());
+            }
+        });
+        assert_eq!(check_commit(&store.snapshot().unwrap()), 40);
+        assert!(seen.len() > 3, "{seen:?}: the readers slept");
+        drop(store);
+        check_clean(&place.store());
+    }
+}
+
+#[test]
+fn of_near_duplicates_from_eight_threads_one_is_new() {
+    let place = Place::new();
+    let store = store(&place, 5);
+    for family in 0..12u64 {
+        let together = Barrier::new(8);
+        let novelties: Vec<Novelty> = thread::scope(|scope| {
+            let insert = |thread: u64| {
+                let (store, together) = (store.clone(), &together);
+                move || {
+                    let signature = member(family, thread);
+                    together.wait();
+                    store
+                        .insert_if_new(format!("{family}/{thread}"), &signature)
+                        .unwrap()
+                }
+            };
+            let threads: Vec<_> = (0..8).map(|thread| scope.spawn(insert(thread))).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let new: Vec<DocumentId> = novelties
+            .iter()
+            .filter_map(|novelty| match novelty {
+                Novelty::New(id) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(new, [DocumentId::new(family)]);
+        for novelty in &novelties {
+            match novelty {
+                Novelty::NearDuplicate(found) => assert_eq!(found.id(), new[0]),
+                other => assert!(matches!(other, Novelty::New(_)), "{other:?}"),
+            }
+        }
+    }
+    assert_eq!(store.snapshot().unwrap().len(), 12);
+}
+
+#[test]
+fn one_call_forms_from_many_threads_all_arrive() {
+    let place = Place::new();
+    let store = store(&place, 10);
+    thread::scope(|scope| {
+        for thread in 0..6u64 {
+            let store = store.clone();
+            scope.spawn(move || {
+                for number in 0..20u64 {
+                    let key = [thread.to_le_bytes(), number.to_le_bytes()].concat();
+                    store.insert(&key, &member(thread, number)).unwrap();
+                    if number % 4 == 3 {
+                        assert!(store.remove(&key).unwrap().is_some());
+                    }
+                }
+            });
+        }
+    });
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), 6 * 15);
+    for thread in 0..6 {
+        assert_eq!(snapshot.query(&member(thread, 0)).run().unwrap().len(), 15);
+    }
+}
+
+#[test]
+fn a_thread_that_writes_is_busy_and_so_is_the_store() {
+    let place = Place::new();
+    let store = store(&place, 10);
+    let signature = member(1, 1);
+    let mut transaction = store.begin_write().unwrap();
+    transaction.insert("a", &signature).unwrap();
+    // On this thread waiting would never end.
+    let other_handle = store.clone();
+    let busy =
+        |result: Result<(), Error>| assert!(matches!(result, Err(Error::Busy)), "{result:?}");
+    busy(other_handle.begin_write().map(drop));
+    busy(store.try_begin_write().map(drop));
+    busy(store.insert("b", &signature).map(drop));
+    busy(store.upsert("b", &signature).map(drop));
+    busy(store.insert_if_new("b", &signature).map(drop));
+    busy(store.append(&signature).map(drop));
+    busy(store.remove("a").map(drop));
+    thread::scope(|scope| {
+        let tried = scope.spawn(|| store.try_begin_write().map(drop));
+        busy(tried.join().unwrap());
+        // Another thread waits for its turn, and gets it.
+        let (sender, receiver) = mpsc::channel();
+        let waiter = store.clone();
+        scope.spawn(move || {
+            let result = waiter.insert("c", &member(2, 2));
+            sender.send(result).unwrap();
+        });
+        let early = receiver.recv_timeout(Duration::from_millis(100));
+        assert!(early.is_err(), "two wrote at a time");
+        transaction.commit().unwrap();
+        assert_eq!(receiver.recv().unwrap().unwrap(), DocumentId::new(1));
+    });
+    drop(store.try_begin_write().unwrap());
+    assert_eq!(store.snapshot().unwrap().len(), 2);
+}
+
+#[test]
+fn a_dropped_transaction_leaves_nothing() {
+    for seal_after in [1, 4, 1_000] {
+        let place = Place::new();
+        let store = store(&place, seal_after);
+        for number in 0..10u64 {
+            store
+                .insert(number.to_le_bytes(), &member(1, number))
+                .unwrap();
+        }
+        let mut transaction = store.begin_write().unwrap();
+        for number in 0..30u64 {
+            transaction.append(&member(1, number)).unwrap();
+        }
+        for number in 0..9u64 {
+            assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
+        }
+        assert_eq!(transaction.len(), 31);
+        assert_eq!(transaction.query(&member(1, 0)).run().unwrap().len(), 31);
+        drop(transaction);
+        let found = store
+            .snapshot()
+            .unwrap()
+            .query(&member(1, 0))
+            .run()
+            .unwrap();
+        assert_eq!(found.len(), 10);
+        // A panic in the middle drops it too, and the next one may begin.
+        let panicked = thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut transaction = store.begin_write().unwrap();
+                transaction.append(&member(1, 99)).unwrap();
+                std::panic::resume_unwind(Box::new("stop"));
+            });
+            writer.join().is_err()
+        });
+        assert!(panicked);
+        assert_eq!(store.append(&member(1, 11)).unwrap(), DocumentId::new(10));
+        assert_eq!(store.snapshot().unwrap().len(), 11);
+        drop(store);
+        check_clean(&place.store());
+    }
+}
+
+#[test]
+fn snapshots_do_not_stop_the_writer_and_outlive_the_handle() {
+    let place = Place::new();
+    let store = store(&place, 4);
+    let mut held = Vec::new();
+    for number in 0..60u64 {
+        held.push(store.snapshot().unwrap());
+        let mut transaction = store.begin_write().unwrap();
+        transaction
+            .insert(number.to_le_bytes(), &member(1, number))
+            .unwrap();
+        if number % 3 == 2 {
+            transaction.remove((number - 1).to_le_bytes()).unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    drop(store);
+    assert!(matches!(
+        Store::open(place.store()),
+        Err(Error::Locked { .. })
+    ));
+    let threads: Vec<_> = (0u64..)
+        .zip(held)
+        .map(|(commits, snapshot)| {
+            thread::spawn(move || {
+                let live: Vec<u64> = (0..commits)
+                    .filter(|number| number % 3 != 1 || *number == commits - 1)
+                    .collect();
+                let found = snapshot.query(&member(1, 0)).run().unwrap();
+                let mut ids: Vec<u64> = found.iter().map(|found| found.id().get()).collect();
+                ids.sort_unstable();
+                assert_eq!(ids, live);
+                assert_eq!(snapshot.len(), live.len() as u64);
+                let tables = snapshot.stats().unwrap().tables;
+                let documents = tables.iter().find(|table| table.name == "documents");
+                assert_eq!(documents.unwrap().rows, live.len() as u64);
+                let records = snapshot.iter().unwrap();
+                // The iterator keeps the snapshot that it reads.
+                drop(snapshot);
+                let ids: Vec<u64> = records.map(|record| record.unwrap().id().get()).collect();
+                assert_eq!(ids, live);
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    // The last snapshot closed the file, and properly.
+    let store = Store::open_read_only(place.store()).unwrap();
+    assert_eq!(store.snapshot().unwrap().len(), 40);
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn a_transaction_outlives_the_handle() {
+    let place = Place::new();
+    let store = store(&place, 4);
+    let mut transaction = store.begin_write().unwrap();
+    drop(store);
+    transaction.append(&member(1, 1)).unwrap();
+    transaction.commit().unwrap();
+    let store = Store::open_read_only(place.store()).unwrap();
+    assert_eq!(store.snapshot().unwrap().len(), 1);
+}
+
+#[test]
+fn a_query_of_a_snapshot_is_sent_to_a_thread() {
+    let place = Place::new();
+    let store = store(&place, 4);
+    store.append(&member(1, 1)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let signature = member(1, 2);
+    let run = |query: Query<'_>| query.run().unwrap().len();
+    let found = thread::scope(|scope| {
+        let asked = scope.spawn(|| run(snapshot.query(&signature)));
+        asked.join().unwrap()
+    });
+    assert_eq!(found, 1);
+}
