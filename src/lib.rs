@@ -53,6 +53,10 @@
 //! - No input and no file makes the library panic; damage is [`Error::Corrupt`]. The storage engine
 //!   may panic where it meets damaged pages: that is caught, so a program that reads files which may
 //!   be damaged must not be built with `panic = "abort"`.
+//!
+//! # Features
+//!
+//! None by default. `cli` builds the command-line tool `resemblance`.
 
 mod error;
 mod format;

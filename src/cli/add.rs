@@ -1,0 +1,217 @@
+//! The verb `add`.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use resemblance::{Error, Novelty, Signature, Store, WriteTransaction};
+
+use super::Context;
+use super::arguments::CorpusOptions;
+use super::failure::{Failure, Outcome, Result};
+use super::pipeline::{Pipeline, Worked};
+use super::subject::{must_take_text, warn_if_nothing_included};
+use super::tally::Tally;
+use crate::corpus::{Corpus, Totals};
+
+/// Add the documents of a corpus to a store
+///
+/// Documents are committed in the order of the corpus, 10,000 at a time: after a failure or an
+/// interruption the store holds the documents up to the last commit, and the message says how to
+/// go on. A key that is in the store already is bad input unless --upsert or --if-new is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance add seen.rsm more.jsonl
+  resemblance add seen.rsm more.jsonl --if-new
+  resemblance add seen.rsm more.jsonl --skip 20000
+  crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    corpus: Vec<PathBuf>,
+    /// Leave out and count near-duplicates of what the store holds, and keys that it has
+    #[arg(long, conflicts_with = "upsert")]
+    if_new: bool,
+    /// Replace documents whose key the store has
+    #[arg(long)]
+    upsert: bool,
+    /// Commit after so many documents of the corpus
+    #[arg(long, value_name = "N", default_value = "10000")]
+    commit_every: NonZeroU64,
+    /// All or nothing: one commit at the end
+    #[arg(long, conflicts_with = "commit_every")]
+    atomic: bool,
+    /// Pass over the first N documents of the corpus, which are in the store already
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+    #[command(flatten)]
+    options: CorpusOptions,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let settings = arguments.options.settings()?;
+    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    must_take_text(store.schema())?;
+    let corpus = Arc::new(Corpus::resolve(&arguments.corpus, settings)?);
+    warn_if_nothing_included(context, &corpus);
+    let mut addition = Addition {
+        context,
+        arguments,
+        corpus,
+        store: &store,
+        tally: Tally::default(),
+        committed: Tally::default(),
+        done: arguments.skip,
+        next: None,
+    };
+    match addition.run() {
+        Ok(totals) => {
+            context
+                .messages
+                .note(addition.committed.summary("added", totals));
+            Ok(Outcome::Done)
+        }
+        Err(failure) => Err(failure.with_note(&addition.where_to_resume())),
+    }
+}
+
+struct Addition<'a> {
+    context: &'a Context,
+    arguments: &'a Arguments,
+    corpus: Arc<Corpus>,
+    store: &'a Store,
+    tally: Tally,
+    /// The tally as of the last commit.
+    committed: Tally,
+    /// So many documents from the corpus's start are dealt with for good.
+    done: u64,
+    /// The place of the first one that is not, once it has been seen.
+    next: Option<(usize, u64)>,
+}
+
+impl Addition<'_> {
+    fn run(&mut self) -> Result<Totals> {
+        let sketcher = self.store.sketcher();
+        let skip = self.arguments.skip;
+        let mut items = Pipeline::start(
+            self.context,
+            "adding",
+            &self.corpus,
+            skip,
+            move |document| Ok(sketcher.text(&document.text)?),
+        );
+        let commit_every = if self.arguments.atomic {
+            u64::MAX
+        } else {
+            self.arguments.commit_every.get()
+        };
+        let mut transaction = self.begin()?;
+        let skip_bad = self.arguments.options.skip_bad;
+        let mut pending = 0;
+        while let Some(item) = items.next()? {
+            let (source, line) = (item.source, item.line);
+            self.next.get_or_insert((source, line));
+            let corpus = Arc::clone(&self.corpus);
+            if let Some(document) = self.tally.take(self.context, &corpus, item, skip_bad)?
+                && let Err(failure) = self.add(&mut transaction, &document, source, line)
+            {
+                self.tally.skip(self.context, failure, skip_bad)?;
+            }
+            pending += 1;
+            if pending == commit_every {
+                self.commit(transaction, pending)?;
+                pending = 0;
+                transaction = self.begin()?;
+            }
+        }
+        self.context.interrupt.check()?;
+        if pending > 0 {
+            self.commit(transaction, pending)?;
+        }
+        Ok(items.totals())
+    }
+
+    fn begin(&self) -> Result<WriteTransaction> {
+        self.store.begin_write().map_err(|e| self.failure(e))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        Failure::store(self.arguments.store.display(), error)
+    }
+
+    fn commit(&mut self, transaction: WriteTransaction, pending: u64) -> Result<()> {
+        transaction.commit().map_err(|e| self.failure(e))?;
+        self.committed = self.tally;
+        self.done += pending;
+        let (kept, done) = (self.committed.kept, self.done);
+        let detail = format!("committed {kept} documents of the first {done}");
+        self.context.messages.detail(detail);
+        self.next = None;
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        document: &Worked<Signature>,
+        source: usize,
+        line: u64,
+    ) -> Result<()> {
+        let (key, signature) = (&document.key, &document.value);
+        let added = if self.arguments.if_new {
+            transaction.insert_if_new(key, signature)
+        } else if self.arguments.upsert {
+            transaction.upsert(key, signature).map(|upserted| {
+                self.tally.replaced += u64::from(upserted.replaced.is_some());
+                Novelty::New(upserted.id)
+            })
+        } else {
+            transaction.insert(key, signature).map(Novelty::New)
+        };
+        match added {
+            Ok(Novelty::NearDuplicate(_)) => self.tally.dropped += 1,
+            Ok(Novelty::SameKey(_)) => self.tally.known += 1,
+            Ok(_) => {
+                self.tally.kept += 1;
+                self.tally.empty += u64::from(signature.is_empty());
+            }
+            Err(Error::KeyExists { key, .. }) => {
+                let key = String::from_utf8_lossy(&key);
+                let place = self.corpus.place(source, line);
+                return Err(Failure::bad_input(format!(
+                    "{place}: key {key:?} is in the store already; --upsert replaces it, \
+                     --if-new leaves it"
+                )));
+            }
+            Err(error) => {
+                let store = self.arguments.store.display();
+                let place = self.corpus.place(source, line);
+                return Err(Failure::document(store, place, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failure: what is in the store, and how to go on.
+    fn where_to_resume(&self) -> String {
+        let Tally { kept, .. } = self.committed;
+        if self.arguments.atomic {
+            return "nothing was added".into();
+        }
+        let next = match self.next {
+            Some((source, line)) => {
+                let place = self.corpus.place(source, line);
+                format!(", which begins at {place}")
+            }
+            None => String::new(),
+        };
+        format!(
+            "committed {kept} documents; to go on with the rest{next}, give --skip {}",
+            self.done
+        )
+    }
+}

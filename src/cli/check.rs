@@ -1,0 +1,70 @@
+//! The verb `check`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Error, Store};
+
+use super::Context;
+use super::arguments::FormatOptions;
+use super::failure::{Failure, Outcome, Result};
+use super::progress::Progress;
+use super::results::{Column, Results, Value};
+
+/// Verify a store from end to end
+///
+/// Prints one line for each damage found (columns: invariant, place, detail) and exits with 1 if
+/// there was any. Nothing else can use the store meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  resemblance check seen.rsm && cp seen.rsm backup/")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let path = arguments.store.clone();
+    let options = context.store_options.clone();
+    let mut progress = Progress::new("checking", context.messages.quiet);
+    let checked = context
+        .interrupt
+        .while_working(&mut progress, move || Ok(Store::check_with(path, &options)))?;
+    let columns = vec![
+        Column::new("invariant"),
+        Column::new("place"),
+        Column::new("detail"),
+    ];
+    match checked {
+        Ok(report) => {
+            let mut results = Results::new(&arguments.format, columns)?;
+            for problem in &report.problems {
+                results.row(&[
+                    Value::Count(problem.invariant.into()),
+                    Value::Text(&problem.place),
+                    Value::Text(&problem.detail),
+                ])?;
+            }
+            results.finish()?;
+            context.messages.note(format!(
+                "checked {} documents, {} postings in {} blocks: {} problems",
+                report.documents,
+                report.postings,
+                report.blocks,
+                report.problems.len()
+            ));
+            Ok(Outcome::found(report.is_clean()))
+        }
+        // damage that ends the check is damage found
+        Err(Error::Corrupt { place, detail }) => {
+            let mut results = Results::new(&arguments.format, columns)?;
+            results.row(&[Value::Count(0), Value::Text(&place), Value::Text(&detail)])?;
+            results.finish()?;
+            Ok(Outcome::Nothing)
+        }
+        Err(other) => Err(Failure::from(other)),
+    }
+}

@@ -1,0 +1,108 @@
+//! The verb `clusters`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Bounds, Snapshot};
+
+use super::Context;
+use super::arguments::{BoundOptions, CorpusOptions, FormatOptions};
+use super::failure::{Outcome, Result};
+use super::keys::Keys;
+use super::pairs::document;
+use super::progress::Progress;
+use super::results::{Column, Results};
+use super::schema::SchemaOptions;
+use super::spill::{Row, Sorted, Sorter};
+use super::subject::{Subject, SubjectOptions};
+
+/// List the clusters of near-duplicates of a store or a corpus
+///
+/// A cluster is a connected component of the near-duplicate pairs. tsv columns: cluster_key, key;
+/// cluster_key is the member that was inserted first (of a corpus: comes first), which is listed
+/// as a member too. Documents without a near-duplicate are left out. Lines are sorted by both.
+/// jsonl fields: cluster_id, cluster_key, id, key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance clusters seen.rsm
+  resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
+pub(crate) struct Arguments {
+    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    #[arg(required = true, value_name = "STORE|CORPUS")]
+    pub(crate) inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+struct Found {
+    rows: Sorted,
+    clusters: u64,
+    members: u64,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let subject = Subject::open(
+        context,
+        &SubjectOptions {
+            inputs: &arguments.inputs,
+            corpus: &arguments.options,
+            schema: &arguments.schema,
+            bounds: &arguments.bounds,
+        },
+    )?;
+    let snapshot = subject.snapshot.clone();
+    let bounds = subject.bounds;
+    // a part for the keys, a part for the rows
+    let keys = Keys::new(snapshot.clone(), context.memory_bytes / 4);
+    let sorter = Sorter::new(context.memory_bytes / 4 * 3, context.temp_dir.clone());
+    let mut progress = Progress::new("finding clusters", context.messages.quiet);
+    let found = context
+        .interrupt
+        .while_working(&mut progress, move || find(&snapshot, bounds, keys, sorter))?;
+
+    let columns = vec![Column::new("cluster_key"), Column::new("key")];
+    let mut results = Results::new(&arguments.format, columns)?;
+    for row in found.rows {
+        let row = row?;
+        context.interrupt.check()?;
+        results.row(&[document(&row.a), document(&row.b)])?;
+    }
+    results.finish()?;
+    let (clusters, members) = (found.clusters, found.members);
+    context
+        .messages
+        .note(format!("{clusters} clusters, {members} documents in them"));
+    Ok(Outcome::found(clusters > 0))
+}
+
+fn find(snapshot: &Snapshot, bounds: Bounds, mut keys: Keys, mut sorter: Sorter) -> Result<Found> {
+    let (mut clusters, mut members) = (0, 0);
+    for cluster in snapshot.clusters(bounds)? {
+        let Some(first) = cluster.first() else {
+            continue;
+        };
+        clusters += 1;
+        let first = keys.label(*first)?;
+        for member in cluster {
+            members += 1;
+            sorter.push(Row {
+                a: first.clone(),
+                b: keys.label(member)?,
+                similarity: None,
+                distance: None,
+            })?;
+        }
+    }
+    Ok(Found {
+        rows: sorter.finish()?,
+        clusters,
+        members,
+    })
+}

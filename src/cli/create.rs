@@ -1,0 +1,40 @@
+//! The verb `create`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::Store;
+
+use super::Context;
+use super::arguments::BoundOptions;
+use super::failure::{Outcome, Result};
+use super::schema::SchemaOptions;
+
+/// Make an empty store
+///
+/// The schema is fixed from then on; it is shown with the chance of finding a pair near the
+/// threshold.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance create seen.rsm
+  resemblance create seen.rsm --chars 9 --minhash 256 --threshold 0.7 --recall 0.99
+  resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000")]
+pub(crate) struct Arguments {
+    /// The file to make; it must not exist
+    store: PathBuf,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    bounds: BoundOptions,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let schema = arguments.schema.build(&arguments.bounds)?;
+    let store = Store::create_with(&arguments.store, schema, &context.store_options)?;
+    let name = arguments.store.display();
+    context
+        .messages
+        .note(format!("made {name}\n{}", store.schema()));
+    Ok(Outcome::Done)
+}

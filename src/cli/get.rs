@@ -1,0 +1,94 @@
+//! The verb `get`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{DocumentId, Record, Snapshot};
+
+use super::Context;
+use super::arguments::FormatOptions;
+use super::escape::{self, Printed};
+use super::failure::{Failure, Outcome, Result};
+use super::results::{Column, Results, Value};
+use super::subject::open_to_read;
+
+/// Show what a store holds under a key
+///
+/// Columns: key, stamp, minhash (values separated by commas), simhash (hexadecimal), payload_hex;
+/// jsonl also has id.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance get seen.rsm https://example.org/
+  resemblance get seen.rsm --escaped '\\#17' --format jsonl")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// The key, as its bytes; after -- if it begins with -
+    key: OsString,
+    /// The key is given as results print it: with escapes, or as \#ID
+    #[arg(short, long)]
+    escaped: bool,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// A key on the command line.
+pub(crate) fn parse_key(key: &OsString, is_escaped: bool) -> Result<Printed> {
+    let bytes = key.as_encoded_bytes();
+    if !is_escaped {
+        return Ok(Printed::Key(bytes.to_vec()));
+    }
+    escape::parse(bytes)
+        .map_err(|reason| Failure::usage(format!("key {}: {reason}", key.to_string_lossy())))
+}
+
+/// The document with this key or number.
+pub(crate) fn find(snapshot: &Snapshot, key: &Printed) -> Result<Option<Record>> {
+    Ok(match key {
+        Printed::Key(key) => snapshot.get(key)?,
+        Printed::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
+    })
+}
+
+/// A key in a message.
+pub(crate) fn printed(key: &Printed) -> String {
+    match key {
+        Printed::Key(key) => escape::key(key).into_owned(),
+        Printed::Id(id) => escape::without_key(*id),
+    }
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let key = parse_key(&arguments.key, arguments.escaped)?;
+    let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    let Some(record) = find(&snapshot, &key)? else {
+        let key = printed(&key);
+        context
+            .messages
+            .note(format!("no document has the key {key}"));
+        return Ok(Outcome::Nothing);
+    };
+    let schema = snapshot.schema();
+    let columns = vec![
+        Column::new("key"),
+        Column::new("stamp"),
+        Column::shown_if("minhash", schema.minhash().is_some()),
+        Column::shown_if("simhash", schema.simhash().is_some()),
+        Column::new("payload_hex"),
+    ];
+    let mut results = Results::new(&arguments.format, columns)?;
+    results.row(&[
+        Value::Document {
+            id: record.id().get(),
+            key: record.key(),
+        },
+        Value::Count(record.stamp()),
+        Value::Values(record.signature().minhash()),
+        Value::Fingerprint(record.signature().simhash()),
+        Value::Bytes(record.payload()),
+    ])?;
+    results.finish()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,46 @@
+//! Keys by document number.
+
+use std::collections::HashMap;
+
+use resemblance::{DocumentId, Snapshot};
+
+use super::failure::Result;
+use super::spill::Label;
+
+/// The map's own cost of an entry, about.
+const ENTRY_BYTES: u64 = 96;
+
+/// Looks keys up and remembers them: in a list of pairs every document comes several times.
+pub(crate) struct Keys {
+    snapshot: Snapshot,
+    held: HashMap<u64, Label>,
+    held_bytes: u64,
+    memory_bytes: u64,
+}
+
+impl Keys {
+    /// When so many bytes of keys are held, all are forgotten.
+    pub(crate) fn new(snapshot: Snapshot, memory_bytes: u64) -> Self {
+        Self {
+            snapshot,
+            memory_bytes,
+            held: HashMap::new(),
+            held_bytes: 0,
+        }
+    }
+
+    pub(crate) fn label(&mut self, id: DocumentId) -> Result<Label> {
+        if let Some(label) = self.held.get(&id.get()) {
+            return Ok(label.clone());
+        }
+        let key = self.snapshot.key(id)?;
+        let label = Label::new(id.get(), key.as_deref());
+        self.held_bytes += ENTRY_BYTES + key.map_or(0, |key| key.len() as u64);
+        if self.held_bytes > self.memory_bytes {
+            self.held.clear();
+            self.held_bytes = 0;
+        }
+        self.held.insert(id.get(), label.clone());
+        Ok(label)
+    }
+}

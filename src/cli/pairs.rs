@@ -1,0 +1,123 @@
+//! The verb `pairs`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Bounds, Schema, Snapshot};
+
+use super::Context;
+use super::arguments::{BoundOptions, CorpusOptions, FormatOptions};
+use super::failure::{Outcome, Result};
+use super::keys::Keys;
+use super::progress::Progress;
+use super::results::{Column, Results, Value};
+use super::schema::SchemaOptions;
+use super::spill::{Label, Row, Sorted, Sorter};
+use super::subject::{Subject, SubjectOptions};
+
+/// List all near-duplicate pairs of a store or a corpus
+///
+/// tsv columns: key_a, key_b, similarity (six decimals); key_a < key_b in byte order, lines sorted
+/// by both, documents without a key last. With SimHash alone the third column is the distance,
+/// with both families the distance is a fourth. Similarities are estimates from the signatures.
+/// jsonl fields: id_a, key_a, id_b, key_b, similarity, distance (null where there is none).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance pairs seen.rsm --threshold 0.9
+  resemblance pairs a.jsonl b.jsonl.gz --chars 9 --threshold 0.7 --format jsonl
+  resemblance pairs texts/ --include '*.md'")]
+pub(crate) struct Arguments {
+    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    #[arg(required = true, value_name = "STORE|CORPUS")]
+    pub(crate) inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// The columns that say how near two documents are.
+pub(crate) fn nearness_columns(schema: &Schema) -> [Column; 2] {
+    [
+        Column::shown_if("similarity", schema.minhash().is_some()),
+        Column::shown_if("distance", schema.simhash().is_some()),
+    ]
+}
+
+/// A document in a result.
+pub(crate) fn document(label: &Label) -> Value<'_> {
+    Value::Document {
+        id: label.id(),
+        key: label.key(),
+    }
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let subject = Subject::open(
+        context,
+        &SubjectOptions {
+            inputs: &arguments.inputs,
+            corpus: &arguments.options,
+            schema: &arguments.schema,
+            bounds: &arguments.bounds,
+        },
+    )?;
+    let snapshot = subject.snapshot.clone();
+    let bounds = subject.bounds;
+    // a part for the keys, a part for the rows
+    let keys = Keys::new(snapshot.clone(), context.memory_bytes / 4);
+    let sorter = Sorter::new(context.memory_bytes / 4 * 3, context.temp_dir.clone());
+    let mut progress = Progress::new("finding pairs", context.messages.quiet);
+    let rows = context.interrupt.while_working(&mut progress, move || {
+        sorted_pairs(&snapshot, bounds, keys, sorter)
+    })?;
+
+    let [similarity, distance] = nearness_columns(subject.snapshot.schema());
+    let columns = vec![
+        Column::new("key_a"),
+        Column::new("key_b"),
+        similarity,
+        distance,
+    ];
+    let mut results = Results::new(&arguments.format, columns)?;
+    let mut count = 0_u64;
+    for row in rows {
+        let row = row?;
+        context.interrupt.check()?;
+        results.row(&[
+            document(&row.a),
+            document(&row.b),
+            Value::Similarity(row.similarity),
+            Value::Distance(row.distance),
+        ])?;
+        count += 1;
+    }
+    results.finish()?;
+    context.messages.note(format!("{count} pairs"));
+    Ok(Outcome::found(count > 0))
+}
+
+fn sorted_pairs(
+    snapshot: &Snapshot,
+    bounds: Bounds,
+    mut keys: Keys,
+    mut sorter: Sorter,
+) -> Result<Sorted> {
+    for pair in snapshot.pairs(bounds)? {
+        let pair = pair?;
+        let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
+        let (a, b) = if a < b { (a, b) } else { (b, a) };
+        sorter.push(Row {
+            a,
+            b,
+            similarity: pair.similarity,
+            distance: pair.distance,
+        })?;
+    }
+    sorter.finish()
+}

@@ -1,0 +1,321 @@
+//! The verb `query`.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use resemblance::{Bounds, By, DocumentId, Match, Matches, Query, Scope, Signature, Snapshot};
+
+use super::Context;
+use super::arguments::{BoundOptions, CorpusOptions, FormatOptions};
+use super::escape::Printed;
+use super::failure::{Failure, Outcome, Result};
+use super::get;
+use super::pairs::nearness_columns;
+use super::pipeline::Pipeline;
+use super::progress::Progress;
+use super::results::{Column, Results, Value};
+use super::subject::{must_take_text, open_to_read};
+use super::tally::Tally;
+use crate::corpus::Corpus;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ByOption {
+    Minhash,
+    Simhash,
+    Any,
+    Both,
+}
+
+/// Find what a store holds that is like a text
+///
+/// The text is an argument, a file, standard input, a document of the store (which itself is left
+/// out), or every document of a corpus. tsv columns: key, similarity (six decimals), best first;
+/// with SimHash alone the distance, with both families both. With --corpus a first column, query,
+/// has the key of the corpus's document. jsonl fields: query (with --corpus), id, key, similarity,
+/// distance.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance query seen.rsm 'some text to look for'
+  resemblance query seen.rsm --file page.txt --limit 1
+  curl -s https://example.org | resemblance query seen.rsm
+  resemblance query seen.rsm --key https://example.org/ --threshold 0.95
+  resemblance query seen.rsm --corpus more.jsonl --format jsonl")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// The text, after -- if it begins with -; without it, or with - alone, standard input
+    #[arg(conflicts_with_all = ["file", "key", "corpus", "escaped"])]
+    text: Option<String>,
+    /// A file that holds the text, in UTF-8; - for standard input
+    #[arg(long, value_name = "F", conflicts_with_all = ["key", "corpus", "escaped"])]
+    file: Option<PathBuf>,
+    /// The key of a document of the store
+    #[arg(
+        long,
+        value_name = "K",
+        conflicts_with = "corpus",
+        allow_hyphen_values = true
+    )]
+    key: Option<OsString>,
+    /// Every document of these corpora (see resemblance --help)
+    #[arg(long, value_name = "CORPUS", num_args = 1..)]
+    corpus: Vec<PathBuf>,
+    /// The key is given as results print it: with escapes, or as \#ID
+    #[arg(short, long, requires = "key", conflicts_with = "corpus")]
+    escaped: bool,
+    /// At most N matches, the best ones (of each document)
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    /// Which family decides [default: the store's rule]
+    #[arg(long, value_name = "FAMILY")]
+    by: Option<ByOption>,
+    /// Compare with every document of the store: exact, slow, and with any bound
+    #[arg(long)]
+    scan: bool,
+    /// Take a bound beyond the store's, although fewer of the pairs are found there
+    #[arg(long)]
+    accept_lower_recall: bool,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// What is asked of every document.
+#[derive(Clone, Copy)]
+struct Question {
+    bounds: Bounds,
+    limit: Option<usize>,
+    scan: bool,
+}
+
+impl Question {
+    fn new(arguments: &Arguments) -> Self {
+        let mut bounds = arguments.bounds.bounds();
+        if let Some(by) = arguments.by {
+            bounds = bounds.by(match by {
+                ByOption::Minhash => By::MinHash,
+                ByOption::Simhash => By::SimHash,
+                ByOption::Any => By::Any,
+                ByOption::Both => By::Both,
+            });
+        }
+        if arguments.accept_lower_recall {
+            bounds = bounds.accept_lower_recall();
+        }
+        Self {
+            bounds,
+            limit: arguments.limit,
+            scan: arguments.scan,
+        }
+    }
+
+    fn run(self, query: Query<'_>) -> Result<Matches> {
+        let mut query = query.bounds(self.bounds);
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
+        }
+        if self.scan {
+            query = query.scan();
+        }
+        Ok(query.run()?)
+    }
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let store = open_to_read(context, &arguments.store)?;
+    arguments.bounds.must_suit(store.schema())?;
+    let snapshot = store.snapshot()?;
+    let question = Question::new(arguments);
+    if !arguments.corpus.is_empty() {
+        return query_corpus(context, arguments, &snapshot, question);
+    }
+    let matches: Vec<Match> = match &arguments.key {
+        Some(key) => {
+            let key = get::parse_key(key, arguments.escaped)?;
+            match matches_of_key(context, &snapshot, &key, question)? {
+                Some(matches) => matches,
+                None => {
+                    let key = get::printed(&key);
+                    context
+                        .messages
+                        .note(format!("no document has the key {key}"));
+                    return Ok(Outcome::Nothing);
+                }
+            }
+        }
+        None => {
+            must_take_text(snapshot.schema())?;
+            let text = read_text(context, arguments)?;
+            let signature = store.sketch_text(&text)?;
+            if signature.is_empty() {
+                context
+                    .messages
+                    .note("the text has no features, so nothing is like it");
+            }
+            let matches = question.run(snapshot.query(&signature))?;
+            explain(context, &matches);
+            matches.into_iter().collect()
+        }
+    };
+    let mut results = Results::new(&arguments.format, columns(&snapshot, false))?;
+    let found = !matches.is_empty();
+    for found in matches {
+        results.row(&match_values(&found))?;
+    }
+    results.finish()?;
+    Ok(Outcome::found(found))
+}
+
+fn columns(snapshot: &Snapshot, with_query: bool) -> Vec<Column> {
+    let query = with_query.then(|| Column::new("query"));
+    let nearness = nearness_columns(snapshot.schema());
+    let columns = query.into_iter().chain([Column::new("key")]);
+    columns.chain(nearness).collect()
+}
+
+fn match_values(found: &Match) -> [Value<'_>; 3] {
+    [
+        Value::Document {
+            id: found.id().get(),
+            key: found.key(),
+        },
+        Value::Similarity(found.similarity()),
+        Value::Distance(found.distance()),
+    ]
+}
+
+fn explain(context: &Context, matches: &Matches) {
+    let scope = match matches.scope() {
+        Scope::Scan => "every document was compared",
+        _ => "candidates were compared",
+    };
+    let recall = match matches.recall() {
+        Some(recall) => {
+            format!("; a pair right at the bound is found with probability {recall:.3}")
+        }
+        None => String::new(),
+    };
+    let count = matches.candidates();
+    context.messages.detail(format!("{scope}: {count}{recall}"));
+}
+
+/// Matches of a document of the store, without itself.
+fn matches_of_key(
+    context: &Context,
+    snapshot: &Snapshot,
+    key: &Printed,
+    question: Question,
+) -> Result<Option<Vec<Match>>> {
+    match key {
+        Printed::Key(key) => {
+            let Some(query) = snapshot.query_by_key(key)? else {
+                return Ok(None);
+            };
+            let matches = question.run(query)?;
+            explain(context, &matches);
+            Ok(Some(matches.into_iter().collect()))
+        }
+        Printed::Id(id) => {
+            let Some(record) = snapshot.get_id(DocumentId::new(*id))? else {
+                return Ok(None);
+            };
+            // one more, because the document finds itself
+            let wider = Question {
+                limit: question.limit.map(|limit| limit.saturating_add(1)),
+                ..question
+            };
+            let matches = wider.run(snapshot.query(record.signature()))?;
+            explain(context, &matches);
+            let others = matches
+                .into_iter()
+                .filter(|found| found.id() != record.id());
+            Ok(Some(
+                others.take(question.limit.unwrap_or(usize::MAX)).collect(),
+            ))
+        }
+    }
+}
+
+fn read_text(context: &Context, arguments: &Arguments) -> Result<String> {
+    if let Some(text) = arguments.text.as_ref().filter(|text| *text != "-") {
+        return Ok(text.clone());
+    }
+    let file = arguments
+        .file
+        .clone()
+        .filter(|path| path.as_os_str() != "-");
+    let name = match &file {
+        Some(path) => path.display().to_string(),
+        None => "standard input".into(),
+    };
+    if file.is_none() && std::io::stdin().is_terminal() {
+        context
+            .messages
+            .note("reading the text from standard input");
+    }
+    let mut progress = Progress::new("reading", context.messages.quiet);
+    let bytes = context.interrupt.while_working(&mut progress, {
+        let name = name.clone();
+        move || {
+            let mut bytes = Vec::new();
+            match file {
+                Some(path) => std::fs::File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)),
+                None => std::io::stdin().read_to_end(&mut bytes),
+            }
+            .map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
+            Ok(bytes)
+        }
+    })?;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to() + 1;
+        Failure::bad_input(format!("{name}: invalid UTF-8 at byte {position}"))
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
+}
+
+fn query_corpus(
+    context: &Context,
+    arguments: &Arguments,
+    snapshot: &Snapshot,
+    question: Question,
+) -> Result<Outcome> {
+    must_take_text(snapshot.schema())?;
+    let settings = arguments.options.settings()?;
+    let corpus = Arc::new(Corpus::resolve(&arguments.corpus, settings)?);
+    let sketcher = snapshot.schema().sketcher();
+    let searched = snapshot.clone();
+    let mut items = Pipeline::start(context, "querying", &corpus, 0, move |document| {
+        let signature: Signature = sketcher.text(&document.text)?;
+        let matches = question.run(searched.query(&signature))?;
+        Ok((signature.is_empty(), matches))
+    });
+    let mut results = Results::new(&arguments.format, columns(snapshot, true))?;
+    let mut tally = Tally::default();
+    while let Some(item) = items.next()? {
+        let Some(document) = tally.take(context, &corpus, item, arguments.options.skip_bad)? else {
+            continue;
+        };
+        let (is_empty, matches) = document.value;
+        tally.empty += u64::from(is_empty);
+        tally.kept += u64::from(!matches.is_empty());
+        for found in matches {
+            let [key, similarity, distance] = match_values(&found);
+            results.row(&[Value::Key(&document.key), key, similarity, distance])?;
+        }
+    }
+    results.finish()?;
+    context
+        .messages
+        .note(tally.summary("with matches", items.totals()));
+    Ok(Outcome::found(tally.kept > 0))
+}

@@ -1,0 +1,62 @@
+//! The verb `remove`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{DocumentId, Store};
+
+use super::Context;
+use super::escape::Printed;
+use super::failure::{Outcome, Result};
+use super::get::{parse_key, printed};
+
+/// Remove documents from a store
+///
+/// All keys are removed in one commit. Keys that the store does not have are named; if there were
+/// any, the exit code is 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance remove seen.rsm https://example.org/ https://example.net/
+  resemblance remove seen.rsm --escaped '\\#17'")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// Keys, as their bytes; after -- if one begins with -
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<OsString>,
+    /// The keys are given as results print them: with escapes, or as \#ID
+    #[arg(short, long)]
+    escaped: bool,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let parse = |key| parse_key(key, arguments.escaped);
+    let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
+    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let mut transaction = store.begin_write()?;
+    let mut removed = 0_u64;
+    let mut missing = 0_u64;
+    for key in &keys {
+        context.interrupt.check()?;
+        let was_there = match key {
+            Printed::Key(key) => transaction.remove(key)?.is_some(),
+            Printed::Id(id) => transaction.remove_id(DocumentId::new(*id))?,
+        };
+        if was_there {
+            removed += 1;
+        } else {
+            missing += 1;
+            let key = printed(key);
+            context
+                .messages
+                .note(format!("no document has the key {key}"));
+        }
+    }
+    transaction.commit()?;
+    context
+        .messages
+        .note(format!("removed {removed}, not found {missing}"));
+    Ok(Outcome::found(missing == 0))
+}

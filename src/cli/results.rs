@@ -1,0 +1,351 @@
+//! Results on standard output: a table, tab-separated values or JSON Lines.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use super::arguments::{Format, FormatOptions};
+use super::escape;
+use super::failure::{Failure, Result};
+
+/// Tables are laid out piece by piece, so that results of any length can be shown.
+const TABLE_ROWS: usize = 1000;
+/// Columns, and a line below their names.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A column, whose name is also the field's name in jsonl.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    name: &'static str,
+    /// False for fields that only jsonl shows.
+    is_shown: bool,
+}
+
+impl Column {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self::shown_if(name, true)
+    }
+
+    pub(crate) fn shown_if(name: &'static str, is_shown: bool) -> Self {
+        Self { name, is_shown }
+    }
+}
+
+/// One field of a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// A document: its key, or its number where it has none; jsonl has both.
+    Document {
+        id: u64,
+        key: Option<&'a [u8]>,
+    },
+    /// A key that belongs to no stored document.
+    Key(&'a [u8]),
+    Text(&'a str),
+    Count(u64),
+    Number(f64),
+    Similarity(Option<f64>),
+    Distance(Option<u32>),
+    /// MinHash values, separated by commas.
+    Values(Option<&'a [u32]>),
+    /// A fingerprint as 16 hexadecimal digits.
+    Fingerprint(Option<u64>),
+    /// Bytes in hexadecimal.
+    Bytes(&'a [u8]),
+}
+
+/// A stream of rows.
+pub(crate) struct Results {
+    format: Format,
+    columns: Vec<Column>,
+    out: BufWriter<Stdout>,
+    rows: Vec<Vec<String>>,
+    /// Of the columns shown, which are aligned to the right.
+    numeric: Vec<bool>,
+    line: String,
+}
+
+impl Results {
+    /// Writes the header if one is wanted.
+    pub(crate) fn new(options: &FormatOptions, columns: Vec<Column>) -> Result<Self> {
+        let format = options.format.unwrap_or_else(|| {
+            if std::io::stdout().is_terminal() {
+                Format::Table
+            } else {
+                Format::Tsv
+            }
+        });
+        let mut results = Self {
+            format,
+            columns,
+            out: BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()),
+            rows: Vec::new(),
+            numeric: Vec::new(),
+            line: String::new(),
+        };
+        if options.header && format == Format::Tsv {
+            let names: Vec<_> = results.shown_names().collect();
+            let line = names.join("\t") + "\n";
+            results.line = line;
+            results.write_line()?;
+        }
+        Ok(results)
+    }
+
+    fn shown_names(&self) -> impl Iterator<Item = &'static str> {
+        let shown = self.columns.iter().filter(|column| column.is_shown);
+        shown.map(|column| column.name)
+    }
+
+    /// Writes one result; a value for every column.
+    pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        match self.format {
+            Format::Jsonl => self.json_line(values),
+            Format::Tsv => self.tsv_line(values),
+            Format::Table => {
+                let cells = self.columns.iter().zip(values);
+                let cells = cells.filter(|(column, _)| column.is_shown);
+                if self.rows.is_empty() {
+                    self.numeric = cells.clone().map(|(_, value)| value.is_number()).collect();
+                }
+                let cell = |value: &Value<'_>| escape::for_terminal(&value.text()).into_owned();
+                self.rows
+                    .push(cells.map(|(_, value)| cell(value)).collect());
+                if self.rows.len() >= TABLE_ROWS {
+                    self.write_table()?;
+                }
+                return Ok(());
+            }
+        }
+        self.write_line()
+    }
+
+    /// The form that was chosen.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Writes a paragraph of text, for tables that need words.
+    pub(crate) fn paragraph(mut self, text: &str) -> Result<()> {
+        self.line = format!("{text}\n");
+        self.write_line()?;
+        self.finish()
+    }
+
+    /// Writes what is still held back.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.write_table()?;
+        self.out.flush().map_err(|e| Failure::output(&e))
+    }
+
+    fn write_line(&mut self) -> Result<()> {
+        let written = self.out.write_all(self.line.as_bytes());
+        written.map_err(|e| Failure::output(&e))
+    }
+
+    fn write_table(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let mut table = Table::new();
+        table
+            .load_style(STYLE)
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .set_header(self.shown_names())
+            .add_rows(self.rows.drain(..));
+        for (index, is_number) in self.numeric.iter().enumerate() {
+            if let Some(column) = table.column_mut(index).filter(|_| *is_number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self.line = table.trim_fmt();
+        self.line.push('\n');
+        self.write_line()
+    }
+
+    fn tsv_line(&mut self, values: &[Value<'_>]) {
+        self.line.clear();
+        for (column, value) in self.columns.iter().zip(values) {
+            if column.is_shown {
+                self.line.push_str(&value.text());
+                self.line.push('\t');
+            }
+        }
+        self.line.pop();
+        self.line.push('\n');
+    }
+
+    fn json_line(&mut self, values: &[Value<'_>]) {
+        self.line.clear();
+        self.line.push('{');
+        for (column, value) in self.columns.iter().zip(values) {
+            if let Value::Document { id, .. } = value {
+                let name = column.name.replacen("key", "id", 1);
+                let _ = write!(self.line, "\"{name}\":{id},");
+            }
+            json_field(&mut self.line, column.name, *value);
+            self.line.push(',');
+        }
+        self.line.pop();
+        self.line.push_str("}\n");
+    }
+}
+
+fn json_field(line: &mut String, name: &str, value: Value<'_>) {
+    let _ = write!(line, "\"{name}\":");
+    let number = |json: Option<String>| json.unwrap_or_else(|| "null".into());
+    let json = match value {
+        Value::Document { key: None, .. } => "null".into(),
+        Value::Document { key: Some(key), .. } | Value::Key(key) => {
+            match std::str::from_utf8(key) {
+                Ok(text) => json_string(text),
+                Err(_) => format!("null,\"{name}_hex\":\"{}\"", hexadecimal(key)),
+            }
+        }
+        Value::Text(text) => json_string(text),
+        Value::Count(count) => count.to_string(),
+        Value::Number(value) => number(serde_json::to_string(&value).ok()),
+        Value::Similarity(value) => number(value.and_then(|v| serde_json::to_string(&v).ok())),
+        Value::Distance(value) => number(value.map(|v| v.to_string())),
+        Value::Values(values) => number(values.map(|v| format!("[{}]", joined(v)))),
+        Value::Fingerprint(value) => number(value.map(|v| format!("\"{v:016x}\""))),
+        Value::Bytes(bytes) => format!("\"{}\"", hexadecimal(bytes)),
+    };
+    line.push_str(&json);
+}
+
+pub(crate) fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn joined(values: &[u32]) -> String {
+    let texts: Vec<_> = values.iter().map(u32::to_string).collect();
+    texts.join(",")
+}
+
+impl Value<'_> {
+    fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Count(_) | Self::Number(_) | Self::Similarity(_) | Self::Distance(_)
+        )
+    }
+
+    /// The form in tables and tsv; nothing where there is no value.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Document { id, key: None } => escape::without_key(*id).into(),
+            Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
+            Self::Text(text) => escape::key(text.as_bytes()),
+            Self::Count(count) => count.to_string().into(),
+            Self::Number(value) => format!("{value:.2}").into(),
+            Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
+            Self::Distance(value) => value.map(|v| v.to_string()).unwrap_or_default().into(),
+            Self::Values(values) => values.map(joined).unwrap_or_default().into(),
+            Self::Fingerprint(value) => value
+                .map(|v| format!("{v:016x}"))
+                .unwrap_or_default()
+                .into(),
+            Self::Bytes(bytes) => hexadecimal(bytes).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(format: Format, columns: Vec<Column>) -> Results {
+        let options = FormatOptions {
+            format: Some(format),
+            header: false,
+        };
+        Results::new(&options, columns).unwrap()
+    }
+
+    fn pair_columns(with_distance: bool) -> Vec<Column> {
+        vec![
+            Column::new("key_a"),
+            Column::new("key_b"),
+            Column::new("similarity"),
+            Column::shown_if("distance", with_distance),
+        ]
+    }
+
+    const PAIR: [Value<'static>; 4] = [
+        Value::Document {
+            id: 4,
+            key: Some(b"a\tb\"\xc3\xa9"),
+        },
+        Value::Document { id: 9, key: None },
+        Value::Similarity(Some(0.953_125)),
+        Value::Distance(None),
+    ];
+
+    #[test]
+    fn tab_separated() {
+        let mut results = results(Format::Tsv, pair_columns(false));
+        results.tsv_line(&PAIR);
+        assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\n");
+        results.columns = pair_columns(true);
+        results.tsv_line(&PAIR);
+        assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\t\n");
+    }
+
+    #[test]
+    fn json() {
+        let mut results = results(Format::Jsonl, pair_columns(false));
+        results.json_line(&PAIR);
+        assert_eq!(
+            results.line,
+            "{\"id_a\":4,\"key_a\":\"a\\tb\\\"\u{e9}\",\"id_b\":9,\"key_b\":null,\
+             \"similarity\":0.953125,\"distance\":null}\n"
+        );
+        results.columns = vec![Column::new("key"), Column::new("query")];
+        let key = Value::Document {
+            id: 0,
+            key: Some(b"\xff"),
+        };
+        results.json_line(&[key, Value::Key(b"\xfe")]);
+        assert_eq!(
+            results.line,
+            "{\"id\":0,\"key\":null,\"key_hex\":\"ff\",\"query\":null,\"query_hex\":\"fe\"}\n"
+        );
+    }
+
+    #[test]
+    fn every_value_has_both_forms() {
+        let cases = [
+            (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
+            (Value::Count(7), "7", "7"),
+            (Value::Number(1.5), "1.50", "1.5"),
+            (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
+            (Value::Similarity(None), "", "null"),
+            (Value::Distance(Some(3)), "3", "3"),
+            (Value::Values(Some(&[1, 2])), "1,2", "[1,2]"),
+            (
+                Value::Fingerprint(Some(255)),
+                "00000000000000ff",
+                "\"00000000000000ff\"",
+            ),
+            (Value::Bytes(b"\x01\xff"), "01ff", "\"01ff\""),
+        ];
+        for (value, text, json) in cases {
+            assert_eq!(value.text(), text);
+            let mut line = String::new();
+            json_field(&mut line, "x", value);
+            assert_eq!(line, format!("\"x\":{json}"));
+        }
+    }
+}

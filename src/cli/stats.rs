@@ -1,0 +1,248 @@
+//! The verb `stats`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{BucketStats, LaneStats, RunStats, Schema, Stats, TableStats};
+
+use super::Context;
+use super::arguments::{Format, FormatOptions};
+use super::failure::{Outcome, Result};
+use super::progress::Progress;
+use super::results::{Column, Results, Value};
+use super::subject::open_to_read;
+
+/// Show what a store consists of
+///
+/// tsv and jsonl give one measure a line: section, item, measure, value (a number, but for
+/// sample_key, the key of a document in a bucket). The table form says in words what everything is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance stats seen.rsm
+  resemblance stats seen.rsm --format jsonl")]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let store = open_to_read(context, &arguments.store)?;
+    let snapshot = store.snapshot()?;
+    let mut progress = Progress::new("counting", context.messages.quiet);
+    let stats = context
+        .interrupt
+        .while_working(&mut progress, move || Ok(snapshot.stats()?))?;
+    let results = Results::new(&arguments.format, measure_columns())?;
+    if results.format() == Format::Table {
+        let mut sections = Sections {
+            options: FormatOptions {
+                format: Some(Format::Table),
+                header: false,
+            },
+        };
+        sections.all(store.schema(), &stats)?;
+    } else {
+        measures(results, &stats)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn measure_columns() -> Vec<Column> {
+    ["section", "item", "measure", "value"]
+        .map(Column::new)
+        .to_vec()
+}
+
+fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 6] {
+    [
+        (
+            "documents",
+            Value::Count(stats.documents),
+            "in the store now",
+        ),
+        (
+            "next_id",
+            Value::Count(stats.next_id),
+            "the number that the next document gets: all that were ever added",
+        ),
+        (
+            "memtable_documents",
+            Value::Count(stats.memtable_documents),
+            "not filed in a run yet; kept in memory while the store is open",
+        ),
+        (
+            "file_bytes",
+            Value::Count(stats.file_bytes),
+            "length of the file; it may have holes",
+        ),
+        (
+            "allocated_bytes",
+            Value::Count(stats.allocated_bytes),
+            "taken on disk",
+        ),
+        (
+            "bytes_per_document",
+            Value::Number(stats.bytes_per_document),
+            "content and bookkeeping of all tables, divided by the documents",
+        ),
+    ]
+}
+
+fn run_counts(run: &RunStats) -> [(&'static str, u64); 6] {
+    [
+        ("level", u64::from(run.level)),
+        ("first_id", run.first_id),
+        ("last_id", run.last_id),
+        ("postings", run.postings),
+        ("blocks", run.blocks),
+        ("dead", run.dead),
+    ]
+}
+
+fn table_counts(table: &TableStats) -> [(&'static str, u64); 4] {
+    [
+        ("rows", table.rows),
+        ("stored_bytes", table.stored_bytes),
+        ("metadata_bytes", table.metadata_bytes),
+        ("fragmented_bytes", table.fragmented_bytes),
+    ]
+}
+
+fn lane_counts(lane: &LaneStats) -> [(&'static str, u64); 2] {
+    [("postings", lane.postings), ("blocks", lane.blocks)]
+}
+
+fn sample(bucket: &BucketStats) -> Value<'_> {
+    Value::Document {
+        id: bucket.sample_id.get(),
+        key: bucket.sample_key.as_deref(),
+    }
+}
+
+/// One line a measure.
+fn measures(mut results: Results, stats: &Stats) -> Result<()> {
+    let mut line = |section: &str, item: &str, measure: &str, value: Value<'_>| {
+        results.row(&[
+            Value::Text(section),
+            Value::Text(item),
+            Value::Text(measure),
+            value,
+        ])
+    };
+    for (measure, value, _) in summary(stats) {
+        line("store", "", measure, value)?;
+    }
+    for run in &stats.runs {
+        let item = run.run.to_string();
+        for (measure, count) in run_counts(run) {
+            line("run", &item, measure, Value::Count(count))?;
+        }
+    }
+    for table in &stats.tables {
+        for (measure, count) in table_counts(table) {
+            line("table", &table.name, measure, Value::Count(count))?;
+        }
+    }
+    for lane in &stats.lanes {
+        for (measure, count) in lane_counts(lane) {
+            line("lane", &lane.role, measure, Value::Count(count))?;
+        }
+    }
+    for (rank, bucket) in (1..).zip(&stats.buckets) {
+        let item = format!("{rank}: {}", bucket.role);
+        line("bucket", &item, "documents", Value::Count(bucket.documents))?;
+        let sample_id = Value::Count(bucket.sample_id.get());
+        line("bucket", &item, "sample_id", sample_id)?;
+        if let Some(key) = &bucket.sample_key {
+            line("bucket", &item, "sample_key", Value::Key(key))?;
+        }
+    }
+    results.finish()
+}
+
+/// Tables with a sentence above each.
+struct Sections {
+    options: FormatOptions,
+}
+
+impl Sections {
+    fn all(&mut self, schema: &Schema, stats: &Stats) -> Result<()> {
+        self.heading(&format!("{schema}\n"))?;
+        let mut results = self.table(&["measure", "value", "meaning"])?;
+        for (measure, value, meaning) in summary(stats) {
+            results.row(&[Value::Text(measure), value, Value::Text(meaning)])?;
+        }
+        results.finish()?;
+
+        self.heading("\nRuns: sorted pieces of the index, each for a range of documents.")?;
+        if stats.runs.is_empty() {
+            self.heading(" none yet")?;
+        }
+        let names = [
+            "run", "level", "first_id", "last_id", "postings", "blocks", "dead",
+        ];
+        let mut results = self.table(&names)?;
+        for run in &stats.runs {
+            let counts = run_counts(run).map(|(_, count)| Value::Count(count));
+            let mut row = vec![Value::Count(u64::from(run.run))];
+            row.extend(counts);
+            results.row(&row)?;
+        }
+        results.finish()?;
+
+        self.heading(
+            "\nTables of the file: bytes of content, of bookkeeping, and unused in pages.",
+        )?;
+        let names = [
+            "table",
+            "rows",
+            "stored_bytes",
+            "metadata_bytes",
+            "fragmented_bytes",
+        ];
+        let mut results = self.table(&names)?;
+        for table in &stats.tables {
+            let mut row = vec![Value::Text(&table.name)];
+            row.extend(table_counts(table).map(|(_, count)| Value::Count(count)));
+            results.row(&row)?;
+        }
+        results.finish()?;
+
+        self.heading("\nLanes: the ways by which a document is found, one posting a document.")?;
+        let mut results = self.table(&["lane", "role", "postings", "blocks"])?;
+        for lane in &stats.lanes {
+            let mut row = vec![Value::Count(u64::from(lane.lane)), Value::Text(&lane.role)];
+            row.extend(lane_counts(lane).map(|(_, count)| Value::Count(count)));
+            results.row(&row)?;
+        }
+        results.finish()?;
+
+        self.heading(
+            "\nLargest buckets: documents filed under one code; a query reads all of them.",
+        )?;
+        let mut results = self.table(&["lane", "role", "documents", "one of them"])?;
+        for bucket in &stats.buckets {
+            results.row(&[
+                Value::Count(u64::from(bucket.lane)),
+                Value::Text(&bucket.role),
+                Value::Count(bucket.documents),
+                sample(bucket),
+            ])?;
+        }
+        results.finish()
+    }
+
+    fn table(&self, names: &[&'static str]) -> Result<Results> {
+        Results::new(
+            &self.options,
+            names.iter().copied().map(Column::new).collect(),
+        )
+    }
+
+    fn heading(&self, text: &str) -> Result<()> {
+        Results::new(&self.options, Vec::new())?.paragraph(text)
+    }
+}

@@ -1,0 +1,111 @@
+//! What a verb looks at: a store, or a corpus in a temporary store.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use resemblance::{Bounds, Error, Schema, Snapshot, Store};
+
+use super::Context;
+use super::arguments::{BoundOptions, CorpusOptions};
+use super::build;
+use super::failure::{Failure, Result};
+use super::schema::SchemaOptions;
+use super::scratch::ScratchStore;
+use crate::corpus::{self, Corpus};
+
+/// A snapshot with whatever must live as long.
+pub(crate) struct Subject {
+    pub(crate) snapshot: Snapshot,
+    /// What the options ask for; the schema's own bounds where a corpus was read.
+    pub(crate) bounds: Bounds,
+    _scratch: Option<ScratchStore>,
+}
+
+/// The options that decide how a subject is opened.
+pub(crate) struct SubjectOptions<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) corpus: &'a CorpusOptions,
+    pub(crate) schema: &'a SchemaOptions,
+    pub(crate) bounds: &'a BoundOptions,
+}
+
+impl Subject {
+    pub(crate) fn open(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
+        if let Some(path) = corpus::only_store(options.inputs) {
+            return Self::of_store(context, path, options);
+        }
+        if let Some(store) = options.inputs.iter().find(|path| corpus::is_store(path)) {
+            return Err(Failure::usage(format!(
+                "{} is a store; give one store alone, or corpora",
+                store.display()
+            )));
+        }
+        Self::of_corpus(context, options)
+    }
+
+    fn of_store(context: &Context, path: &Path, options: &SubjectOptions<'_>) -> Result<Self> {
+        let store = open_to_read(context, path)?;
+        options.schema.must_agree(store.schema())?;
+        options.bounds.must_lie_within(store.schema())?;
+        Ok(Self {
+            snapshot: store.snapshot()?,
+            bounds: options.bounds.bounds(),
+            _scratch: None,
+        })
+    }
+
+    fn of_corpus(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
+        let schema = options.schema.build(options.bounds)?;
+        let corpus = Corpus::resolve(options.inputs, options.corpus.settings()?)?;
+        warn_if_nothing_included(context, &corpus);
+        let scratch = ScratchStore::create_unnamed(context, &schema)?;
+        let corpus = Arc::new(corpus);
+        let filled = build::fill(context, &corpus, &scratch, options.corpus.skip_bad)?;
+        context
+            .messages
+            .note(filled.tally.summary("kept", filled.totals));
+        Ok(Self {
+            snapshot: scratch.store().snapshot()?,
+            bounds: Bounds::new(),
+            _scratch: Some(scratch),
+        })
+    }
+}
+
+/// Opens for reading. A store that was not closed properly is repaired first, which needs one
+/// opening for writing.
+pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
+    let options = &context.store_options;
+    match Store::open_read_only_with(path, options) {
+        Err(unreadable @ Error::NeedsRecovery { .. }) => {
+            let name = path.display();
+            match Store::open_with(path, options) {
+                Ok(store) => drop(store),
+                Err(Error::Io { .. } | Error::Storage(_)) => return Err(unreadable.into()),
+                Err(other) => return Err(other.into()),
+            }
+            context
+                .messages
+                .note(format!("{name} was not closed properly; repaired"));
+            Ok(Store::open_read_only_with(path, options)?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// An error if texts cannot be sketched for this schema.
+pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
+    match schema.text() {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(
+            "the store was made without a rule for texts, so only programs can add to it or query it",
+        )),
+    }
+}
+
+/// A pattern with a slip in it would otherwise look like an empty corpus.
+pub(crate) fn warn_if_nothing_included(context: &Context, corpus: &Corpus) {
+    if corpus.sources.is_empty() {
+        context.messages.note("no file was found in the corpus");
+    }
+}

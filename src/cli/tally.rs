@@ -1,0 +1,107 @@
+//! Counting what became of the documents.
+
+use std::fmt;
+
+use crate::corpus::{Corpus, Totals};
+
+use super::Context;
+use super::failure::{Failure, Result};
+use super::pipeline::{Item, Worked};
+
+/// What became of the documents of a corpus; printed as one line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Documents read, bad ones included.
+    pub(crate) read: u64,
+    /// Added to a store, or written out.
+    pub(crate) kept: u64,
+    /// Left out as near-duplicates.
+    pub(crate) dropped: u64,
+    /// Left out because the store has the key.
+    pub(crate) known: u64,
+    /// Replaced a document with the same key.
+    pub(crate) replaced: u64,
+    /// Bad ones skipped.
+    pub(crate) skipped: u64,
+    /// Documents without any feature.
+    pub(crate) empty: u64,
+}
+
+impl Tally {
+    /// Counts an item; a bad one is an error, or is skipped.
+    pub(crate) fn take<T>(
+        &mut self,
+        context: &Context,
+        corpus: &Corpus,
+        item: Item<T>,
+        skip_bad: bool,
+    ) -> Result<Option<Worked<T>>> {
+        self.read += 1;
+        match item.document {
+            Ok(document) => Ok(Some(document)),
+            Err(reason) => {
+                let place = corpus.place(item.source, item.line);
+                let failure = Failure::bad_input(format!("{place}: {reason}"));
+                self.skip(context, failure, skip_bad).map(|()| None)
+            }
+        }
+    }
+
+    /// Skips one bad document, if that is wanted; any other failure stays one.
+    pub(crate) fn skip(
+        &mut self,
+        context: &Context,
+        failure: Failure,
+        skip_bad: bool,
+    ) -> Result<()> {
+        match failure {
+            Failure::BadInput(message) if skip_bad => {
+                self.skipped += 1;
+                context.messages.detail(format!("skipped {message}"));
+                Ok(())
+            }
+            Failure::BadInput(_) => Err(failure.with_note("--skip-bad skips such documents")),
+            other => Err(other),
+        }
+    }
+
+    /// The line for standard error; `kept` is the verb's word for what was kept.
+    pub(crate) fn summary(&self, kept: &'static str, totals: Totals) -> Summary<'_> {
+        Summary {
+            tally: self,
+            kept,
+            totals,
+        }
+    }
+}
+
+/// See [`Tally::summary`].
+pub(crate) struct Summary<'a> {
+    tally: &'a Tally,
+    kept: &'static str,
+    totals: Totals,
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { read, kept, .. } = *self.tally;
+        write!(f, "read {read}, {} {kept}", self.kept)?;
+        write!(f, ", dropped {}", self.tally.dropped)?;
+        write!(
+            f,
+            ", skipped {}, empty {}",
+            self.tally.skipped, self.tally.empty
+        )?;
+        let others = [
+            ("known keys", self.tally.known),
+            ("replaced", self.tally.replaced),
+            ("blank lines", self.totals.blank),
+        ];
+        for (name, count) in others {
+            if count > 0 {
+                write!(f, ", {name} {count}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,367 @@
+use super::*;
+use std::io::Write;
+use std::sync::atomic::AtomicU64;
+
+fn settings() -> Settings {
+    Settings {
+        id_field: "id".into(),
+        text_field: "text".into(),
+        include: None,
+        hidden: false,
+    }
+}
+
+fn parse(line: &[u8]) -> Result<(Vec<u8>, String), String> {
+    let document = line::parse(line, &settings())?;
+    Ok((document.key.into_owned(), document.text.into_owned()))
+}
+
+fn corpus(paths: &[&Path]) -> Arc<Corpus> {
+    let paths: Vec<_> = paths.iter().map(|path| path.to_path_buf()).collect();
+    Arc::new(Corpus::resolve(&paths, settings()).unwrap())
+}
+
+/// Name of the source, line, bytes.
+type Seen = (String, u64, Vec<u8>);
+
+/// Every record, then the error if there was one.
+fn read(corpus: &Arc<Corpus>) -> (Vec<Seen>, Option<Error>) {
+    let mut read = Vec::new();
+    for record in Records::new(Arc::clone(corpus), Arc::new(AtomicU64::new(0))) {
+        match record {
+            Ok(record) => {
+                let source = &corpus.sources[record.source];
+                let name = source.relative.to_string_lossy().into_owned();
+                read.push((name, record.line, record.bytes));
+            }
+            Err(error) => return (read, Some(error)),
+        }
+    }
+    (read, None)
+}
+
+fn write(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = Encoder::new(compression, Vec::new()).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_line_is_a_key_and_a_text() {
+    let cases: [(&str, &str, &str); 9] = [
+        (r#"{"id": "a", "text": "b"}"#, "a", "b"),
+        (r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"),
+        (r#"{"id": 17, "text": ""}"#, "17", ""),
+        (r#"{"id": -5, "text": "b"}"#, "-5", "b"),
+        (
+            r#"{"id": 123456789012345678901234567890, "text": "b"}"#,
+            "123456789012345678901234567890",
+            "b",
+        ),
+        (r#"{"id": "", "text": "b"}"#, "", "b"),
+        (
+            r#"{"a":{"id":1,"id":[1,{}]},"id":"\u00e9","text":"\ud83d\ude00","z":null}"#,
+            "é",
+            "😀",
+        ),
+        ("{\"id\":\"a\",\"text\":\"b\"}\r\n", "a", "b"),
+        (
+            r#"{"\u0069d": "escaped name", "text": "b"}"#,
+            "escaped name",
+            "b",
+        ),
+    ];
+    for (line, key, text) in cases {
+        assert_eq!(
+            parse(line.as_bytes()),
+            Ok((key.into(), text.into())),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_line_is_said() {
+    let cases: [(&[u8], &str); 17] = [
+        (
+            b"nonsense",
+            "not a JSON object; texts are read from a folder",
+        ),
+        (b"[1]", "a JSON array, expected one object a line"),
+        (b"{\"id\":\"a\"", "EOF while parsing an object (column 9)"),
+        (
+            b"{\"id\":\"a\",\"text\":\"b\"} x",
+            "trailing characters (column 23)",
+        ),
+        (b"{\"id\":\"a\"}", "field \"text\" is missing (column 10)"),
+        (b"{\"text\":\"a\"}", "field \"id\" is missing (column 12)"),
+        (
+            b"{\"id\":\"a\",\"id\":\"a\",\"text\":\"\"}",
+            "field \"id\" is there twice (column 18)",
+        ),
+        (
+            b"{\"text\":\"a\",\"text\":\"a\",\"id\":1}",
+            "field \"text\" is there twice (column 22)",
+        ),
+        (
+            b"{\"id\":\"a\",\"text\":null}",
+            "invalid type: null, expected a string in field \"text\" (column 21)",
+        ),
+        (
+            b"{\"id\":\"a\",\"text\":5}",
+            "invalid type: integer `5`, expected a string in field \"text\" (column 18)",
+        ),
+        (
+            b"{\"id\":1.5,\"text\":\"\"}",
+            "field \"id\" is a fraction, expected a string or an integer (column 9)",
+        ),
+        (
+            b"{\"id\":null,\"text\":\"\"}",
+            "field \"id\" is null, expected a string or an integer (column 10)",
+        ),
+        (
+            b"{\"id\":true,\"text\":\"\"}",
+            "field \"id\" is a truth value, expected a string or an integer (column 10)",
+        ),
+        (
+            b"{\"id\":{},\"text\":\"\"}",
+            "field \"id\" is an object, expected a string or an integer (column 8)",
+        ),
+        (
+            b"{\"id\":\"a\",\"text\":\"\xff\"}",
+            "invalid UTF-8 at byte 19",
+        ),
+        (
+            b"{\"id\":\"\\ud800\",\"text\":\"\"}",
+            "field \"id\" is not valid Unicode",
+        ),
+        (b"{\"id\":\"a\",\"text\":\"\\ud800\"}", "hex escape"),
+    ];
+    for (line, expected) in cases {
+        let found = parse(line).unwrap_err();
+        let line = String::from_utf8_lossy(line);
+        assert!(found.contains(expected), "{line}: {found}");
+        assert!(!found.contains(" at line "), "{found}");
+    }
+}
+
+#[test]
+fn lines_keep_their_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let content = b"\xef\xbb\xbffirst\r\n\n  \nsecond \n\r\nlast";
+    let path = write(dir.path(), "a.jsonl", content);
+    let corpus = corpus(&[&path]);
+    let (records, error) = read(&corpus);
+    assert!(error.is_none());
+    let name = || "a.jsonl".to_string();
+    assert_eq!(
+        records,
+        [
+            (name(), 1, b"first\r\n".to_vec()),
+            (name(), 4, b"second \n".to_vec()),
+            (name(), 6, b"last".to_vec()),
+        ]
+    );
+    let mut records = Records::new(corpus, Arc::new(AtomicU64::new(0)));
+    assert!(records.next().unwrap().unwrap().has_mark);
+    assert!(!records.next().unwrap().unwrap().has_mark);
+    assert_eq!(records.by_ref().count(), 1);
+    let totals = records.totals();
+    assert_eq!((totals.records, totals.blank), (3, 3));
+}
+
+#[test]
+fn every_member_of_a_compressed_file_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected: Vec<Vec<u8>> = vec![b"one\n".to_vec(), b"two\n".to_vec(), b"three".to_vec()];
+    for (compression, name) in [
+        (Compression::None, "a.jsonl"),
+        (Compression::Gzip, "a.jsonl.gz"),
+        (Compression::Zstd, "a.jsonl.zst"),
+        // content decides where the name says nothing
+        (Compression::Gzip, "gzip-inside.jsonl"),
+        (Compression::Zstd, "zstd-inside"),
+    ] {
+        let mut bytes = compressed(compression, b"one\ntw");
+        bytes.extend(compressed(compression, b"o\nthree"));
+        let path = write(dir.path(), name, &bytes);
+        let corpus = corpus(&[&path]);
+        let (records, error) = read(&corpus);
+        assert!(error.is_none(), "{name}: {error:?}");
+        let lines: Vec<_> = records.into_iter().map(|(_, _, bytes)| bytes).collect();
+        assert_eq!(lines, expected, "{name}");
+        assert_eq!(corpus.size_bytes(), Some(bytes.len() as u64));
+    }
+}
+
+#[test]
+fn a_cut_or_damaged_file_is_never_a_silent_end() {
+    let dir = tempfile::tempdir().unwrap();
+    // not compressible to nothing, so that every cut falls into data
+    let mut state = 1_u64;
+    let mut text = Vec::new();
+    for _ in 0..300 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        text.extend(format!("{state:x}\n").bytes());
+    }
+    for (compression, name) in [
+        (Compression::Gzip, "a.jsonl.gz"),
+        (Compression::Zstd, "a.jsonl.zst"),
+    ] {
+        let whole = compressed(compression, &text);
+        for cut in (0..whole.len()).step_by(97).chain([1, whole.len() - 1]) {
+            let path = write(dir.path(), name, &whole[..cut]);
+            let (_, error) = read(&corpus(&[&path]));
+            assert!(
+                matches!(error, Some(Error::Bad(_))),
+                "{name} cut at {cut}: {error:?}"
+            );
+        }
+        let mut damaged = whole.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 0x55;
+        let path = write(dir.path(), name, &damaged);
+        let corpus = corpus(&[&path]);
+        let (records, error) = read(&corpus);
+        // Zstandard frames carry no checksum by default: damage may pass as other text
+        if compression == Compression::Gzip {
+            assert!(matches!(error, Some(Error::Bad(_))), "{error:?}");
+        } else {
+            assert!(error.is_some() || !records.is_empty());
+        }
+        let plain = write(dir.path(), name, &text);
+        assert!(matches!(
+            read(&self::corpus(&[&plain])).1,
+            Some(Error::Bad(_))
+        ));
+    }
+}
+
+#[test]
+fn a_folder_is_read_in_byte_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("texts");
+    for name in [
+        "b.txt",
+        "a/z.txt",
+        "a.txt",
+        "a/.hidden",
+        ".git/x",
+        "Z.md",
+        "a/b/c.txt",
+    ] {
+        write(&root, name, name.as_bytes());
+    }
+    write(&root, "lines.jsonl", b"{\"id\":1,\"text\":\"x\"}\n");
+    write(&root, "empty.txt", b"");
+    let names = |settings: Settings| -> Vec<String> {
+        let corpus = Corpus::resolve(std::slice::from_ref(&root), settings).unwrap();
+        let (records, error) = read(&Arc::new(corpus));
+        assert!(error.is_none());
+        records.into_iter().map(|(name, _, _)| name).collect()
+    };
+    assert_eq!(
+        names(settings()),
+        [
+            "Z.md",
+            "a.txt",
+            "a/b/c.txt",
+            "a/z.txt",
+            "b.txt",
+            "empty.txt",
+            "lines.jsonl"
+        ]
+    );
+    let mut all = settings();
+    all.hidden = true;
+    assert_eq!(names(all).len(), 9);
+    let mut globs = globset::GlobSetBuilder::new();
+    globs.add(globset::Glob::new("*.txt").unwrap());
+    let mut some = settings();
+    some.include = Some(globs.build().unwrap());
+    assert_eq!(
+        names(some),
+        ["a.txt", "a/b/c.txt", "a/z.txt", "b.txt", "empty.txt"]
+    );
+}
+
+#[test]
+fn a_text_file_is_one_document() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "a/b.txt", b"\xef\xbb\xbfone\ntwo\n\n");
+    write(dir.path(), "bad.txt", b"ok\xff");
+    let corpus = corpus(&[dir.path()]);
+    let records: Vec<Record> = Records::new(Arc::clone(&corpus), Arc::default())
+        .map(|record| record.unwrap())
+        .collect();
+    let document = corpus.parse(&records[0]).unwrap();
+    assert_eq!(document.key.as_ref(), b"a/b.txt");
+    assert_eq!(document.text, "one\ntwo\n\n");
+    assert_eq!(records[0].bytes, b"\xef\xbb\xbfone\ntwo\n\n");
+    assert_eq!(
+        corpus.parse(&records[1]).unwrap_err(),
+        "invalid UTF-8 at byte 3"
+    );
+    assert!(corpus.place(records[1].source, 0).ends_with("bad.txt"));
+}
+
+#[test]
+fn arguments_keep_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let b = write(dir.path(), "b.jsonl", b"1\n2\n");
+    let a = write(dir.path(), "a.jsonl", b"3\n");
+    let corpus = corpus(&[&b, &a]);
+    let (records, _) = read(&corpus);
+    let order: Vec<_> = records
+        .iter()
+        .map(|(name, line, _)| (&**name, *line))
+        .collect();
+    assert_eq!(order, [("b.jsonl", 1), ("b.jsonl", 2), ("a.jsonl", 1)]);
+    assert!(corpus.place(1, 7).ends_with("a.jsonl:7"));
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing.jsonl");
+    let error = Corpus::resolve(&[missing], settings()).unwrap_err();
+    assert!(
+        matches!(error, Error::Io(message) if message.ends_with("missing.jsonl does not exist"))
+    );
+    let twice = [PathBuf::from("-"), PathBuf::from("-")];
+    assert!(matches!(
+        Corpus::resolve(&twice, settings()),
+        Err(Error::Bad(_))
+    ));
+    let store = write(dir.path(), "x.jsonl", b"redb\x1a\n\xa9\r\n");
+    assert!(is_store(&store));
+    assert!(!is_store(dir.path()));
+    let (_, error) = read(&corpus(&[&store]));
+    assert!(
+        matches!(error, Some(Error::Bad(message)) if message.ends_with("is a store, not a corpus"))
+    );
+}
+
+#[test]
+fn a_change_between_two_readings_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let totals = |content: &[u8]| {
+        let path = write(dir.path(), "a.jsonl", content);
+        let mut records = Records::new(corpus(&[&path]), Arc::default());
+        records.by_ref().for_each(|record| drop(record.unwrap()));
+        records.totals()
+    };
+    let first = totals(b"ab\nc\n");
+    assert_eq!(first, totals(b"ab\nc\n"));
+    assert_ne!(first, totals(b"ab\nd\n"));
+    assert_ne!(first, totals(b"ab\nc"));
+}

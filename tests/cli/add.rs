@@ -1,0 +1,186 @@
+//! add: commits, resuming, keys that are there, all or nothing.
+
+use crate::support::{Folder, distinct, edited, line, mixed, text};
+
+fn created() -> Folder {
+    let folder = Folder::new();
+    folder.run(&["create", "a.rsm"]).expect(0);
+    folder
+}
+
+#[test]
+fn add_takes_corpora_in_their_order() {
+    let folder = created();
+    folder.write("b.jsonl", distinct(0..3));
+    folder.write("a.jsonl", distinct(3..5));
+    folder
+        .run(&["add", "a.rsm", "b.jsonl", "a.jsonl"])
+        .expect(0)
+        .says(&["read 5, added 5, dropped 0, skipped 0, empty 0"]);
+    for number in ["0", "1", "2", "3", "4"] {
+        let record = folder
+            .run(&["get", "a.rsm", number, "--format", "jsonl"])
+            .expect(0);
+        assert!(record.stdout.starts_with(&format!("{{\"id\":{number},")));
+    }
+}
+
+#[test]
+fn a_known_key_is_bad_input_unless_told_otherwise() {
+    let folder = created();
+    folder.write("c.jsonl", line("k", &text(1)));
+    folder.write("d.jsonl", line("new", &text(2)) + &line("k", &text(3)));
+    folder.run(&["add", "a.rsm", "c.jsonl"]).expect(0);
+    folder.run(&["add", "a.rsm", "d.jsonl"]).expect(3).says(&[
+        "d.jsonl:2",
+        "\"k\" is in the store already",
+        "committed 0 documents",
+        "--skip 0",
+    ]);
+    assert_eq!(folder.count("a.rsm"), 1);
+    folder
+        .run(&["add", "a.rsm", "d.jsonl", "--skip-bad"])
+        .expect(0)
+        .says(&["read 2, added 1, dropped 0, skipped 1"]);
+    folder
+        .run(&["add", "a.rsm", "d.jsonl", "--upsert"])
+        .expect(0)
+        .says(&["read 2, added 2", "replaced 2"]);
+    assert_eq!(folder.count("a.rsm"), 2);
+    let found = folder.run(&["query", "a.rsm", &text(3)]).expect(0);
+    assert_eq!(found.stdout, "k\t1.000000\n");
+    folder.run(&["query", "a.rsm", &text(1)]).expect(1);
+}
+
+#[test]
+fn if_new_leaves_near_duplicates_and_known_keys_out() {
+    let folder = created();
+    folder.write("c.jsonl", mixed() + &line("a", &text(9)));
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .expect(0)
+        .says(&["read 8, added 4, dropped 3, skipped 0, empty 0, known keys 1"]);
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .expect(0)
+        .says(&["added 0, dropped 3", "known keys 5"]);
+    folder.run(&["pairs", "a.rsm"]).expect(1);
+}
+
+#[test]
+fn commits_are_kept_and_the_rest_can_be_resumed() {
+    let folder = created();
+    let good = distinct(0..25);
+    let broken: String = good.lines().take(17).map(|l| format!("{l}\n")).collect();
+    folder.write("c.jsonl", broken + "{\"id\": 1}\n");
+    let ran = folder
+        .run(&["add", "a.rsm", "c.jsonl", "--commit-every", "10", "-v"])
+        .expect(3);
+    assert!(
+        ran.stderr
+            .contains("committed 10 documents of the first 10\n")
+    );
+    ran.says(&[
+        "c.jsonl:18",
+        "field \"text\" is missing",
+        "committed 10 documents",
+        "begins at c.jsonl:11",
+        "--skip 10",
+    ]);
+    assert_eq!(folder.count("a.rsm"), 10);
+    folder.write("c.jsonl", good);
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--skip", "10"])
+        .expect(0)
+        .says(&["read 15, added 15"]);
+    assert_eq!(folder.count("a.rsm"), 25);
+}
+
+#[test]
+fn skip_counts_bad_and_left_out_documents_too() {
+    let folder = created();
+    let lines = [
+        line("0", &text(0)),
+        "bad\n".into(),
+        "\n".into(),
+        line("0-near", &edited(0, 1)),
+        line("1", &text(1)),
+        line("2", &text(2)),
+        "{\n".into(),
+        line("3", &text(3)),
+    ];
+    folder.write("c.jsonl", lines.concat());
+    let add = ["add", "a.rsm", "c.jsonl", "--if-new", "--commit-every", "4"];
+    let mut skipping = add.to_vec();
+    skipping.push("--skip-bad");
+    // the first four: 0, bad, 0-near, 1
+    let ran = folder.run(&add).expect(3);
+    ran.says(&["c.jsonl:2", "--skip 0"]);
+    folder
+        .run(&skipping)
+        .expect(0)
+        .says(&["read 7, added 4, dropped 1, skipped 2", "blank lines 1"]);
+    folder.write(
+        "d.jsonl",
+        lines.concat().replace("bad\n", &line("fine", &text(8))),
+    );
+    let folder = created_with(&folder);
+    let ran = folder.run(&add).expect(3);
+    ran.says(&[
+        "c.jsonl:7",
+        "committed 3 documents",
+        "begins at c.jsonl:6",
+        "--skip 4",
+    ]);
+}
+
+/// A new folder whose c.jsonl is the other's d.jsonl.
+fn created_with(other: &Folder) -> Folder {
+    let folder = created();
+    folder.write("c.jsonl", other.read("d.jsonl"));
+    folder
+}
+
+#[test]
+fn atomic_is_all_or_nothing() {
+    let folder = created();
+    folder.write("c.jsonl", distinct(0..300) + "bad\n");
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--atomic"])
+        .expect(3)
+        .says(&["c.jsonl:301", "nothing was added"]);
+    assert_eq!(folder.count("a.rsm"), 0);
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--atomic", "--skip-bad"])
+        .expect(0);
+    assert_eq!(folder.count("a.rsm"), 300);
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--atomic", "--commit-every", "5"])
+        .expect(2);
+}
+
+#[test]
+fn documents_without_features_are_counted_and_resemble_nothing() {
+    let folder = created();
+    folder.write(
+        "c.jsonl",
+        line("x", "") + &line("y", " ...! ") + &line("z", &text(1)),
+    );
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--if-new"])
+        .expect(0)
+        .says(&["added 3, dropped 0, skipped 0, empty 2"]);
+    folder.run(&["pairs", "a.rsm"]).expect(1);
+    folder.run(&["query", "a.rsm", ""]).expect(1);
+}
+
+#[test]
+fn add_never_creates_a_store() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder
+        .run(&["add", "a.rsm", "c.jsonl"])
+        .expect(4)
+        .says(&["a.rsm does not exist"]);
+    assert_eq!(folder.names(), ["c.jsonl"]);
+}

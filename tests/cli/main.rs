@@ -1,0 +1,22 @@
+//! The command-line tool, run as a process.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "helpers of tests are tests too"
+)]
+
+mod add;
+mod corpora;
+mod dedup;
+mod formats;
+mod histories;
+mod mistakes;
+mod outputs;
+mod pairs;
+mod query;
+#[cfg(unix)]
+mod signals;
+mod stores;
+mod support;

@@ -1,0 +1,453 @@
+//! Every kind of mistake: a clear sentence, the documented exit code, nothing lost.
+
+use std::fs::File;
+use std::process::Stdio;
+
+use crate::support::{Folder, distinct, mixed, ran, text};
+
+#[test]
+fn wrong_options_are_usage() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    for arguments in [
+        &["nonsense"][..],
+        &["build"],
+        &["build", "a.rsm"],
+        &["build", "a.rsm", "c.jsonl", "--words", "3", "--chars", "3"],
+        &["build", "a.rsm", "c.jsonl", "--bands", "3"],
+        &[
+            "build", "a.rsm", "c.jsonl", "--bands", "3", "--rows", "3", "--recall", "0.9",
+        ],
+        &["build", "a.rsm", "c.jsonl", "--simhash", "63"],
+        &[
+            "build",
+            "a.rsm",
+            "c.jsonl",
+            "--simhash",
+            "64",
+            "--threshold",
+            "0.9",
+        ],
+        &["build", "a.rsm", "c.jsonl", "--distance", "2"],
+        &["build", "a.rsm", "c.jsonl", "--threshold", "0"],
+        &["build", "a.rsm", "c.jsonl", "--threshold", "1.1"],
+        &["build", "a.rsm", "c.jsonl", "--threshold", "NaN"],
+        &["build", "a.rsm", "c.jsonl", "--words", "0"],
+        &["build", "a.rsm", "c.jsonl", "--words", "99999"],
+        &["build", "a.rsm", "c.jsonl", "--minhash", "0"],
+        &["build", "a.rsm", "c.jsonl", "--threads", "0"],
+        &["build", "a.rsm", "c.jsonl", "--memory", "lots"],
+        &["add", "a.rsm", "c.jsonl", "--if-new", "--upsert"],
+        &["add", "a.rsm", "c.jsonl", "--commit-every", "0"],
+        &["query", "a.rsm", "text", "--file", "c.jsonl"],
+        &["query", "a.rsm", "text", "--escaped"],
+        &["pairs", "c.jsonl", "--format", "xml"],
+        &["completions", "tcl"],
+    ] {
+        let ran = folder.run(arguments).expect(2);
+        assert!(ran.stderr.starts_with("resemblance: "), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    }
+    assert_eq!(folder.names(), ["c.jsonl"]);
+}
+
+#[test]
+fn missing_files_are_io() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["create", "a.rsm"]).expect(0);
+    for arguments in [
+        &["build", "x.rsm", "missing.jsonl"][..],
+        &["add", "a.rsm", "missing.jsonl"],
+        &["add", "missing.rsm", "c.jsonl"],
+        &["query", "missing.rsm", "text"],
+        &["query", "a.rsm", "--file", "missing.txt"],
+        &["query", "a.rsm", "--corpus", "missing.jsonl"],
+        &["get", "missing.rsm", "k"],
+        &["remove", "missing.rsm", "k"],
+        &["pairs", "missing"],
+        &["clusters", "missing"],
+        &["dedup", "missing.jsonl", "-o", "out.jsonl"],
+        &["dedup", "c.jsonl", "-o", "missing/out.jsonl"],
+        &[
+            "dedup",
+            "c.jsonl",
+            "-o",
+            "out.jsonl",
+            "--report",
+            "missing/r.tsv",
+        ],
+        &["stats", "missing.rsm"],
+        &["check", "missing.rsm"],
+        &["compact", "missing.rsm"],
+        &["create", "missing/a.rsm"],
+        &["build", "missing/a.rsm", "c.jsonl"],
+        &["pairs", "c.jsonl", "--temp-dir", "missing"],
+        &[
+            "dedup",
+            "c.jsonl",
+            "-o",
+            "out.jsonl",
+            "--temp-dir",
+            "missing",
+        ],
+    ] {
+        folder.run(arguments).expect(4).says(&["missing"]);
+    }
+    assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
+}
+
+#[test]
+fn what_is_no_store_is_said_to_be_none() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("empty", "");
+    folder.write("text", "x".repeat(10_000));
+    for name in ["c.jsonl", "empty", "text"] {
+        let before = folder.read(name);
+        for arguments in [
+            &["query", name, "text"][..],
+            &["add", name, "c.jsonl"],
+            &["get", name, "k"],
+            &["remove", name, "k"],
+            &["stats", name],
+            &["check", name],
+            &["compact", name],
+        ] {
+            folder
+                .run(arguments)
+                .expect(6)
+                .says(&[name, "is not a resemblance store"]);
+        }
+        assert_eq!(folder.read(name), before);
+    }
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    for arguments in [
+        &["build", "b.rsm", "a.rsm"][..],
+        &["dedup", "a.rsm", "-o", "x"],
+        &["query", "a.rsm", "--corpus", "a.rsm"],
+    ] {
+        folder
+            .run(arguments)
+            .expect(3)
+            .says(&["a.rsm is a store, not a corpus"]);
+    }
+}
+
+#[test]
+fn damage_is_found() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..400));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let sound = folder.read("a.rsm");
+    // cut in half
+    folder.write("cut.rsm", &sound[..sound.len() / 2]);
+    let cut = folder.run(&["check", "cut.rsm"]);
+    assert!(
+        matches!(cut.code, Some(1 | 6)),
+        "{:?} {}",
+        cut.code,
+        cut.stderr
+    );
+    // one byte of every 4 KiB page from the second quarter on
+    let mut damaged = sound.clone();
+    for position in (sound.len() / 4..sound.len()).step_by(4096) {
+        damaged[position + 1000] ^= 0xff;
+    }
+    folder.write("bad.rsm", damaged);
+    let check = folder.run(&["check", "bad.rsm"]).expect(1);
+    assert!(!check.stdout.is_empty());
+}
+
+#[test]
+fn damage_is_told_in_one_sentence_that_names_the_store() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..400));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let sound = folder.read("a.rsm");
+    let mut seen = 0;
+    // the first page is the header, without which the file is no store
+    for start in (4096..sound.len()).step_by(4096).take(48) {
+        let mut damaged = sound.clone();
+        damaged[start..start + 4096].fill(0);
+        folder.write("bad.rsm", damaged);
+        for arguments in [
+            &["stats", "bad.rsm"][..],
+            &["pairs", "bad.rsm", "-q"],
+            &["dedup", "c.jsonl", "--against", "bad.rsm", "-o", "-", "-q"],
+        ] {
+            let ran = folder.run(arguments);
+            if ran.code == Some(6) {
+                let ran = ran.says(&["bad.rsm: ", "damage"]);
+                assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+                seen += 1;
+            } else {
+                assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+                assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+            }
+        }
+        let check = folder.run(&["check", "bad.rsm"]);
+        assert!(!check.stderr.contains("panicked"), "{}", check.stderr);
+    }
+    assert!(seen > 3, "{seen}");
+}
+
+#[test]
+fn nothing_is_overwritten_by_what_does_not_belong_there() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("texts/a.txt", text(1));
+    folder.write("other/r.tsv", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let (names, store) = (folder.names(), folder.read("a.rsm"));
+    for (arguments, sentence) in [
+        ("c.jsonl -o o.jsonl --report o.jsonl", "both go to"),
+        ("c.jsonl -o o.jsonl --report ./o.jsonl", "both go to"),
+        ("c.jsonl -o - --report -", "both go to"),
+        ("c.jsonl -o other --report other/c.jsonl", "both go to"),
+        (
+            "c.jsonl -o o.jsonl --report c.jsonl",
+            "would overwrite the corpus",
+        ),
+        (
+            "texts -o out --report texts/a.txt",
+            "would overwrite the corpus",
+        ),
+        ("c.jsonl -o o.jsonl --report a.rsm", "is a store"),
+        ("c.jsonl -o a.rsm", "is a store"),
+        ("c.jsonl --against a.rsm -o ./a.rsm", "is a store"),
+    ] {
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        folder
+            .run(&[&["dedup", "--force"], &*arguments].concat())
+            .expect(2)
+            .says(&[sentence]);
+        assert_eq!(folder.names(), names);
+        assert_eq!(folder.read_text("c.jsonl"), mixed());
+        assert_eq!(folder.read("a.rsm"), store);
+    }
+    // a report may lie in the folder of the output, and two devices are no conflict
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "other", "--report", "other/x.tsv"])
+        .expect(0);
+    #[cfg(unix)]
+    folder
+        .run(&[
+            "dedup",
+            "c.jsonl",
+            "-o",
+            "/dev/null",
+            "--report",
+            "/dev/null",
+        ])
+        .expect(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn links_modes_and_streams_are_respected() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("private", "old");
+    std::fs::set_permissions(folder.path("private"), PermissionsExt::from_mode(0o600)).unwrap();
+    symlink("private", folder.path("link.jsonl")).unwrap();
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "link.jsonl", "--force"])
+        .expect(0);
+    assert_eq!(folder.read_text("private").lines().count(), 4);
+    assert!(std::fs::read_link(folder.path("link.jsonl")).is_ok());
+    let mode = folder
+        .path("private")
+        .metadata()
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let stdout = File::create(folder.path("stdout")).unwrap();
+    let mut command = folder.command(&["dedup", "c.jsonl", "-o", "/dev/stdout"]);
+    ran(command.stdout(stdout).output().unwrap()).expect(0);
+    assert_eq!(folder.read("stdout"), folder.read("private"));
+}
+
+#[test]
+fn bad_lines_name_file_and_line() {
+    let folder = Folder::new();
+    let cases: [(&[u8], &str); 8] = [
+        (b"not json", "not a JSON object"),
+        (b"[{}]", "a JSON array, expected one object a line"),
+        (b"{\"id\":\"a\",\"text\":\"b\"", "EOF"),
+        (b"{\"id\":\"a\"}", "field \"text\" is missing"),
+        (b"{\"text\":\"a\"}", "field \"id\" is missing"),
+        (
+            b"{\"id\":\"a\",\"text\":\"\xff\"}",
+            "invalid UTF-8 at byte 19",
+        ),
+        (
+            b"{\"id\":\"a\",\"text\":\"x\",\"text\":\"y\"}",
+            "field \"text\" is there twice",
+        ),
+        (b"{\"id\":1.5,\"text\":\"x\"}", "field \"id\" is a fraction"),
+    ];
+    for (bad, reason) in cases {
+        folder.write(
+            "c.jsonl",
+            [
+                distinct(0..2).as_bytes(),
+                b"\n",
+                bad,
+                b"\n",
+                distinct(2..3).as_bytes(),
+            ]
+            .concat(),
+        );
+        for arguments in [
+            &["build", "a.rsm", "c.jsonl"][..],
+            &["pairs", "c.jsonl"],
+            &["clusters", "c.jsonl"],
+            &["dedup", "c.jsonl", "-o", "out.jsonl"],
+        ] {
+            let ran = folder.run(arguments).expect(3);
+            assert_eq!(ran.stdout, "");
+            ran.says(&["c.jsonl:4: ", reason]);
+        }
+    }
+    assert_eq!(folder.names(), ["c.jsonl"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_io() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    let mode = |mode| {
+        std::fs::set_permissions(folder.path("c.jsonl"), PermissionsExt::from_mode(mode)).unwrap()
+    };
+    mode(0o000);
+    // the superuser reads everything
+    if File::open(folder.path("c.jsonl")).is_err() {
+        folder
+            .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
+            .expect(4)
+            .says(&["cannot read c.jsonl"]);
+        assert_eq!(folder.names(), ["c.jsonl"]);
+    }
+    mode(0o600);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_io() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "/dev/full"])
+        .expect(4)
+        .says(&["/dev/full", "No space left"]);
+    let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
+    for arguments in [
+        &["pairs", "c.jsonl"][..],
+        &["clusters", "c.jsonl", "--format", "jsonl"],
+        &["pairs", "c.jsonl", "--format", "table"],
+        &["dedup", "c.jsonl", "-o", "-"],
+        &["completions", "bash"],
+    ] {
+        let output = folder.command(arguments).stdout(full()).output().unwrap();
+        ran(output).expect(4).says(&["No space left"]);
+    }
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "/dev/null"])
+        .expect(0);
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    for arguments in [
+        &["pairs", "c.jsonl", "-q"][..],
+        &["clusters", "c.jsonl", "--format", "table", "-q"],
+        &["dedup", "c.jsonl", "-o", "-", "-q"],
+        &["completions", "bash"],
+        &["--help"],
+    ] {
+        let mut child = folder.command(arguments).spawn().unwrap();
+        drop(child.stdout.take());
+        let ran = ran(child.wait_with_output().unwrap()).expect(0);
+        assert_eq!(ran.stderr, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_store_without_matches_for_other_options_is_refused() {
+    let folder = Folder::new();
+    folder
+        .run(&["create", "a.rsm", "--simhash", "64"])
+        .expect(0);
+    folder
+        .run(&["query", "a.rsm", &text(1), "--by", "minhash"])
+        .expect(2);
+    folder
+        .run(&["pairs", "a.rsm", "--minhash", "128"])
+        .expect(2)
+        .says(&["--minhash", "own schema"]);
+    folder
+        .run(&["pairs", "a.rsm", "--threshold", "0.9"])
+        .expect(2)
+        .says(&["no MinHash"]);
+    folder
+        .run(&["pairs", "a.rsm", "--distance", "4"])
+        .expect(2)
+        .says(&["--distance 4 lies above 3"]);
+    folder.run(&["create", "b.rsm"]).expect(0);
+    folder
+        .run(&["clusters", "b.rsm", "--threshold", "0.7"])
+        .expect(2)
+        .says(&["--threshold 0.7 lies below 0.8"]);
+}
+
+/// Runs the tool where no file may grow beyond so many blocks of 512 bytes.
+#[cfg(target_os = "linux")]
+fn run_limited(folder: &Folder, blocks: u32, arguments: &str) -> crate::support::Ran {
+    let tool = env!("CARGO_BIN_EXE_resemblance");
+    let script = format!("ulimit -f {blocks}; exec '{tool}' {arguments}");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).current_dir(folder.path("."));
+    ran(command.output().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_loses_nothing() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..6_000));
+    for (arguments, what) in [
+        ("build a.rsm c.jsonl", "temporary store in ."),
+        (
+            "dedup c.jsonl -o out.jsonl --report r.tsv",
+            "cannot write out.jsonl",
+        ),
+        ("pairs c.jsonl --temp-dir .", "temporary store in ."),
+    ] {
+        let ran = run_limited(&folder, 4_000, arguments).expect(4);
+        ran.says(&[what, "File too large"]);
+        assert_eq!(folder.names(), ["c.jsonl"], "{arguments}");
+    }
+    folder.run(&["create", "a.rsm"]).expect(0);
+    run_limited(&folder, 8_000, "add a.rsm c.jsonl --commit-every 500")
+        .expect(4)
+        .says(&["a.rsm: ", "File too large", "committed ", "give --skip "]);
+    let count = folder.count("a.rsm");
+    assert!(
+        count > 0 && count < 6_000 && count.is_multiple_of(500),
+        "{count}"
+    );
+    let skip = count.to_string();
+    folder
+        .run(&["add", "a.rsm", "c.jsonl", "--skip", &skip])
+        .expect(0);
+    assert_eq!(folder.count("a.rsm"), 6_000);
+    folder.run(&["check", "a.rsm"]).expect(0);
+}

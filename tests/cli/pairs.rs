@@ -1,0 +1,179 @@
+//! pairs and clusters, of stores and of corpora.
+
+use crate::support::{Folder, distinct, edited, line, mixed, text};
+
+fn pairs_of(stdout: &str) -> Vec<(String, String)> {
+    let pair = |line: &str| {
+        let mut fields = line.split('\t');
+        (fields.next().unwrap().into(), fields.next().unwrap().into())
+    };
+    stdout.lines().map(pair).collect()
+}
+
+#[test]
+fn pairs_of_a_store_and_of_its_corpus_are_the_same() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let of_store = folder.run(&["pairs", "a.rsm"]).expect(0);
+    let expected = [
+        ("a", "a-again"),
+        ("a", "a-near"),
+        ("a-again", "a-near"),
+        ("b", "b-near"),
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(a, b)| (a.to_string(), b.to_string()))
+        .collect();
+    assert_eq!(pairs_of(&of_store.stdout), expected);
+    assert!(of_store.stdout.starts_with("a\ta-again\t1.000000\n"));
+    of_store.says(&["4 pairs"]);
+    let of_corpus = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    assert_eq!(pairs_of(&of_corpus.stdout), expected);
+    let piped = folder
+        .run_with_input(&["pairs", "-"], mixed().as_bytes())
+        .expect(0);
+    assert_eq!(piped.stdout, of_corpus.stdout);
+    assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
+}
+
+#[test]
+fn a_store_is_told_by_content() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder
+        .run(&["build", "looks-like-a-corpus.jsonl", "c.jsonl"])
+        .expect(0);
+    folder
+        .run(&["pairs", "looks-like-a-corpus.jsonl"])
+        .expect(0)
+        .says(&["4 pairs"]);
+    folder
+        .run(&["pairs", "c.jsonl", "looks-like-a-corpus.jsonl"])
+        .expect(2)
+        .says(&["looks-like-a-corpus.jsonl is a store"]);
+}
+
+#[test]
+fn keys_of_a_pair_are_in_byte_order_whatever_was_first() {
+    let folder = Folder::new();
+    folder.write(
+        "c.jsonl",
+        line("z", &text(1)) + &line("\u{e9}", &text(1)) + &line("B", &text(1)),
+    );
+    let ran = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    assert_eq!(
+        ran.stdout,
+        "B\tz\t1.000000\nB\t\u{e9}\t1.000000\nz\t\u{e9}\t1.000000\n"
+    );
+    let clusters = folder.run(&["clusters", "c.jsonl"]).expect(0);
+    assert_eq!(clusters.stdout, "z\tB\nz\tz\nz\t\u{e9}\n");
+}
+
+#[test]
+fn bounds_choose_what_is_reported() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let exact = folder
+        .run(&["pairs", "a.rsm", "--threshold", "1"])
+        .expect(0);
+    assert_eq!(exact.stdout, "a\ta-again\t1.000000\n");
+    let exact = folder
+        .run(&["pairs", "c.jsonl", "--threshold", "1"])
+        .expect(0);
+    assert_eq!(exact.stdout, "a\ta-again\t1.000000\n");
+    folder
+        .run(&["pairs", "a.rsm", "--threshold", "0.5"])
+        .expect(2);
+    folder
+        .run(&["pairs", "a.rsm", "--words", "3"])
+        .expect(2)
+        .says(&["--words", "own schema"]);
+    folder.run(&["pairs", "a.rsm", "--words", "5"]).expect(0);
+    folder
+        .run(&["pairs", "c.jsonl", "--distance", "3"])
+        .expect(2)
+        .says(&["--simhash"]);
+    let clusters = folder
+        .run(&["clusters", "a.rsm", "--threshold", "1"])
+        .expect(0);
+    assert_eq!(clusters.stdout, "a\ta\na\ta-again\n");
+}
+
+#[test]
+fn no_pair_is_exit_code_1() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..5));
+    for verb in ["pairs", "clusters"] {
+        let ran = folder.run(&[verb, "c.jsonl"]).expect(1);
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn clusters_join_what_is_connected() {
+    let folder = Folder::new();
+    // 0 changes - 2 - 4: neighbours are alike (0.9), the ends are less so (0.81)
+    let chain = [
+        line("second", &edited(4, 2)),
+        line("x", &text(5)),
+        line("first", &text(4)),
+        line("third", &edited(4, 4)),
+    ];
+    folder.write("c.jsonl", chain.concat());
+    let ran = folder
+        .run(&["clusters", "c.jsonl", "--threshold", "0.87"])
+        .expect(0);
+    assert_eq!(ran.stdout, "second\tfirst\nsecond\tsecond\nsecond\tthird\n");
+    ran.says(&["1 clusters, 3 documents in them"]);
+}
+
+#[test]
+fn sorting_beyond_memory_changes_nothing() {
+    let folder = Folder::new();
+    let corpus: String = (0..60)
+        .map(|n| line(&format!("{:02}", n * 37 % 60), &text(n % 2)))
+        .collect();
+    folder.write("c.jsonl", corpus);
+    let all = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    // 2 groups of 30 equal documents
+    assert_eq!(all.lines().len(), 2 * (30 * 29 / 2));
+    assert!(all.lines().is_sorted());
+    let spilled = folder
+        .run(&["pairs", "c.jsonl", "--memory", "2K", "--temp-dir", "."])
+        .expect(0);
+    assert_eq!(spilled.stdout, all.stdout);
+    assert_eq!(folder.names(), ["c.jsonl"]);
+}
+
+#[test]
+fn a_key_that_comes_twice_is_bad_input() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("k", &text(1)));
+    folder.write("d.jsonl", line("k", &text(1)));
+    folder
+        .run(&["pairs", "c.jsonl", "d.jsonl"])
+        .expect(3)
+        .says(&["d.jsonl:1", "came before"]);
+}
+
+#[test]
+fn simhash_pairs_carry_the_distance() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    let ran = folder
+        .run(&["pairs", "c.jsonl", "--simhash", "64"])
+        .expect(0);
+    assert!(ran.stdout.starts_with("a\ta-again\t0\n"), "{}", ran.stdout);
+    let both = folder
+        .run(&["pairs", "c.jsonl", "--simhash", "64", "--minhash", "128"])
+        .expect(0);
+    assert!(
+        both.stdout.starts_with("a\ta-again\t1.000000\t0\n"),
+        "{}",
+        both.stdout
+    );
+    assert_eq!(both.lines().len(), 4);
+}

@@ -1,0 +1,178 @@
+//! query: a text, a file, standard input, a key, a corpus.
+
+use crate::support::{Folder, edited, line, mixed, text};
+
+fn built() -> Folder {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder
+}
+
+#[test]
+fn a_key_may_begin_with_a_dash() {
+    let folder = Folder::new();
+    let lines = ["-k", "--force", "-"].map(|key| line(key, &text(1)));
+    folder.write("c.jsonl", lines.concat());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    for (key, others) in [("-k", ["--force", "-"]), ("--force", ["-k", "-"])] {
+        let found = folder.run(&["query", "a.rsm", "--key", key]).expect(0);
+        assert_eq!(
+            found.lines(),
+            others.map(|other| format!("{other}\t1.000000"))
+        );
+        folder.run(&["get", "a.rsm", "--", key]).expect(0);
+    }
+    folder.run(&["remove", "a.rsm", "--", "-k", "-"]).expect(0);
+    assert_eq!(folder.count("a.rsm"), 1);
+}
+
+#[test]
+fn a_text_from_anywhere_finds_the_same() {
+    let folder = built();
+    let ran = folder.run(&["query", "a.rsm", &text(1)]).expect(0);
+    let lines = ran.lines();
+    // best first, ties by insertion
+    assert_eq!(lines[..2], ["a\t1.000000", "a-again\t1.000000"]);
+    assert!(lines[2].starts_with("a-near\t0.9"), "{}", lines[2]);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(ran.stderr, "");
+    let input = text(1);
+    for arguments in [
+        &["query", "a.rsm"][..],
+        &["query", "a.rsm", "-"],
+        &["query", "a.rsm", "--file", "-"],
+    ] {
+        let piped = folder.run_with_input(arguments, input.as_bytes()).expect(0);
+        assert_eq!(piped.stdout, ran.stdout);
+    }
+    folder.write("t.txt", format!("\u{feff}{input}"));
+    let from_file = folder.run(&["query", "a.rsm", "--file", "t.txt"]).expect(0);
+    assert_eq!(from_file.stdout, ran.stdout);
+}
+
+#[test]
+fn nothing_found_is_exit_code_1() {
+    let folder = built();
+    let ran = folder.run(&["query", "a.rsm", &text(77)]).expect(1);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    folder
+        .run(&["query", "a.rsm", "--key", "nobody"])
+        .expect(1)
+        .says(&["no document has the key nobody"]);
+}
+
+#[test]
+fn a_key_finds_others_but_not_itself() {
+    let folder = built();
+    let ran = folder.run(&["query", "a.rsm", "--key", "b"]).expect(0);
+    assert_eq!(ran.lines().len(), 1);
+    assert!(ran.stdout.starts_with("b-near\t0.9"));
+    let by_number = folder
+        .run(&["query", "a.rsm", "--key", "\\#2", "--escaped"])
+        .expect(0);
+    assert_eq!(by_number.stdout, ran.stdout);
+    let limited = folder
+        .run(&["query", "a.rsm", "--key", "\\#0", "-e", "--limit", "1"])
+        .expect(0);
+    assert_eq!(limited.stdout, "a-again\t1.000000\n");
+    folder.run(&["query", "a.rsm", "--key", "d"]).expect(1);
+}
+
+#[test]
+fn every_document_of_a_corpus() {
+    let folder = built();
+    folder.write(
+        "q.jsonl",
+        line("q1", &text(9)) + &line("q2", &text(3)) + &line("q3", &edited(2, 1)),
+    );
+    let ran = folder
+        .run(&["query", "a.rsm", "--corpus", "q.jsonl"])
+        .expect(0);
+    let lines = ran.lines();
+    assert_eq!(lines[..2], ["q2\tc\t1.000000", "q3\tb-near\t1.000000"]);
+    assert!(lines[2].starts_with("q3\tb\t0.9"));
+    assert_eq!(lines.len(), 3);
+    ran.says(&["read 3, with matches 2"]);
+    let json = folder.run(&[
+        "query", "a.rsm", "--corpus", "q.jsonl", "--format", "jsonl", "--limit", "1",
+    ]);
+    assert_eq!(
+        json.expect(0).stdout,
+        "{\"query\":\"q2\",\"id\":4,\"key\":\"c\",\"similarity\":1.0,\"distance\":null}\n\
+         {\"query\":\"q3\",\"id\":5,\"key\":\"b-near\",\"similarity\":1.0,\"distance\":null}\n"
+    );
+    folder.write("none.jsonl", line("x", &text(55)));
+    folder
+        .run(&["query", "a.rsm", "--corpus", "none.jsonl"])
+        .expect(1);
+    folder.write("bad.jsonl", "x\n".to_string() + &line("q2", &text(3)));
+    folder
+        .run(&["query", "a.rsm", "--corpus", "bad.jsonl"])
+        .expect(3)
+        .says(&["bad.jsonl:1"]);
+    folder
+        .run(&["query", "a.rsm", "--corpus", "bad.jsonl", "--skip-bad"])
+        .expect(0)
+        .says(&["skipped 1"]);
+}
+
+#[test]
+fn bounds_beyond_the_store_are_refused_unless_accepted() {
+    let folder = built();
+    let query = |more: &[&str]| {
+        let text = edited(1, 4);
+        let mut arguments = vec!["query", "a.rsm", &text];
+        arguments.extend(more);
+        folder.run(&arguments)
+    };
+    assert_eq!(query(&["--threshold", "1.0"]).expect(1).stdout, "");
+    query(&["--threshold", "0.5"]).expect(2);
+    query(&["--threshold", "NaN"]).expect(2);
+    query(&["--threshold", "1.5"]).expect(2);
+    query(&["--distance", "3"]).expect(2).says(&["no SimHash"]);
+    query(&["--by", "simhash"]).expect(2);
+    let found = query(&["--threshold", "0.5", "--scan"]).expect(0);
+    assert_eq!(found.lines().len(), 3);
+    let accepted = query(&["--threshold", "0.5", "--accept-lower-recall", "-v"]).expect(0);
+    assert_eq!(accepted.stdout, found.stdout);
+    assert!(
+        accepted.stderr.contains("with probability 0.0"),
+        "{}",
+        accepted.stderr
+    );
+}
+
+#[test]
+fn two_families_have_two_columns() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder
+        .run(&[
+            "build",
+            "a.rsm",
+            "c.jsonl",
+            "--minhash",
+            "128",
+            "--simhash",
+            "64",
+        ])
+        .expect(0);
+    let ran = folder.run(&["query", "a.rsm", &text(3)]).expect(0);
+    assert_eq!(ran.stdout, "c\t1.000000\t0\n");
+    folder
+        .run(&["build", "s.rsm", "c.jsonl", "--simhash", "64"])
+        .expect(0);
+    let ran = folder.run(&["query", "s.rsm", &text(3)]).expect(0);
+    assert_eq!(ran.stdout, "c\t0\n");
+    folder
+        .run(&["query", "s.rsm", &text(3), "--threshold", "0.9"])
+        .expect(2)
+        .says(&["no MinHash"]);
+    folder
+        .run(&["query", "s.rsm", &text(3), "--distance", "4"])
+        .expect(2);
+    folder
+        .run(&["query", "s.rsm", &text(3), "--distance", "0"])
+        .expect(0);
+}

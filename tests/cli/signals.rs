@@ -1,0 +1,175 @@
+//! Signals, and two processes on one store.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Folder, distinct, mixed};
+
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+/// An `add` that has committed at least 100 documents and waits for more input.
+fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<ChildStderr>) {
+    let mut arguments = vec!["add", "a.rsm", "-", "--commit-every", "100", "-v"];
+    arguments.extend(more);
+    let mut child = folder
+        .command(&arguments)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stdin.write_all(distinct(0..520).as_bytes()).unwrap();
+    stdin.flush().unwrap();
+    let mut message = String::new();
+    stderr.read_line(&mut message).unwrap();
+    assert_eq!(
+        message,
+        "resemblance: committed 100 documents of the first 100\n"
+    );
+    (child, stdin, stderr)
+}
+
+#[test]
+fn an_interrupted_add_leaves_a_prefix_and_can_be_resumed() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = Folder::new();
+        folder.run(&["create", "a.rsm"]).expect(0);
+        let (mut child, stdin, stderr) = adding(&folder, &[]);
+        send(signal, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        drop(stdin);
+        let messages: Vec<String> = stderr.lines().map(Result::unwrap).collect();
+        let note = messages.last().unwrap();
+        let count = folder.count("a.rsm");
+        assert!(
+            count >= 100 && count.is_multiple_of(100) && count < 520,
+            "{count}"
+        );
+        assert!(
+            note.contains(&format!("committed {count} documents")),
+            "{note}"
+        );
+        assert!(note.contains(&format!("--skip {count}")), "{note}");
+        folder
+            .run(&["get", "a.rsm", &(count - 1).to_string()])
+            .expect(0);
+        folder.run(&["get", "a.rsm", &count.to_string()]).expect(1);
+        folder.run(&["check", "a.rsm"]).expect(0);
+        let resume = ["add", "a.rsm", "-", "--skip", &count.to_string()];
+        folder
+            .run_with_input(&resume, distinct(0..520).as_bytes())
+            .expect(0);
+        assert_eq!(folder.count("a.rsm"), 520);
+    }
+}
+
+#[test]
+fn a_killed_add_leaves_a_store_that_opens() {
+    let folder = Folder::new();
+    folder.run(&["create", "a.rsm"]).expect(0);
+    let (mut child, stdin, _) = adding(&folder, &[]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(stdin);
+    // reading repairs it
+    folder.run(&["get", "a.rsm", "99"]).expect(0);
+    let count = folder.count("a.rsm");
+    assert!(count >= 100 && count.is_multiple_of(100), "{count}");
+    folder.run(&["check", "a.rsm"]).expect(0);
+}
+
+#[test]
+fn a_store_in_use_is_locked() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["create", "a.rsm"]).expect(0);
+    let (child, stdin, _stderr) = adding(&folder, &[]);
+    for arguments in [
+        &["query", "a.rsm", "text"][..],
+        &["add", "a.rsm", "c.jsonl"],
+        &["get", "a.rsm", "k"],
+        &["remove", "a.rsm", "k"],
+        &["pairs", "a.rsm"],
+        &["stats", "a.rsm"],
+        &["check", "a.rsm"],
+        &["compact", "a.rsm"],
+        &["dedup", "c.jsonl", "-o", "-", "--against", "a.rsm"],
+    ] {
+        folder.run(arguments).expect(5).says(&["a.rsm", "in use"]);
+    }
+    drop(stdin);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(folder.count("a.rsm"), 520);
+}
+
+fn wait_for_temporary_file(folder: &Folder) {
+    let start = Instant::now();
+    while !folder
+        .names()
+        .iter()
+        .any(|name| name.contains(".resemblance-"))
+    {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "no temporary file appeared"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn interrupted_builds_and_dedups_leave_nothing() {
+    for arguments in [
+        &["build", "a.rsm", "-"][..],
+        &["dedup", "-", "-o", "out.jsonl", "--temp-dir", "."],
+        &[
+            "dedup",
+            "c.jsonl",
+            "-",
+            "-o",
+            "out.jsonl",
+            "--report",
+            "r.tsv",
+        ],
+    ] {
+        let folder = Folder::new();
+        folder.write("c.jsonl", mixed());
+        let mut child = folder
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(distinct(0..300).as_bytes()).unwrap();
+        wait_for_temporary_file(&folder);
+        send("-INT", &child);
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        drop(stdin);
+        assert_eq!(folder.names(), ["c.jsonl"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn progress_is_silent_without_a_terminal() {
+    let folder = Folder::new();
+    folder.run(&["create", "a.rsm"]).expect(0);
+    let mut child = folder
+        .command(&["add", "a.rsm", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // longer than the second after which a bar would appear
+    std::thread::sleep(Duration::from_millis(1300));
+    stdin.write_all(distinct(0..3).as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let expected = "resemblance: read 3, added 3, dropped 0, skipped 0, empty 0\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
+}

@@ -1,0 +1,271 @@
+//! create, build, get, remove, stats, check, compact.
+
+use crate::support::{Folder, distinct, line, mixed, text};
+
+#[test]
+fn create_makes_an_empty_store_and_shows_the_schema() {
+    let folder = Folder::new();
+    let ran = folder.run(&["create", "a.rsm"]).expect(0);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("13 bands of 7 rows"), "{}", ran.stderr);
+    assert_eq!(folder.count("a.rsm"), 0);
+    assert_eq!(folder.names(), ["a.rsm"]);
+    assert_eq!(folder.run(&["-q", "create", "b.rsm"]).expect(0).stderr, "");
+}
+
+#[test]
+fn every_schema_option_reaches_the_store() {
+    let folder = Folder::new();
+    let options = "--chars 9 --minhash 64 --bands 8 --rows 4 --threshold 0.5 --simhash 64 \
+                   --distance 5 --expected 5000 --seed 7 --near both --empty alike";
+    let mut arguments = vec!["create", "a.rsm"];
+    arguments.extend(options.split_whitespace());
+    let shown = folder.run(&arguments).expect(0).stderr;
+    for part in [
+        "characters 9",
+        "seed 7",
+        "64 values",
+        "8 bands of 4 rows",
+        "threshold 0.5",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.contains("distance"), "{shown}");
+    let recall = folder
+        .run(&["create", "b.rsm", "--recall", "0.5"])
+        .expect(0)
+        .stderr;
+    assert!(!recall.contains("13 bands of 7 rows"), "{recall}");
+}
+
+#[test]
+fn build_takes_a_corpus() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    let ran = folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    assert_eq!(
+        ran.stderr,
+        "resemblance: read 7, added 7, dropped 0, skipped 0, empty 0\n"
+    );
+    assert_eq!(folder.count("a.rsm"), 7);
+    assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
+}
+
+#[test]
+fn build_gives_the_same_store_with_any_number_of_threads() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..700));
+    for threads in ["1", "5"] {
+        let store = format!("{threads}.rsm");
+        folder
+            .run(&["build", &store, "c.jsonl", "--threads", threads])
+            .expect(0);
+    }
+    let get = |store: &str, key: &str| {
+        folder
+            .run(&["get", store, key, "--format", "jsonl"])
+            .expect(0)
+            .stdout
+    };
+    for key in ["0", "255", "256", "257", "511", "512", "699"] {
+        let record = get("1.rsm", key);
+        assert!(
+            record.starts_with(&format!("{{\"id\":{key},\"key\":\"{key}\",")),
+            "{record}"
+        );
+        assert_eq!(record, get("5.rsm", key));
+    }
+}
+
+#[test]
+fn a_failed_build_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed() + "nonsense\n");
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(3).says(&[
+        "c.jsonl:8",
+        "not a JSON object",
+        "--skip-bad",
+    ]);
+    assert_eq!(folder.names(), ["c.jsonl"]);
+    let ran = folder
+        .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
+        .expect(0);
+    ran.says(&["read 8, added 7, dropped 0, skipped 1"]);
+}
+
+#[test]
+fn build_refuses_a_key_that_comes_twice() {
+    let folder = Folder::new();
+    folder.write(
+        "c.jsonl",
+        line("k", &text(1)) + &line("x", &text(2)) + &line("k", &text(3)),
+    );
+    folder
+        .run(&["build", "a.rsm", "c.jsonl"])
+        .expect(3)
+        .says(&["c.jsonl:3", "key \"k\" came before"]);
+    assert_eq!(folder.names(), ["c.jsonl"]);
+    folder
+        .run(&["build", "a.rsm", "c.jsonl", "--skip-bad"])
+        .expect(0)
+        .says(&["added 2", "skipped 1"]);
+    assert_eq!(
+        folder
+            .run(&["get", "a.rsm", "k", "--format", "jsonl"])
+            .stdout
+            .find("\"id\":0,"),
+        Some(1)
+    );
+}
+
+#[test]
+fn an_existing_file_is_never_overwritten() {
+    let folder = Folder::new();
+    folder.write("precious", "do not touch");
+    folder.write("c.jsonl", mixed());
+    folder
+        .run(&["create", "precious"])
+        .expect(4)
+        .says(&["precious exists already"]);
+    folder
+        .run(&["build", "precious", "c.jsonl"])
+        .expect(4)
+        .says(&["precious exists already"]);
+    assert_eq!(folder.read_text("precious"), "do not touch");
+}
+
+#[test]
+fn get_shows_a_document() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("a\tb", "one two three four five six"));
+    let options = [
+        "--minhash",
+        "16",
+        "--bands",
+        "4",
+        "--rows",
+        "2",
+        "--simhash",
+        "64",
+    ];
+    let mut build = vec!["build", "a.rsm", "c.jsonl"];
+    build.extend(options);
+    folder.run(&build).expect(0);
+    let ran = folder.run(&["get", "a.rsm", "a\tb", "--header"]).expect(0);
+    let lines = ran.lines();
+    assert_eq!(lines[0], "key\tstamp\tminhash\tsimhash\tpayload_hex");
+    let fields: Vec<_> = lines[1].split('\t').collect();
+    assert_eq!(fields[0], "a\\tb");
+    assert_eq!(fields[2].split(',').count(), 16);
+    assert_eq!(fields[3].len(), 16);
+    assert_eq!(fields[4], "");
+    let escaped = folder
+        .run(&["get", "a.rsm", "--escaped", "a\\tb"])
+        .expect(0);
+    assert_eq!(escaped.lines(), [lines[1]]);
+    let by_number = folder.run(&["get", "a.rsm", "--escaped", "\\#0"]).expect(0);
+    assert_eq!(by_number.stdout, escaped.stdout);
+    let json = folder
+        .run(&["get", "a.rsm", "a\tb", "--format", "jsonl"])
+        .expect(0)
+        .stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["key"], "a\tb");
+    assert_eq!(json["minhash"].as_array().unwrap().len(), 16);
+    assert_eq!(json["simhash"], fields[3]);
+    folder
+        .run(&["get", "a.rsm", "a\\tb"])
+        .expect(1)
+        .says(&["no document has the key a\\\\tb"]);
+    folder.run(&["get", "a.rsm", "--escaped", "a\\q"]).expect(2);
+}
+
+#[test]
+fn remove_takes_documents_out() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    folder
+        .run(&["remove", "a.rsm", "a", "b"])
+        .expect(0)
+        .says(&["removed 2, not found 0"]);
+    folder.run(&["get", "a.rsm", "a"]).expect(1);
+    let ran = folder.run(&["remove", "a.rsm", "a", "c"]).expect(1);
+    assert!(ran.stderr.contains("no document has the key a\n"));
+    ran.says(&["removed 1, not found 1"]);
+    folder
+        .run(&["remove", "a.rsm", "--escaped", "\\#1"])
+        .expect(0);
+    assert_eq!(folder.count("a.rsm"), 3);
+    let pairs = folder.run(&["pairs", "a.rsm"]).expect(1);
+    assert_eq!(pairs.stdout, "");
+}
+
+#[test]
+fn stats_describe_the_store() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let tsv = folder.run(&["stats", "a.rsm"]).expect(0).stdout;
+    for part in [
+        "store\t\tdocuments\t7\n",
+        "store\t\tnext_id\t7\n",
+        "table\tdocuments\trows\t7\n",
+        "lane\tkey\tpostings\t7\n",
+    ] {
+        assert!(tsv.contains(part), "{part}: {tsv}");
+    }
+    let json = folder
+        .run(&["stats", "a.rsm", "--format", "jsonl"])
+        .expect(0)
+        .stdout;
+    assert_eq!(json.lines().count(), tsv.lines().count());
+    for line in json.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            line["section"].is_string() && line["measure"].is_string(),
+            "{line}"
+        );
+        assert_eq!(line["measure"] == "sample_key", line["value"].is_string());
+    }
+    let table = folder
+        .run(&["stats", "a.rsm", "--format", "table"])
+        .expect(0)
+        .stdout;
+    assert!(
+        table.contains("in the store now") && table.contains("Largest buckets"),
+        "{table}"
+    );
+}
+
+#[test]
+fn check_is_content_with_a_sound_store() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let ran = folder.run(&["check", "a.rsm"]).expect(0);
+    assert_eq!(ran.stdout, "");
+    ran.says(&["checked 7 documents", "0 problems"]);
+}
+
+#[test]
+fn compact_prints_both_sizes_and_keeps_everything() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..300));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let keys: Vec<String> = (0..250).map(|key| key.to_string()).collect();
+    let mut remove = vec!["remove", "a.rsm"];
+    remove.extend(keys.iter().map(String::as_str));
+    folder.run(&remove).expect(0);
+    let ran = folder.run(&["compact", "a.rsm"]).expect(0);
+    let sizes: Vec<u64> = ran
+        .stdout
+        .trim_end()
+        .split('\t')
+        .map(|n| n.parse().unwrap())
+        .collect();
+    assert!(sizes[1] < sizes[0], "{sizes:?}");
+    assert_eq!(folder.count("a.rsm"), 50);
+    folder.run(&["get", "a.rsm", "299"]).expect(0);
+    folder.run(&["check", "a.rsm"]).expect(0);
+}

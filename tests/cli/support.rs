@@ -1,0 +1,212 @@
+//! A folder to work in, the tool, and texts of known likeness.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a run of the tool left.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// One sentence on standard error, in the tool's voice, that says all of these.
+    #[track_caller]
+    pub fn says(self, parts: &[&str]) -> Self {
+        let last = self.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("resemblance: "), "{}", self.stderr);
+        for part in parts {
+            assert!(last.contains(part), "{part:?} is not in {}", self.stderr);
+        }
+        self
+    }
+
+    pub fn lines(&self) -> Vec<&str> {
+        self.stdout.lines().collect()
+    }
+}
+
+/// A temporary folder in which the tool runs.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_resemblance"));
+        command
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        ran(self.command(arguments).output().unwrap())
+    }
+
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // the tool may stop before it has read everything
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        ran(output)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub fn read_text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).unwrap()
+    }
+
+    /// Every file below the folder, hidden ones too.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        collect(self.0.path(), self.0.path(), &mut names);
+        names.sort();
+        names
+    }
+
+    /// How many documents a store holds.
+    pub fn count(&self, store: &str) -> u64 {
+        let stats = self.run(&["stats", store, "--format", "tsv"]).expect(0);
+        let line = stats
+            .stdout
+            .lines()
+            .find(|l| l.starts_with("store\t\tdocuments\t"));
+        line.unwrap().rsplit('\t').next().unwrap().parse().unwrap()
+    }
+}
+
+fn collect(root: &Path, dir: &Path, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, names);
+        } else {
+            names.push(
+                path.strip_prefix(root)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned(),
+            );
+        }
+    }
+}
+
+pub fn ran(output: std::process::Output) -> Ran {
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// 200 words that no other number shares five of in a row.
+pub fn text(number: u64) -> String {
+    edited(number, 0)
+}
+
+/// The same with so many words changed, one here, one there: one change of 200 words spoils five
+/// of 196 shingles, which leaves a Jaccard similarity of 191 / 201 = 0.95; two leave 0.90, four 0.81.
+pub fn edited(number: u64, changes: u64) -> String {
+    let mut state = number;
+    let mut text = String::new();
+    for position in 0..200 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let word = if position % 40 == 20 && position / 40 < changes {
+            "changed".to_owned()
+        } else {
+            format!("w{:x}", state >> 40)
+        };
+        let _ = write!(text, "{word} ");
+    }
+    text
+}
+
+/// One line of JSON.
+pub fn line(id: &str, text: &str) -> String {
+    let mut line = serde_json::json!({"id": id, "text": text}).to_string();
+    line.push('\n');
+    line
+}
+
+/// Lines with keys `0`, `1`, ... and texts unlike each other.
+pub fn distinct(numbers: std::ops::Range<u64>) -> String {
+    numbers
+        .map(|number| line(&number.to_string(), &text(number)))
+        .collect()
+}
+
+/// a, a-again (equal), b, a-near (0.95), c, b-near (0.95), d.
+pub fn mixed() -> String {
+    [
+        line("a", &text(1)),
+        line("a-again", &text(1)),
+        line("b", &text(2)),
+        line("a-near", &edited(1, 1)),
+        line("c", &text(3)),
+        line("b-near", &edited(2, 1)),
+        line("d", &text(4)),
+    ]
+    .concat()
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn gunzip(bytes: &[u8]) -> String {
+    std::io::read_to_string(flate2::read::MultiGzDecoder::new(bytes)).unwrap()
+}
+
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 1).unwrap()
+}
+
+pub fn unzstd(bytes: &[u8]) -> String {
+    String::from_utf8(zstd::stream::decode_all(bytes).unwrap()).unwrap()
+}
