@@ -21,9 +21,6 @@ pub(super) fn list(root: &Path, settings: &Settings, sources: &mut Vec<Source>) 
             let path = error.path().unwrap_or(root).to_path_buf();
             Error::open(&path, error.into())
         })?;
-        if !is_file(&entry)? {
-            continue;
-        }
         let Ok(relative) = entry.path().strip_prefix(root) else {
             continue;
         };
@@ -31,7 +28,8 @@ pub(super) fn list(root: &Path, settings: &Settings, sources: &mut Vec<Source>) 
             .include
             .as_ref()
             .is_none_or(|globs| globs.is_match(relative));
-        if included {
+        // A link that leads nowhere matters only where it is wanted.
+        if included && is_file(&entry)? {
             found.push(relative.to_path_buf());
         }
     }

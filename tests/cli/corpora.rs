@@ -174,6 +174,10 @@ fn links_in_a_folder() {
         .run(&["build", "x.rsm", "t"])
         .expect(4)
         .says(&["t/dangling does not exist"]);
+    // It stops nothing that does not ask for it.
+    folder
+        .run(&["build", "x.rsm", "t", "--include", "*.txt"])
+        .expect(0);
 }
 
 #[cfg(unix)]
