@@ -10,26 +10,13 @@ mod common;
 
 use std::path::Path;
 
+use common::small::{schema, signature};
 use common::{Place, check_clean, sealing_after};
 use redb::{Database, ReadableTable, TableDefinition};
 use resemblance::{
     By, Document, DocumentId, EmptyDocuments, Error, MinHash, Novelty, Schema, Signature, SimHash,
     Store, Text,
 };
-
-fn schema() -> Schema {
-    let builder = Schema::builder().text(Text::words(2));
-    builder
-        .minhash(MinHash::new(16))
-        .simhash(SimHash::bits64())
-        .build()
-        .unwrap()
-}
-
-fn signature(number: u32) -> Signature {
-    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
-}
 
 #[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {

@@ -11,39 +11,12 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Place, sealing_after};
+use common::Place;
+use common::small::{filled, schema, signature};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use resemblance::{
-    Error, FORMAT_VERSION, MinHash, Schema, Signature, SimHash, Store, StoreOptions, Text,
-};
+use resemblance::{Error, FORMAT_VERSION, Store, StoreOptions};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-
-fn schema() -> Schema {
-    let builder = Schema::builder().text(Text::words(2));
-    builder
-        .minhash(MinHash::new(16))
-        .simhash(SimHash::bits64())
-        .build()
-        .unwrap()
-}
-
-fn signature(number: u32) -> Signature {
-    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
-}
-
-/// A store of `documents` documents, closed.
-fn filled(path: &Path, documents: u32) {
-    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..documents {
-        transaction
-            .insert(number.to_le_bytes(), &signature(number))
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-}
 
 /// All ways of opening refuse the file in the same way, and leave it as it is.
 fn refused(path: &Path, expected: impl Fn(&Error) -> bool) {

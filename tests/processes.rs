@@ -12,34 +12,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use common::small::{filled, schema, signature};
 use common::{Place, check_clean, sealing_after};
-use resemblance::{Document, DocumentId, Error, MinHash, Schema, Signature, SimHash, Store, Text};
-
-fn schema() -> Schema {
-    let builder = Schema::builder().text(Text::words(2));
-    builder
-        .minhash(MinHash::new(16))
-        .simhash(SimHash::bits64())
-        .build()
-        .unwrap()
-}
-
-fn signature(number: u32) -> Signature {
-    let fingerprint = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Signature::from_parts(Some(vec![number; 16]), Some(fingerprint))
-}
-
-/// A store of `documents` documents, closed.
-fn filled(path: &Path, documents: u32) {
-    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
-    let mut transaction = store.begin_write().unwrap();
-    for number in 0..documents {
-        transaction
-            .insert(number.to_le_bytes(), &signature(number))
-            .unwrap();
-    }
-    transaction.commit().unwrap();
-}
+use resemblance::{Document, DocumentId, Error, Store};
 
 fn holds(path: &Path, documents: u64) {
     let snapshot = Store::open(path).unwrap().snapshot().unwrap();

@@ -59,9 +59,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     )?;
     let snapshot = subject.snapshot.clone();
     let bounds = subject.bounds;
-    // a part for the keys, a part for the rows
-    let keys = Keys::new(snapshot.clone(), context.memory_bytes / 4);
-    let sorter = Sorter::new(context.memory_bytes / 4 * 3, context.temp_dir.clone());
+    let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding clusters", context.messages.quiet);
     let found = context
         .interrupt

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use resemblance::{DocumentId, Snapshot};
 
+use super::Context;
 use super::failure::Result;
-use super::spill::Label;
+use super::spill::{Label, Sorter};
 
 /// The map's own cost of an entry, about.
 const ENTRY_BYTES: u64 = 96;
@@ -19,8 +20,15 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// Keys and a sorter for rows of them, which share the memory of `--memory`.
+    pub(crate) fn with_sorter(context: &Context, snapshot: &Snapshot) -> (Self, Sorter) {
+        let share = context.memory_bytes / 4;
+        let sorter = Sorter::new(context.memory_bytes - share, context.temp_dir.clone());
+        (Self::new(snapshot.clone(), share), sorter)
+    }
+
     /// When so many bytes of keys are held, all are forgotten.
-    pub(crate) fn new(snapshot: Snapshot, memory_bytes: u64) -> Self {
+    fn new(snapshot: Snapshot, memory_bytes: u64) -> Self {
         Self {
             snapshot,
             memory_bytes,

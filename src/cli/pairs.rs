@@ -69,9 +69,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     )?;
     let snapshot = subject.snapshot.clone();
     let bounds = subject.bounds;
-    // a part for the keys, a part for the rows
-    let keys = Keys::new(snapshot.clone(), context.memory_bytes / 4);
-    let sorter = Sorter::new(context.memory_bytes / 4 * 3, context.temp_dir.clone());
+    let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding pairs", context.messages.quiet);
     let rows = context.interrupt.while_working(&mut progress, move || {
         sorted_pairs(&snapshot, bounds, keys, sorter)

@@ -42,7 +42,7 @@ impl StoreOptions {
     }
 
     /// How many documents are kept in memory, besides in the log on disk, before their postings
-    /// are sealed into a run: 1 to 1,048,576. Each takes about 12 bytes a lane.
+    /// are sealed into a run: 1 to 1,048,576. Each takes 16 bytes a lane.
     #[must_use]
     pub fn seal_after(mut self, documents: u64) -> Self {
         self.seal_after_documents = documents;
@@ -50,8 +50,8 @@ impl StoreOptions {
     }
 
     /// Whether commits record what a fast repair after a crash needs. Off, opening after a crash
-    /// reads the file twice; on, each commit syncs once more and writes about 130 KiB for each GB
-    /// of file.
+    /// reads the file twice; on, each commit syncs once more and also writes which pages are
+    /// free.
     #[must_use]
     pub fn quick_repair(mut self, on: bool) -> Self {
         self.quick_repair = on;

@@ -159,7 +159,7 @@ impl Snapshot {
             Ok(Stats {
                 documents: state.documents,
                 next_id: state.next_id,
-                memtable_documents: self.unsealed_ids()?.len() as u64,
+                memtable_documents: state.unsealed_documents,
                 memtable_bytes: committed.memtable.heap_bytes() as u64,
                 runs: runs.collect(),
                 lanes: self.lane_stats(),
@@ -176,11 +176,11 @@ impl Snapshot {
         })
     }
 
-    /// The live documents that are in no run, ascending.
+    /// The live documents that are in no run, ascending: from the rows without payloads.
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
         let first = self.inner.committed.state.sealed_below;
         let mut ids = Vec::new();
-        for entry in ReadableTable::range(&self.inner.tables()?.documents, first..)? {
+        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
             ids.push(entry?.0.value());
         }
         Ok(ids)

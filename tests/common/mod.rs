@@ -8,6 +8,7 @@
 )]
 
 pub(crate) mod oracle;
+pub(crate) mod small;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
