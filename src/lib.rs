@@ -78,7 +78,7 @@ pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, S
 pub use sketch::{EmptyDocuments, Signature, Sketcher};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, LaneStats, Match, Matches,
-    Novelty, Problem, Query, Record, Records, RunStats, Scope, Snapshot, Stats, Store,
+    Novelty, Problem, Query, Reads, Record, Records, RunStats, Scope, Snapshot, Stats, Store,
     StoreOptions, TableStats, Upserted, WriteTransaction,
 };
 pub use text::{Text, UNICODE_VERSION};

@@ -14,12 +14,18 @@ mod blocks;
 mod bytes;
 #[path = "format_spec/dump.rs"]
 mod dump;
+#[path = "format_spec/filters.rs"]
+mod filters;
 #[path = "format_spec/large_store.rs"]
 mod large_store;
+#[path = "format_spec/long_lanes.rs"]
+mod long_lanes;
 #[path = "format_spec/reader.rs"]
 mod reader;
 #[path = "format_spec/recipe.rs"]
 mod recipe;
+#[path = "format_spec/stored.rs"]
+mod stored;
 #[path = "format_spec/vectors.rs"]
 mod vectors;
 

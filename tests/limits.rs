@@ -137,11 +137,11 @@ fn set_state(path: &Path, change: impl FnOnce(&mut [u64; 4], &mut u32)) {
         let mut counters = [number(1), number(9), number(17), number(25)];
         let mut next_run = u32::from_le_bytes(row[33..37].try_into().unwrap());
         change(&mut counters, &mut next_run);
-        let unsealed = row[37..45].to_vec();
+        let rest = row[37..row.len() - 4].to_vec();
         let mut row = vec![1];
         row.extend(counters.map(u64::to_le_bytes).concat());
         row.extend(next_run.to_le_bytes());
-        row.extend(unsealed);
+        row.extend(rest);
         let covered = [b"meta\0state".as_slice(), &row].concat();
         row.extend(crc32fast::hash(&covered).to_le_bytes());
         meta.insert("state", row.as_slice()).unwrap();

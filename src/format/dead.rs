@@ -1,5 +1,7 @@
 //! Rows of the table `dead`: bitmaps of sealed documents whose postings are still in a run.
 
+use std::ops::RangeInclusive;
+
 use crate::error::{Error, Result};
 use crate::format::checksum;
 
@@ -9,11 +11,16 @@ pub(crate) const DEAD: &str = "dead";
 pub(crate) const CHUNK_DOCUMENTS: u64 = 16_000;
 const BITMAP_BYTES: usize = 2_000;
 const KIND: u8 = 1;
+const KIND_OF_TWO: u8 = 2;
 
-/// One row: which of 16,000 consecutive documents are dead.
+/// One row: which of 16,000 consecutive documents are dead. Of the documents in runs that are being
+/// merged it tells apart those that the merge drops, because they were dead when it began, and
+/// those that have died since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeadChunk {
-    bits: Vec<u8>,
+    settled: Box<[u8]>,
+    /// Died while their run was being merged; empty if none has.
+    since: Box<[u8]>,
 }
 
 /// Byte and mask of a document's bit within its chunk.
@@ -23,34 +30,81 @@ fn place(id: u64) -> (usize, u8) {
     ((offset / 8) as usize, 1 << (offset % 8))
 }
 
+fn has(bits: &[u8], id: u64) -> bool {
+    let (byte, mask) = place(id);
+    bits.get(byte).is_some_and(|bits| bits & mask != 0)
+}
+
+fn put(bits: &mut [u8], id: u64) {
+    let (byte, mask) = place(id);
+    if let Some(bits) = bits.get_mut(byte) {
+        *bits |= mask;
+    }
+}
+
 impl DeadChunk {
     pub(crate) fn new() -> Self {
         Self {
-            bits: vec![0; BITMAP_BYTES],
+            settled: [0; BITMAP_BYTES].into(),
+            since: [].into(),
         }
     }
 
+    #[inline]
     pub(crate) fn contains(&self, id: u64) -> bool {
-        let (byte, mask) = place(id);
-        self.bits.get(byte).is_some_and(|bits| bits & mask != 0)
+        has(&self.settled, id) || has(&self.since, id)
+    }
+
+    /// Whether a merge of the document's run drops it: it was dead when the merge began.
+    #[inline]
+    pub(crate) fn is_dropped(&self, id: u64) -> bool {
+        has(&self.settled, id)
     }
 
     pub(crate) fn set(&mut self, id: u64) {
-        let (byte, mask) = place(id);
-        if let Some(bits) = self.bits.get_mut(byte) {
-            *bits |= mask;
-        }
+        put(&mut self.settled, id);
     }
 
-    pub(crate) fn clear(&mut self, id: u64) {
-        let (byte, mask) = place(id);
-        if let Some(bits) = self.bits.get_mut(byte) {
-            *bits &= !mask;
+    /// Notes the death of a document whose run is being merged.
+    pub(crate) fn set_since(&mut self, id: u64) {
+        if self.since.is_empty() {
+            self.since = [0; BITMAP_BYTES].into();
         }
+        put(&mut self.since, id);
+    }
+
+    /// The merge of the runs that cover these ids has ended: what it dropped is forgotten, and what
+    /// died since is left. How many of each.
+    pub(crate) fn end_merge(&mut self, chunk: u64, ids: &RangeInclusive<u64>) -> (u64, u64) {
+        let (mut dropped, mut left) = (0, 0);
+        let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
+        for byte in 0..BITMAP_BYTES {
+            let of_byte = first.saturating_add(byte as u64 * 8);
+            let in_range = |bit: u64| ids.contains(&of_byte.saturating_add(bit));
+            let mask = (0..8)
+                .filter(|bit| in_range(*bit))
+                .map(|bit| 1u8 << bit)
+                .sum::<u8>();
+            let since = self.since.get_mut(byte);
+            let died = since.map_or(0, |since| {
+                let died = *since & mask;
+                *since &= !mask;
+                died
+            });
+            if let Some(settled) = self.settled.get_mut(byte) {
+                dropped += u64::from((*settled & mask).count_ones());
+                *settled = (*settled & !mask) | died;
+            }
+            left += u64::from(died.count_ones());
+        }
+        if self.since.iter().all(|byte| *byte == 0) {
+            self.since = [].into();
+        }
+        (dropped, left)
     }
 
     pub(crate) fn is_clear(&self) -> bool {
-        self.bits.iter().all(|bits| *bits == 0)
+        self.since.is_empty() && self.settled.iter().all(|bits| *bits == 0)
     }
 
     /// The dead documents of chunk number `chunk`, ascending.
@@ -62,27 +116,39 @@ impl DeadChunk {
     }
 
     pub(crate) fn encode(&self, chunk: u64) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(BITMAP_BYTES + 5);
-        bytes.push(KIND);
-        bytes.extend_from_slice(&self.bits);
+        let mut bytes = Vec::with_capacity(2 * BITMAP_BYTES + 5);
+        bytes.push(if self.since.is_empty() {
+            KIND
+        } else {
+            KIND_OF_TWO
+        });
+        bytes.extend_from_slice(&self.settled);
+        bytes.extend_from_slice(&self.since);
         checksum::seal(DEAD, &chunk.to_be_bytes(), &mut bytes);
         bytes
     }
 
     pub(crate) fn decode(chunk: u64, bytes: &[u8]) -> Result<Self> {
         let bytes = checksum::open(DEAD, &chunk.to_be_bytes(), bytes)?;
-        match bytes {
-            [KIND, bits @ ..] if bits.len() == BITMAP_BYTES => Ok(Self {
-                bits: bits.to_vec(),
-            }),
-            _ => {
-                let detail = format!("found {} bytes, expected a bitmap of 2,000", bytes.len());
-                Err(Error::corrupt(
-                    format!("table {DEAD}, chunk {chunk}"),
-                    detail,
-                ))
+        let bitmaps = match bytes {
+            [KIND, bits @ ..] if bits.len() == BITMAP_BYTES => Some((bits, &[][..])),
+            [KIND_OF_TWO, bits @ ..] if bits.len() == 2 * BITMAP_BYTES => {
+                bits.split_at_checked(BITMAP_BYTES)
             }
-        }
+            _ => None,
+        };
+        let Some((settled, since)) = bitmaps else {
+            let detail = format!(
+                "found {} bytes, expected one bitmap of 2,000 or two",
+                bytes.len()
+            );
+            let place = format!("table {DEAD}, chunk {chunk}");
+            return Err(Error::corrupt(place, detail));
+        };
+        Ok(Self {
+            settled: settled.into(),
+            since: since.into(),
+        })
     }
 }
 
@@ -91,17 +157,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_set_cleared_and_kept() {
+    fn bits_are_set_and_kept() {
         let mut chunk = DeadChunk::new();
         for id in [32_000, 32_001, 47_999] {
             chunk.set(id);
         }
-        chunk.clear(32_001);
         let bytes = chunk.encode(2);
         let read = DeadChunk::decode(2, &bytes).unwrap();
-        assert_eq!(read.ids(2).collect::<Vec<_>>(), [32_000, 47_999]);
+        assert_eq!(read.ids(2).collect::<Vec<_>>(), [32_000, 32_001, 47_999]);
         assert!(!read.is_clear());
         assert!(DeadChunk::decode(1, &bytes).is_err());
+    }
+
+    #[test]
+    fn a_merge_drops_what_was_dead_when_it_began() {
+        let mut chunk = DeadChunk::new();
+        for id in [32_000, 32_001, 32_010, 47_999] {
+            chunk.set(id);
+        }
+        chunk.set_since(32_002);
+        chunk.set_since(47_998);
+        let bytes = chunk.encode(2);
+        let mut chunk = DeadChunk::decode(2, &bytes).unwrap();
+        let dead = [32_000, 32_001, 32_002, 32_010, 47_998, 47_999];
+        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead);
+        let dropped = dead.into_iter().filter(|id| chunk.is_dropped(*id));
+        assert_eq!(
+            dropped.collect::<Vec<_>>(),
+            [32_000, 32_001, 32_010, 47_999]
+        );
+        // The merge of the runs up to 32,005 ends; another one goes on.
+        assert_eq!(chunk.end_merge(2, &(5..=32_005)), (2, 1));
+        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead[2..]);
+        assert!(chunk.is_dropped(32_002) && !chunk.is_dropped(47_998));
+        assert_eq!(chunk.end_merge(2, &(32_006..=90_000)), (2, 1));
+        assert_eq!(chunk.end_merge(2, &(32_000..=90_000)), (2, 0));
+        assert!(chunk.is_clear());
+        assert_eq!(chunk, DeadChunk::new());
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub(crate) struct State {
     pub(crate) next_run: u32,
     /// Live documents that are in no run: as many rows the memtable is made from.
     pub(crate) unsealed_documents: u64,
+    /// Postings of all documents that were ever inserted or removed: what merges keep up with.
+    pub(crate) postings_moved: u64,
 }
 
 impl State {
@@ -117,6 +119,7 @@ impl State {
         sealed_below: 0,
         next_run: 0,
         unsealed_documents: 0,
+        postings_moved: 0,
     };
 }
 
@@ -208,9 +211,10 @@ mod tests {
             sealed_below: 4,
             next_run: 5,
             unsealed_documents: 6,
+            postings_moved: 7,
         };
         let bytes = encode_meta(STATE, &state).unwrap();
-        assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 8 + 4);
+        assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 2 * 8 + 4);
         assert_eq!(decode_meta::<State>(STATE, &bytes).unwrap(), state);
     }
 }

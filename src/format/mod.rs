@@ -6,6 +6,7 @@ mod block_encoder;
 pub(crate) mod checksum;
 pub(crate) mod dead;
 pub(crate) mod engine;
+pub(crate) mod filter;
 pub(crate) mod header;
 mod metadata;
 pub(crate) mod posting;

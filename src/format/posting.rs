@@ -15,6 +15,24 @@ impl Posting {
         Self { code, id: 0 }
     }
 
+    /// The posting that sorts right after this one; itself if it is the greatest.
+    pub(crate) const fn next(self) -> Self {
+        match (self.id.checked_add(1), self.code.checked_add(1)) {
+            (Some(id), _) => Self { id, ..self },
+            (None, Some(code)) => Self { code, id: 0 },
+            (None, None) => self,
+        }
+    }
+
+    /// The posting that sorts right before this one, unless it is the least.
+    pub(crate) const fn previous(self) -> Option<Self> {
+        match (self.id.checked_sub(1), self.code.checked_sub(1)) {
+            (Some(id), _) => Some(Self { id, ..self }),
+            (None, Some(code)) => Some(Self { code, id: u64::MAX }),
+            (None, None) => None,
+        }
+    }
+
     /// The greatest posting there is.
     pub(crate) const MAX: Self = Self {
         code: u64::MAX,
@@ -59,6 +77,21 @@ pub(crate) fn split_block_key(key: &BlockKey) -> (u32, u16, Posting) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_are_next_to_each_other() {
+        let posting = |code, id| Posting { code, id };
+        let pairs = [
+            (posting(3, 4), posting(3, 5)),
+            (posting(3, u64::MAX), posting(4, 0)),
+            (posting(u64::MAX, u64::MAX - 1), Posting::MAX),
+        ];
+        for (before, after) in pairs {
+            assert_eq!((before.next(), after.previous()), (after, Some(before)));
+        }
+        assert_eq!(Posting::MAX.next(), Posting::MAX);
+        assert_eq!(posting(0, 0).previous(), None);
+    }
 
     #[test]
     fn block_key_is_frozen_and_split_again() {

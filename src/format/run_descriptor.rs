@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::filter::FilterShape;
 use super::posting::Posting;
 
 /// One run: the postings of a contiguous range of document ids in all lanes.
+///
+/// While runs are merged, the output has a descriptor of its own beside theirs. Lane by lane their
+/// postings move there: together they hold what they held before, each posting once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunDescriptor {
     /// Its number: unique, never reused, the leading part of its blocks' keys.
@@ -18,7 +22,12 @@ pub(crate) struct RunDescriptor {
     /// The documents of its range that were live when it was written, those that are filed nowhere
     /// included.
     pub(crate) documents: u64,
-    /// Its lanes, ascending by number.
+    /// The runs that are being merged into this one, ascending by their ranges; else none.
+    pub(crate) inputs: Vec<u32>,
+    /// How far that merge has kept up: the `postings_moved` of the state that it has worked off.
+    pub(crate) kept_up_to: u64,
+    /// Its lanes, ascending by number. Of a run that others are merged into, all but the last are
+    /// complete, and those that are to follow are not there.
     pub(crate) lanes: Vec<LaneSummary>,
 }
 
@@ -29,6 +38,11 @@ impl RunDescriptor {
             .lanes
             .binary_search_by_key(&lane, |summary| summary.lane);
         self.lanes.get(place.ok()?)
+    }
+
+    /// Whether a lane may get more postings.
+    pub(crate) fn is_growing(&self, lane: u16) -> bool {
+        !self.inputs.is_empty() && self.lanes.last().is_some_and(|last| last.lane == lane)
     }
 
     /// Postings in all lanes.
@@ -46,10 +60,16 @@ impl RunDescriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneSummary {
     pub(crate) lane: u16,
+    /// Of its blocks, those that `after` passes over included.
     pub(crate) postings: u64,
     pub(crate) blocks: u64,
     /// Of the blocks' values, checksums included.
     pub(crate) bytes: u64,
+    /// What its filter looks like, if it has one.
+    pub(crate) filter: Option<FilterShape>,
+    /// Postings up to this one have been merged into another run, though a block may still hold
+    /// some: they are passed over.
+    pub(crate) after: Option<Posting>,
     /// The last posting: tells a lane that ends from a lane whose last block is lost.
     pub(crate) last: Option<Posting>,
 }
@@ -62,7 +82,14 @@ impl LaneSummary {
             postings: 0,
             blocks: 0,
             bytes: 0,
+            filter: None,
+            after: None,
             last: None,
         }
+    }
+
+    /// No posting of the lane sorts before this one.
+    pub(crate) fn first_possible(&self) -> Posting {
+        self.after.map_or(Posting::lowest_of(0), Posting::next)
     }
 }

@@ -42,11 +42,15 @@ pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
     let counted = descriptor.lanes.iter().all(|lane| {
         let counts = [lane.postings, lane.blocks, lane.bytes];
         let fits = range.is_some_and(|range| lane.postings.saturating_sub(1) <= range);
-        fits && lane.blocks <= lane.postings
+        let shaped = lane.filter.is_none_or(|filter| filter.is_valid());
+        fits && shaped
+            && lane.blocks <= lane.postings
+            && lane.after.is_none_or(|after| Some(after) < lane.last)
             && counts.map(|count| count == 0) == [lane.last.is_none(); 3]
     });
     let fits = range.is_some_and(|range| descriptor.documents.saturating_sub(1) <= range);
-    let valid = descriptor.run == run && fits;
+    let itself = descriptor.inputs.contains(&run);
+    let valid = descriptor.run == run && fits && !itself;
     if valid && ordered && counted {
         Ok(descriptor)
     } else {
@@ -103,6 +107,8 @@ mod tests {
             first_id: 10,
             last_id: 20,
             documents: 9,
+            inputs: Vec::new(),
+            kept_up_to: 0,
             lanes: vec![LaneSummary::empty(0), LaneSummary::empty(3)],
         };
         let bytes = encode_run(&run).unwrap();

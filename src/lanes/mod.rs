@@ -45,6 +45,24 @@ pub(crate) fn hash_key(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, KEY_SEED)
 }
 
+/// The bits of a code that are the same in a whole bucket: `length` of them, after a shift to the
+/// left by `shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BucketBits {
+    pub(crate) shift: u32,
+    /// 1 to 64.
+    pub(crate) length: u8,
+}
+
+impl BucketBits {
+    /// The bucket of a code, in the order of the codes, spread over all numbers of 64 bits.
+    #[inline]
+    pub(crate) fn bucket(self, code: u64) -> u64 {
+        let mask = u64::MAX << (64 - u32::from(self.length.clamp(1, 64)));
+        (code << self.shift) & mask
+    }
+}
+
 /// The lanes of a store and how a signature is coded in each.
 ///
 /// A fresh store numbers them 0 for the key, then the bands, then the tables.
@@ -107,6 +125,26 @@ impl Lanes {
             .checked_sub(1 + self.band_count())
             .and_then(|table| self.design.as_ref()?.tables().get(usize::from(table)));
         table.map_or((code, code), |table| table.prefix_range(code))
+    }
+
+    /// Which bits of a lane's codes tell its buckets apart.
+    pub(crate) fn bucket_bits(&self, lane: u16) -> BucketBits {
+        let bands = self.band_count();
+        if (1..=bands).contains(&lane) {
+            let code_bits = self.banding.map_or(64, |(_, code_bits)| code_bits);
+            return BucketBits {
+                shift: 64 - u32::from(code_bits.clamp(1, 64)),
+                length: code_bits.clamp(1, 64),
+            };
+        }
+        let tables = self.design.as_ref().map(TableDesign::tables);
+        let table = lane
+            .checked_sub(1 + bands)
+            .and_then(|table| tables?.get(usize::from(table)));
+        BucketBits {
+            shift: 0,
+            length: table.map_or(64, |table| table.prefix_bits()),
+        }
     }
 
     /// Appends the codes of a MinHash signature, one a band; nothing without bands.

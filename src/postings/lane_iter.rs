@@ -62,7 +62,7 @@ pub(crate) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
     run: u32,
     lane: &LaneSummary,
 ) -> Result<LaneIter<Range<'t, Key, Value>>> {
-    let (low, high) = lane_bounds(run, lane.lane);
+    let (low, high) = lane_bounds(run, lane);
     let rows = table
         .range::<&BlockKey>(&low..=&high)
         .map_err(engine_error)?;
@@ -79,7 +79,7 @@ pub(crate) fn lane_iter_owned(
     run: u32,
     lane: &LaneSummary,
 ) -> Result<LaneIter<OwnedRange<Key, Value>>> {
-    let (low, high) = lane_bounds(run, lane.lane);
+    let (low, high) = lane_bounds(run, lane);
     let rows = table
         .range_owned::<&BlockKey>(&low..=&high)
         .map_err(engine_error)?;
@@ -99,7 +99,11 @@ where
             expected,
             postings: Vec::new(),
             position: 0,
-            seen: LaneSummary::empty(expected.lane),
+            seen: LaneSummary {
+                filter: expected.filter,
+                after: expected.after,
+                ..LaneSummary::empty(expected.lane)
+            },
             finished: false,
         }
     }
@@ -113,17 +117,16 @@ where
         };
         let row = row.map_err(engine_error)?;
         let (key, value) = (row.key(), row.value());
-        read_block(
-            self.table_name,
-            key,
-            value,
-            self.seen.last,
-            &mut self.postings,
-        )?;
+        let (name, after) = (self.table_name, self.expected.after);
+        read_block(name, key, value, self.seen.last, after, &mut self.postings)?;
         self.seen.postings += self.postings.len() as u64;
         self.seen.blocks += 1;
         self.seen.bytes += value.len() as u64;
         self.seen.last = self.postings.last().copied();
+        if self.seen.blocks == 1 {
+            let first = self.expected.first_possible();
+            self.position = self.postings.partition_point(|posting| *posting < first);
+        }
         Ok(true)
     }
 
@@ -169,16 +172,19 @@ where
     }
 }
 
-/// Appends the postings of a block that must follow `before`.
+/// Appends the postings of a block that must follow `before`, or if it is the first that is left,
+/// something up to `after`.
 pub(super) fn read_block(
     table_name: &str,
     key: &BlockKey,
     value: &[u8],
     before: Option<Posting>,
+    after: Option<Posting>,
     postings: &mut Vec<Posting>,
 ) -> Result<()> {
     let block = Block::parse(table_name, key, value)?;
-    if block.previous() != before {
+    let is_first = before.is_none() && after.is_some();
+    if block.previous() != before && !(is_first && block.previous() <= after) {
         let (run, lane, _) = split_block_key(key);
         return Err(missing(table_name, run, lane, before, block.previous()));
     }

@@ -16,6 +16,13 @@ pub(crate) struct RunShape {
     pub(crate) dead: u64,
 }
 
+impl RunShape {
+    /// Its documents without the removed ones.
+    pub(crate) fn live(&self) -> u64 {
+        self.documents.saturating_sub(self.dead)
+    }
+}
+
 /// Runs to merge into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MergePlan {
@@ -28,26 +35,44 @@ pub(crate) struct MergePlan {
 /// Runs of a level that are merged when they are neighbours.
 const FAN_IN: usize = 4;
 
-/// What to merge next, if anything. The lowest level comes first, so that the small merges, which
-/// take most runs away, are not behind a large one.
+/// What to merge next beside the merges under way, if anything. The lowest level comes first, so that
+/// the small merges, which take most runs away, are not behind a large one.
+///
+/// Merges run side by side, but at most one into each level, and one of a run alone: what a commit
+/// spends on merges must not depend on how many runs happen to be due.
 ///
 /// Runs of lower levels that stand between two of the four are merged with them: a run written in
 /// one piece, beyond the level of its neighbours, must not leave small ones behind for good.
-pub(crate) fn plan(runs: &[RunShape]) -> Option<MergePlan> {
+pub(crate) fn plan(runs: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
     let mut runs = runs.to_vec();
     runs.sort_unstable_by_key(|run| (run.first_id, run.run));
+    let is_merging = |run: &RunShape| under_way.iter().any(|merge| merge.runs.contains(&run.run));
+    let is_busy = |level: u8| {
+        let mut several = under_way.iter().filter(|merge| merge.runs.len() > 1);
+        several.any(|merge| merge.level == level.saturating_add(1))
+    };
     let mut levels: Vec<u8> = runs.iter().map(|run| run.level).collect();
     levels.sort_unstable();
     levels.dedup();
     let merged = levels
         .into_iter()
-        .find_map(|level| neighbours(&runs, level));
-    merged.or_else(|| most_dead(&runs))
+        .filter(|level| !is_busy(*level))
+        .find_map(|level| neighbours(&runs, level, is_merging));
+    merged.or_else(|| {
+        let is_busy = under_way.iter().any(|merge| merge.runs.len() == 1);
+        runs.retain(|run| !is_merging(run));
+        most_dead(&runs).filter(|_| !is_busy)
+    })
 }
 
-/// The oldest four runs of a level with none of a higher level between them.
-fn neighbours(runs: &[RunShape], level: u8) -> Option<MergePlan> {
-    runs.split(|run| run.level > level).find_map(|group| {
+/// The oldest four runs of a level with none of a higher level or in a merge between them.
+fn neighbours(
+    runs: &[RunShape],
+    level: u8,
+    is_merging: impl Fn(&RunShape) -> bool,
+) -> Option<MergePlan> {
+    let is_barrier = |run: &RunShape| run.level > level || is_merging(run);
+    runs.split(is_barrier).find_map(|group| {
         let of_level = |run: &RunShape| run.level == level;
         let first = group.iter().position(of_level)?;
         let places = group.iter().enumerate().filter(|(_, run)| of_level(run));

@@ -2,113 +2,242 @@ use std::collections::BTreeSet;
 
 use redb::{ReadableTable, WriteTransaction};
 
+use super::super::filter_cache::FilterCache;
 use super::super::lane_iter::lane_iter;
-use super::super::run::write_lane;
-use super::super::testing::{NAME, Random, TABLE, database, posting, rows, write};
+use super::super::run::{probe_lane, write_lane};
+use super::super::testing::{
+    BUCKETS, NAME, Random, TABLE, database, pieces, posting, rows, tables, write, write_filtered,
+};
 use super::*;
 use crate::Error;
+use crate::format::filter::FilterShape;
 
-/// Runs with neighbouring id ranges: lane 0 uniform, lane 1 crowded, lane 2 in some runs only.
-fn runs(
+/// The lane that is merged in these tests.
+const LANE: u16 = 1;
+
+/// A lane of some runs.
+type Inputs = Vec<(u32, LaneSummary)>;
+
+/// How codes are spread.
+const SPREADS: [fn(&mut Random) -> u64; 3] = [
+    |random| random.next(),
+    |random| random.below(3),
+    |random| random.below(1000) << 50,
+];
+
+/// Runs 0, 1, … with neighbouring ranges of ids, of so many documents each.
+fn write_runs(
     transaction: &WriteTransaction,
     sizes: &[u64],
-) -> (Vec<RunDescriptor>, [BTreeSet<Posting>; 3]) {
+    spread: fn(&mut Random) -> u64,
+) -> (Inputs, BTreeSet<Posting>) {
     let mut random = Random(1);
-    let mut all = [const { BTreeSet::new() }; 3];
-    let mut descriptors = Vec::new();
+    let (mut inputs, mut all) = (Vec::new(), BTreeSet::new());
     let mut first_id = 1 << 40;
     for (run, size) in (0..).zip(sizes) {
-        let mut held = [const { BTreeSet::new() }; 3];
-        for id in first_id..first_id + size {
-            held[0].insert(posting(random.next(), id));
-            held[1].insert(posting(random.below(3), id));
-            held[2].insert(posting(random.below(1000) << 50, id));
-        }
-        let lanes = if run % 2 == 0 { 0..3 } else { 0..2 };
-        let mut lane_summaries = Vec::new();
-        for lane in lanes {
-            lane_summaries.push(write(transaction, run, lane, &held[usize::from(lane)]));
-            all[usize::from(lane)].extend(&held[usize::from(lane)]);
-        }
-        descriptors.push(RunDescriptor {
-            run,
-            level: 0,
-            first_id,
-            last_id: first_id + size,
-            documents: size + 1,
-            lanes: lane_summaries,
-        });
+        let ids = first_id..first_id + size;
+        let held: BTreeSet<_> = ids.map(|id| posting(spread(&mut random), id)).collect();
+        let shape = FilterShape::of(*size, 10);
+        inputs.push((run, write_filtered(transaction, run, LANE, shape, &held)));
+        all.extend(held);
         first_id += size;
     }
-    (descriptors, all)
+    (inputs, all)
 }
 
-/// The rows that the postings would have if they had been written at once.
-fn written_at_once(run: u32, lanes: &[BTreeSet<Posting>]) -> Vec<(BlockKey, Vec<u8>)> {
+/// The rows of blocks and of filters that the postings would have if they had been written at once.
+fn written_at_once(
+    run: u32,
+    shape: FilterShape,
+    postings: &BTreeSet<Posting>,
+) -> (Vec<(BlockKey, Vec<u8>)>, usize) {
     let database = database();
     let transaction = database.begin_write().unwrap();
-    for (lane, postings) in (0..).zip(lanes) {
-        write(&transaction, run, lane, postings);
+    write_filtered(&transaction, run, LANE, shape, postings);
+    (rows(&transaction), pieces(&transaction).len())
+}
+
+fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSummary) -> LaneMerge {
+    LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), (run, output)).unwrap()
+}
+
+/// Merges with a pause after each step, which goes by so many blocks, and calls `look` in each.
+fn merge_with_pauses(
+    transaction: &WriteTransaction,
+    inputs: &mut Inputs,
+    (run, shape): (u32, FilterShape),
+    blocks: usize,
+    is_dropped: &impl Fn(u64) -> bool,
+    look: &mut dyn FnMut(&Inputs, &LaneSummary),
+) -> LaneSummary {
+    let mut output = LaneSummary {
+        filter: Some(shape),
+        ..LaneSummary::empty(LANE)
+    };
+    loop {
+        let mut tables = tables(transaction);
+        let mut merge = merge_of(&tables, inputs, run, output);
+        let is_last = loop {
+            let step = merge.step(&mut tables, blocks, is_dropped).unwrap();
+            if step.is_last || merge.has_progress() {
+                break step.is_last;
+            }
+        };
+        if is_last {
+            return merge.finish(&mut tables).unwrap();
+        }
+        let (written, left) = merge.pause(&mut tables).unwrap();
+        output = written;
+        for (input, left) in inputs.iter_mut().zip(left) {
+            input.1 = left;
+        }
+        drop(tables);
+        look(inputs, &output);
     }
-    rows(&transaction)
+}
+
+/// What is in the inputs and in the output together.
+fn stream_all(
+    transaction: &WriteTransaction,
+    inputs: &Inputs,
+    (run, output): (u32, &LaneSummary),
+) -> Vec<Posting> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let mut all = Vec::new();
+    for (run, lane) in inputs.iter().chain([&(run, *output)]) {
+        let stream = lane_iter(&table, NAME, *run, lane).unwrap();
+        all.extend(stream.map(Result::unwrap));
+    }
+    all.sort_unstable();
+    all
 }
 
 #[test]
-fn a_merge_gives_the_blocks_of_a_run_written_at_once() {
-    let drops: [&dyn Fn(u64) -> bool; 4] =
-        [&|_| false, &|id| id % 3 == 0, &|id| id % 7 != 0, &|_| true];
+fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
+    let drops: [fn(u64) -> bool; 4] = [|_| false, |id| id % 3 == 0, |id| id % 7 != 0, |_| true];
+    let mut pauses = 0;
     for sizes in [&[4_000, 3_000, 1, 2_000][..], &[5_000], &[0, 10, 0]] {
-        for is_dropped in drops {
-            let database = database();
-            let transaction = database.begin_write().unwrap();
-            let (inputs, mut lanes) = runs(&transaction, sizes);
-            let inputs: Vec<&RunDescriptor> = inputs.iter().collect();
-            let mut table = transaction.open_table(TABLE).unwrap();
-            let is_dropped = |id| is_dropped(id);
-            let merged =
-                merge_runs(&mut table, NAME, &[0, 1, 2], &inputs, 77, &is_dropped).unwrap();
-            for (summary, lane) in merged.iter().zip(&mut lanes) {
-                lane.retain(|posting| !is_dropped(posting.id));
-                let found = lane_iter(&table, NAME, 77, summary).unwrap();
-                assert!(found.map(Result::unwrap).eq(lane.iter().copied()));
+        for (spread, is_dropped) in SPREADS.into_iter().flat_map(|s| drops.map(|d| (s, d))) {
+            for blocks in [1, 9, 10_000] {
+                let database = database();
+                let transaction = database.begin_write().unwrap();
+                let (mut inputs, all) = write_runs(&transaction, sizes, spread);
+                let shape = FilterShape::of(all.len() as u64, 10);
+                let kept: BTreeSet<_> = all.iter().filter(|p| !is_dropped(p.id)).copied().collect();
+                let summary = merge_with_pauses(
+                    &transaction,
+                    &mut inputs,
+                    (77, shape),
+                    blocks,
+                    &is_dropped,
+                    &mut |inputs, output| {
+                        pauses += 1;
+                        if pauses % 8 == 1 {
+                            let found = stream_all(&transaction, inputs, (77, output));
+                            assert!(found.is_sorted_by(|a, b| a < b));
+                            let found: BTreeSet<_> = found.into_iter().collect();
+                            assert!(kept.is_subset(&found) && found.is_subset(&all));
+                        }
+                    },
+                );
+                let table = transaction.open_table(TABLE).unwrap();
+                let found = lane_iter(&table, NAME, 77, &summary).unwrap();
+                assert!(found.map(Result::unwrap).eq(kept.iter().copied()));
+                drop(table);
+                let (blocks, filter_pieces) = written_at_once(77, shape, &kept);
+                assert!(rows(&transaction) == blocks);
+                assert_eq!(pieces(&transaction).len(), filter_pieces);
+                assert_eq!(summary.after, None);
             }
-            drop(table);
-            assert_eq!(merged.len(), 3);
-            assert!(rows(&transaction) == written_at_once(77, &lanes));
         }
     }
+    assert!(pauses > 150, "{pauses}");
+}
+
+/// Each posting is found by a probe that asks the filters first, in every pause; and what is in
+/// no input is mostly ruled out.
+#[test]
+fn probes_find_everything_while_runs_are_merged() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (mut inputs, all) = write_runs(&transaction, &[9_000, 9_000, 9_000], SPREADS[0]);
+    let shape = FilterShape::of(27_000, 10);
+    let mut looks = 0;
+    let probe = |(run, lane): (u32, LaneSummary), code: u64, found: &mut Vec<Posting>| {
+        let tables = tables(&transaction);
+        let is_output = run == 77;
+        if lane.after.is_some_and(|after| code < after.code) {
+            // A reader passes such a lane over: the pieces of its filter are gone.
+            assert!(!is_output);
+        } else if let Some(shape) = lane.filter.filter(|_| !is_output) {
+            // Nothing stays in this cache: the pieces themselves are asked.
+            let filters = &tables.filters;
+            let cache = FilterCache::new(0);
+            let held = cache.may_hold(filters, (run, LANE), (shape, BUCKETS), (code, code));
+            if !held.unwrap() {
+                return;
+            }
+        }
+        let blocks = &tables.blocks;
+        probe_lane(blocks, NAME, run, &lane, code, code, &mut |posting| {
+            found.push(posting);
+            Ok(())
+        })
+        .unwrap();
+    };
+    let mut look = |inputs: &Inputs, output: &LaneSummary| {
+        looks += 1;
+        for expected in all.iter().skip(looks % 50).step_by(50) {
+            let mut found = Vec::new();
+            for lane in inputs.iter().copied().chain([(77, *output)]) {
+                probe(lane, expected.code, &mut found);
+            }
+            assert_eq!(found, [*expected]);
+        }
+    };
+    let dropped = |_| false;
+    let summary = merge_with_pauses(
+        &transaction,
+        &mut inputs,
+        (77, shape),
+        2,
+        &dropped,
+        &mut look,
+    );
+    assert!(looks > 10, "{looks}");
+    let tables = tables(&transaction);
+    let cache = FilterCache::new(1 << 20);
+    for expected in &all {
+        let codes = (expected.code, expected.code);
+        let filter = (summary.filter.unwrap(), BUCKETS);
+        let held = cache.may_hold(&tables.filters, (77, LANE), filter, codes);
+        assert!(held.unwrap());
+    }
 }
 
 #[test]
-fn slices_of_any_size_give_the_same() {
-    for blocks in [0, 1, 2, 5, 1_000] {
+fn what_is_held_is_bounded_and_passed_blocks_are_freed() {
+    for blocks in [0, 1, 2, 5] {
         let database = database();
         let transaction = database.begin_write().unwrap();
-        let (inputs, lanes) = runs(&transaction, &[6_000, 6_000, 6_000]);
-        let total: u64 = inputs.iter().map(|run| run.lanes[0].blocks).sum();
-        let mut table = transaction.open_table(TABLE).unwrap();
-        let of_lane = inputs.iter().map(|run| (run.run, run.lanes[0]));
-        let mut merge = LaneMerge::new(NAME, of_lane, 3, 0);
+        let (inputs, _) = write_runs(&transaction, &[6_000, 6_000, 6_000], SPREADS[0]);
+        let total = rows(&transaction).len() as u64;
+        let mut tables = tables(&transaction);
+        let mut merge = merge_of(&tables, &inputs, 3, LaneSummary::empty(LANE));
         let (mut steps, mut most_postings, mut most_blocks) = (0, 0, 0);
-        while !merge.step(&mut table, blocks, &|_| false).unwrap() {
+        while !merge.step(&mut tables, blocks, &|_| false).unwrap().is_last {
             steps += 1;
             let held: usize = merge.inputs.iter().map(|input| input.postings.len()).sum();
             most_postings = most_postings.max(held);
-            let (low, high) = (lane_bounds(0, 0).0, lane_bounds(3, 0).1);
-            let blocks = table.range::<&BlockKey>(&low..=&high).unwrap().count() as u64;
-            most_blocks = most_blocks.max(blocks - total.min(blocks));
+            let there = tables.blocks.iter().unwrap().count() as u64;
+            most_blocks = most_blocks.max(there - total.min(there));
         }
-        merge.finish(&mut table).unwrap();
-        drop(table);
-        let others = |row: &(BlockKey, Vec<u8>)| row.0[5] == 0;
-        let found: Vec<_> = rows(&transaction).into_iter().filter(others).collect();
-        assert!(found == written_at_once(3, &lanes[..1]));
+        merge.finish(&mut tables).unwrap();
         // About 480 postings of 64-bit codes fit a block.
         assert!(most_postings <= 600 * blocks.max(3));
         if blocks < 3 {
             assert!(steps > 20);
-            // Blocks are removed as they are passed: those in both runs at a time are those of
-            // the writer's memory.
+            // Those in both runs at a time are those of the writer's memory.
             assert!(most_blocks < 40, "{most_blocks}");
         }
     }
@@ -118,30 +247,28 @@ fn slices_of_any_size_give_the_same() {
 fn a_damaged_input_ends_the_merge() {
     let database = database();
     let transaction = database.begin_write().unwrap();
-    let (inputs, _) = runs(&transaction, &[3_000, 3_000]);
-    let inputs: Vec<&RunDescriptor> = inputs.iter().collect();
+    let (inputs, _) = write_runs(&transaction, &[3_000, 3_000], SPREADS[0]);
     transaction.commit().unwrap();
-    let (all, blocks) = {
-        let transaction = database.begin_write().unwrap();
-        (
-            rows(&transaction),
-            inputs.iter().map(|run| run.blocks()).sum::<u64>(),
-        )
-    };
-    assert_eq!(all.len() as u64, blocks);
+    let all = rows(&database.begin_write().unwrap());
     for (index, (key, value)) in all.iter().enumerate() {
         let transaction = database.begin_write().unwrap();
-        let mut table = transaction.open_table(TABLE).unwrap();
+        let mut tables = tables(&transaction);
         if index % 2 == 0 {
-            table.remove(key).unwrap().unwrap();
+            tables.blocks.remove(key).unwrap().unwrap();
         } else {
             let mut damaged = value.clone();
             damaged[value.len() / 2] ^= 4;
-            table.insert(key, damaged.as_slice()).unwrap();
+            tables.blocks.insert(key, damaged.as_slice()).unwrap();
         }
-        let merged = merge_runs(&mut table, NAME, &[0, 1, 2], &inputs, 2, &|_| false);
-        assert!(matches!(merged, Err(Error::Corrupt { .. })), "{index}");
-        drop(table);
+        let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+        let error = loop {
+            match merge.step(&mut tables, 4, &|_| false) {
+                Ok(step) => assert!(!step.is_last, "{index}"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Corrupt { .. }), "{index}");
+        drop(tables);
         transaction.abort().unwrap();
     }
 }
@@ -150,13 +277,32 @@ fn a_damaged_input_ends_the_merge() {
 fn a_posting_in_two_inputs_is_noticed() {
     let database = database();
     let transaction = database.begin_write().unwrap();
-    let mut table = transaction.open_table(TABLE).unwrap();
-    let mut lane = |run| {
-        let postings = [posting(1, 1), posting(2, 2)].map(Ok).into_iter();
-        (run, write_lane(&mut table, NAME, run, 0, postings).unwrap())
+    let postings = [posting(1, 1), posting(2, 2)];
+    let lane = |run| {
+        let postings = postings.map(Ok).into_iter();
+        let written = write_lane(&mut tables(&transaction), run, LANE, None, postings);
+        (run, written.unwrap())
     };
-    let inputs = [lane(0), lane(1)];
-    let mut merge = LaneMerge::new(NAME, inputs, 2, 0);
-    let step = merge.step(&mut table, 64, &|_| false);
+    let inputs = vec![lane(0), lane(1)];
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    let step = merge.step(&mut tables, 64, &|_| false);
     assert!(matches!(step, Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_lane_that_others_do_not_have_is_merged_too() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let held: BTreeSet<_> = (0..100).map(|id| posting(id % 7, id)).collect();
+    let inputs = vec![
+        (0, LaneSummary::empty(LANE)),
+        (1, write(&transaction, 1, LANE, &held)),
+    ];
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    assert!(merge.step(&mut tables, 64, &|_| false).unwrap().is_last);
+    let summary = merge.finish(&mut tables).unwrap();
+    let found = lane_iter(&tables.blocks, NAME, 2, &summary).unwrap();
+    assert!(found.map(Result::unwrap).eq(held));
 }

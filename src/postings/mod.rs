@@ -1,6 +1,8 @@
 //! Postings of any lane: in memory until sealed, then in runs of blocks that are merged level by
 //! level. Nothing here knows what a code means.
 
+pub(crate) mod filter_cache;
+pub(crate) mod filter_writer;
 pub(crate) mod k_way;
 pub(crate) mod lane_iter;
 pub(crate) mod lane_writer;
@@ -13,10 +15,12 @@ pub(crate) mod segment;
 mod testing;
 
 pub(crate) use crate::format::posting::Posting;
+pub(crate) use filter_cache::FilterCache;
+pub(crate) use filter_writer::FilterPlan;
 pub(crate) use k_way::KWayMerge;
 pub(crate) use lane_iter::lane_iter_owned;
-pub(crate) use levels::{RunShape, level_of, plan};
+pub(crate) use levels::{MergePlan, RunShape, level_of, plan};
 pub(crate) use memtable::Memtable;
-pub(crate) use merge::merge_runs;
-pub(crate) use run::{probe_lane, write_lane};
+pub(crate) use merge::LaneMerge;
+pub(crate) use run::{ProbeCost, RunTables, probe_lane, write_lane};
 pub(crate) use segment::{CodeRange, SegmentBuilder};

@@ -9,9 +9,10 @@ use crate::format::engine::engine_error;
 use crate::format::posting::{BlockKey, Posting, block_key, split_block_key};
 use crate::{Error, Result};
 
+use super::filter_writer::{FilterPlan, FilterTable};
 use super::lane_writer::LaneWriter;
 
-pub(crate) use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
+pub(crate) use crate::format::run_descriptor::LaneSummary;
 
 /// How the key of a block table is declared to redb.
 pub(crate) type Key = &'static BlockKey;
@@ -21,10 +22,20 @@ pub(crate) type Value = &'static [u8];
 /// A table of blocks, open for writing.
 pub(crate) type BlockTable<'t> = Table<'t, Key, Value>;
 
+/// Where a run is written: the blocks and the filters of its lanes.
+pub(crate) struct RunTables<'t> {
+    /// The name of the table of blocks.
+    pub(crate) name: &'static str,
+    pub(crate) blocks: BlockTable<'t>,
+    pub(crate) filters: FilterTable<'t>,
+}
+
 /// What a probe read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeCost {
     pub(crate) blocks: u64,
+    /// Lanes of runs that a filter ruled out.
+    pub(crate) ruled_out: u64,
 }
 
 /// Writes a lane of a run: `postings` in strictly ascending order.
@@ -32,17 +43,17 @@ pub(crate) struct ProbeCost {
 /// # Errors
 /// Those of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
 pub(crate) fn write_lane(
-    table: &mut BlockTable<'_>,
-    table_name: &'static str,
+    tables: &mut RunTables<'_>,
     run: u32,
     lane: u16,
+    filter: Option<FilterPlan>,
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
-    let mut writer = LaneWriter::new(table_name, run, lane);
+    let mut writer = LaneWriter::new(tables.name, run, lane, filter);
     for posting in postings {
-        writer.push(table, posting?)?;
+        writer.push(tables, posting?)?;
     }
-    writer.finish(table)
+    writer.finish(tables)
 }
 
 /// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order.
@@ -59,7 +70,7 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
     visit: &mut dyn FnMut(Posting) -> Result<()>,
 ) -> Result<ProbeCost> {
     let mut cost = ProbeCost::default();
-    let target = Posting::lowest_of(low_code);
+    let target = Posting::lowest_of(low_code).max(lane.first_possible());
     let Some(end) = lane.last.filter(|end| *end >= target) else {
         return Ok(cost);
     };
@@ -96,7 +107,9 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
             ));
         }
         for posting in block.find_range(low_code, high_code) {
-            visit(posting)?;
+            if posting >= target {
+                visit(posting)?;
+            }
         }
         let last = block.last();
         if last.code > high_code || last == end {
@@ -112,17 +125,17 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
 /// Those of writing.
 #[cfg(test)]
 pub(crate) fn delete_run(table: &mut BlockTable<'_>, run: u32, lane: u16) -> Result<()> {
-    let (low, high) = lane_bounds(run, lane);
+    let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
     table
         .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
         .map_err(engine_error)
 }
 
 /// The least and the greatest key that a block of a lane can have.
-pub(super) fn lane_bounds(run: u32, lane: u16) -> (BlockKey, BlockKey) {
+pub(super) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) {
     (
-        block_key(run, lane, Posting::lowest_of(0)),
-        block_key(run, lane, Posting::MAX),
+        block_key(run, lane.lane, lane.first_possible()),
+        block_key(run, lane.lane, Posting::MAX),
     )
 }
 

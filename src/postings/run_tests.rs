@@ -3,7 +3,9 @@ use std::collections::BTreeSet;
 use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use super::super::lane_iter::{lane_iter, lane_iter_owned};
-use super::super::testing::{NAME, Random, TABLE, database, in_range, posting, rows, write};
+use super::super::testing::{
+    NAME, Random, TABLE, database, in_range, posting, rows, tables, write,
+};
 use super::*;
 
 const MAX: u64 = u64::MAX;
@@ -163,13 +165,13 @@ fn a_bucket_fills_hundreds_of_blocks() {
 fn postings_out_of_order_are_refused() {
     let database = database();
     let transaction = database.begin_write().unwrap();
-    let mut table = transaction.open_table(TABLE).unwrap();
+    let mut tables = tables(&transaction);
     for wrong in [[posting(2, 1), posting(1, 1)], [posting(1, 1); 2]] {
-        let error = write_lane(&mut table, NAME, 1, 2, wrong.into_iter().map(Ok)).unwrap_err();
+        let error = write_lane(&mut tables, 1, 2, None, wrong.into_iter().map(Ok)).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }));
     }
     let failing = [Ok(posting(1, 1)), Err(Error::Busy)];
-    let error = write_lane(&mut table, NAME, 1, 2, failing.into_iter()).unwrap_err();
+    let error = write_lane(&mut tables, 1, 2, None, failing.into_iter()).unwrap_err();
     assert!(matches!(error, Error::Busy));
 }
 

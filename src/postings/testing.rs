@@ -8,11 +8,41 @@ use redb::{Database, ReadableTable, WriteTransaction};
 
 use redb::TableDefinition;
 
-use super::run::{Key, LaneSummary, Value};
+use super::filter_writer::FilterPlan;
+use super::run::{Key, LaneSummary, RunTables, Value};
+use crate::format::filter::{FilterKey, FilterShape};
 use crate::format::posting::{BlockKey, Posting};
+use crate::lanes::BucketBits;
 
 pub(super) const NAME: &str = "bands";
 pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
+
+const FILTERS: TableDefinition<'static, &FilterKey, Value> = TableDefinition::new("filters");
+
+/// Of codes of 64 bits, each a bucket.
+pub(super) const BUCKETS: BucketBits = BucketBits {
+    shift: 0,
+    length: 64,
+};
+
+/// The tables, open for writing.
+pub(super) fn tables(transaction: &WriteTransaction) -> RunTables<'_> {
+    RunTables {
+        name: NAME,
+        blocks: transaction.open_table(TABLE).unwrap(),
+        filters: transaction.open_table(FILTERS).unwrap(),
+    }
+}
+
+/// The pieces of all filters.
+pub(super) fn pieces(transaction: &WriteTransaction) -> Vec<(FilterKey, Vec<u8>)> {
+    let table = transaction.open_table(FILTERS).unwrap();
+    let rows = table.iter().unwrap().map(|row| {
+        let (key, value) = row.unwrap();
+        (*key.value(), value.value().to_vec())
+    });
+    rows.collect()
+}
 
 /// SplitMix64: numbers for tests that are the same everywhere.
 pub(super) struct Random(pub(super) u64);
@@ -47,9 +77,24 @@ pub(super) fn write(
     lane: u16,
     postings: &BTreeSet<Posting>,
 ) -> LaneSummary {
-    let mut table = transaction.open_table(TABLE).unwrap();
     let postings = postings.iter().copied().map(Ok);
-    super::run::write_lane(&mut table, NAME, run, lane, postings).unwrap()
+    super::run::write_lane(&mut tables(transaction), run, lane, None, postings).unwrap()
+}
+
+/// Writes a lane with a filter of this shape.
+pub(super) fn write_filtered(
+    transaction: &WriteTransaction,
+    run: u32,
+    lane: u16,
+    shape: FilterShape,
+    postings: &BTreeSet<Posting>,
+) -> LaneSummary {
+    let filter = FilterPlan {
+        shape,
+        buckets: BUCKETS,
+    };
+    let postings = postings.iter().copied().map(Ok);
+    super::run::write_lane(&mut tables(transaction), run, lane, Some(filter), postings).unwrap()
 }
 
 /// All rows of the table.

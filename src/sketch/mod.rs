@@ -16,7 +16,7 @@ use simhash::SimHasher;
 
 use crate::error::{Error, Result};
 
-pub(crate) use hash::feature_hash;
+pub(crate) use hash::{feature_hash, mix64};
 pub(crate) use minhash::estimate_equal;
 pub use recipe::EmptyDocuments;
 pub(crate) use recipe::Recipe;

@@ -11,16 +11,18 @@ use redb::{ReadableTable, ReadableTableMetadata};
 use crate::error::{Error, Result};
 use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
 use crate::format::rows::{DocumentRow, SignatureRow};
+use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::lanes::{LaneRole, hash_key};
 use crate::postings::{Posting, lane_iter_owned};
 use crate::store::Store;
-use crate::store::engine::verify_pages;
+use crate::store::check_filters::{FilterCheck, check_pieces};
+use crate::store::dead_set::DeadSet;
+use crate::store::engine::{DEAD, verify_pages};
 use crate::store::open::may_write;
 use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::snapshot::Snapshot;
 use crate::store::source::PostingTable;
-use crate::store::streams::is_marked;
 
 /// Beyond this many problems no more are listed: the file is beyond them.
 const MOST_PROBLEMS: usize = 100;
@@ -166,6 +168,11 @@ impl Sum {
             .wrapping_mul(0xff51_afd7_ed55_8ccd);
         self.hashes = self.hashes.wrapping_add(mixed ^ (mixed >> 33));
     }
+
+    fn merge(&mut self, other: Self) {
+        self.postings += other.postings;
+        self.hashes = self.hashes.wrapping_add(other.hashes);
+    }
 }
 
 /// Which sum a posting belongs to: the place of the run, or `None` for the memtable; and the lane.
@@ -177,7 +184,7 @@ struct Check<'a> {
     /// The readable documents.
     live: BTreeMap<u64, DeadChunk>,
     /// `None` if the bitmaps cannot be read: then any document that is gone may be dead.
-    dead: Option<BTreeMap<u64, DeadChunk>>,
+    dead: Option<DeadSet>,
     expected: BTreeMap<SumKey, Sum>,
 }
 
@@ -204,7 +211,8 @@ impl<'a> Check<'a> {
     }
 
     fn is_live(&self, id: u64) -> bool {
-        is_marked(&self.live, id)
+        let chunk = self.live.get(&(id / CHUNK_DOCUMENTS));
+        chunk.is_some_and(|chunk| chunk.contains(id))
     }
 
     /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
@@ -272,10 +280,10 @@ impl<'a> Check<'a> {
         self.report.documents += 1;
         let (mut codes, mut row) = (Vec::new(), Vec::new());
         document_codes(core, key_code, &signature, &mut codes, &mut row)?;
-        let place = committed
-            .runs
-            .partition_point(|run| run.descriptor.last_id < id);
-        let place = (id < committed.state.sealed_below).then_some(place);
+        // A sealed document with postings is in the range of a run.
+        let runs = &committed.runs;
+        let place = (id < committed.state.sealed_below)
+            .then(|| runs.place_of(id).unwrap_or(runs.standing.len()));
         for (code, lane) in row.into_iter().zip(0u16..) {
             if let Some(code) = code {
                 self.expected
@@ -290,74 +298,103 @@ impl<'a> Check<'a> {
     /// Invariant 4: only sealed documents that are gone are dead.
     fn dead(&mut self) -> Result<()> {
         let sealed_below = self.snapshot.inner.committed.state.sealed_below;
-        let dead = self.dead.insert(self.snapshot.inner.dead_chunks()?);
-        for (&chunk, bitmap) in &*dead {
-            for id in bitmap.ids(chunk) {
-                if id >= sealed_below || is_marked(&self.live, id) {
-                    let place = format!("table dead, document {id}");
-                    self.report.add(4, place, "found its bit, expected none");
-                }
+        let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
+        let dead = DeadSet::read(&table)?;
+        for id in dead.ids() {
+            if id >= sealed_below || self.is_live(id) {
+                let place = format!("table dead, document {id}");
+                self.report.add(4, place, "found its bit, expected none");
             }
+        }
+        self.dead = Some(dead);
+        Ok(())
+    }
+
+    /// Invariants 3, 4, 5, 7 and 9: the blocks and filters of every run and lane.
+    fn runs(&mut self) -> Result<()> {
+        let inner = &self.snapshot.inner;
+        let runs = &inner.committed.runs;
+        let mut found = BTreeMap::new();
+        let mut blocks = BTreeMap::new();
+        for run in runs.descriptors() {
+            for (role, lane) in self.snapshot.core().lanes.roles().zip(0u16..) {
+                let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
+                    continue;
+                };
+                let table = PostingTable::of(role);
+                *blocks.entry(table.name()).or_insert(0) += summary.blocks;
+                self.report.blocks += summary.blocks;
+                let read = self.lane(table, run, summary, &mut found);
+                self.report.note(7, read)?;
+            }
+        }
+        for (place, run) in runs.standing.iter().enumerate() {
+            for lane in 0..self.snapshot.core().lanes.count() {
+                let key = (Some(place), lane);
+                let found = found.remove(&key).unwrap_or_default();
+                let run = run.descriptor.run;
+                self.compare(key, found, format!("documents of run {run}, lane {lane}"));
+            }
+        }
+        self.block_counts(&blocks)
+    }
+
+    /// Reads a lane of a run.
+    fn lane(
+        &mut self,
+        table: PostingTable,
+        run: &RunDescriptor,
+        summary: &LaneSummary,
+        found: &mut BTreeMap<SumKey, Sum>,
+    ) -> Result<()> {
+        let inner = &self.snapshot.inner;
+        let runs = &inner.committed.runs;
+        let (name, lane) = (table.name(), summary.lane);
+        let mut filter = FilterCheck::new(self.snapshot, run, summary);
+        // Documents come in no order, but mostly from one run, or from few.
+        let mut sums = vec![Sum::default(); runs.standing.len()];
+        let place = runs
+            .place_of(run.first_id)
+            .filter(|_| run.inputs.is_empty());
+        for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
+            let posting = posting?;
+            self.report.postings += 1;
+            let within = (run.first_id..=run.last_id).contains(&posting.id);
+            if within && self.is_live(posting.id) {
+                let place = place.or_else(|| runs.place_of(posting.id));
+                if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
+                    sum.add(posting);
+                }
+            } else if !within
+                || self
+                    .dead
+                    .as_ref()
+                    .is_some_and(|dead| !dead.contains(posting.id))
+            {
+                let place = format!("table {name}, run {}, lane {lane}", run.run);
+                let detail = format!(
+                    "found a posting of document {}, which is neither live nor dead",
+                    posting.id
+                );
+                self.report.add(4, place, detail);
+            }
+            let held = filter.holds(posting.code);
+            self.report.note(9, held)?;
+        }
+        for (place, sum) in sums.into_iter().enumerate() {
+            let key = (Some(place), lane);
+            found.entry(key).or_insert_with(Sum::default).merge(sum);
         }
         Ok(())
     }
 
-    /// Invariants 3, 4, 5 and 7: the blocks of every run and lane.
-    fn runs(&mut self) -> Result<()> {
-        let inner = &self.snapshot.inner;
-        let dead = self.dead.take();
-        let may_be_dead = |id| dead.as_ref().is_none_or(|dead| is_marked(dead, id));
-        let mut blocks = BTreeMap::new();
-        for (place, run) in inner.committed.runs.iter().enumerate() {
-            let descriptor = &run.descriptor;
-            let roles = self.snapshot.core().lanes.roles();
-            for (role, summary) in roles
-                .zip(0u16..)
-                .filter_map(|(role, lane)| Some((role, *descriptor.lane(lane)?)))
-            {
-                let table = PostingTable::of(role);
-                let lane = summary.lane;
-                *blocks.entry(table.name()).or_insert(0) += summary.blocks;
-                let mut found = Sum::default();
-                let name = format!(
-                    "table {}, run {}, lane {lane}",
-                    table.name(),
-                    descriptor.run
-                );
-                let read = (|| {
-                    for posting in lane_iter_owned(
-                        inner.blocks(table)?,
-                        table.name(),
-                        descriptor.run,
-                        &summary,
-                    )? {
-                        let posting = posting?;
-                        self.report.postings += 1;
-                        let within =
-                            (descriptor.first_id..=descriptor.last_id).contains(&posting.id);
-                        if within && self.is_live(posting.id) {
-                            found.add(posting);
-                        } else if !within || !may_be_dead(posting.id) {
-                            let detail = format!(
-                                "found a posting of document {}, which is neither live nor dead",
-                                posting.id
-                            );
-                            self.report.add(4, name.as_str(), detail);
-                        }
-                    }
-                    Ok(())
-                })();
-                self.report.blocks += summary.blocks;
-                self.report.note(7, read)?;
-                self.compare((Some(place), lane), found, name);
-            }
-        }
+    fn block_counts(&mut self, blocks: &BTreeMap<&'static str, u64>) -> Result<()> {
         for table in [
             PostingTable::Keys,
             PostingTable::Bands,
             PostingTable::Permuted,
         ] {
-            let found = inner.blocks(table)?.len()?;
+            let found = self.snapshot.inner.blocks(table)?.len()?;
             let expected = blocks.get(table.name()).copied().unwrap_or(0);
             if found != expected {
                 let detail = format!("found {found} blocks, expected {expected}");
@@ -365,7 +402,8 @@ impl<'a> Check<'a> {
                     .add(3, format!("table {}", table.name()), detail);
             }
         }
-        Ok(())
+        let pieces = check_pieces(self.snapshot);
+        self.report.note(9, pieces)
     }
 
     /// Invariant 5 for the memtable. Postings of documents that were removed since may stay there.

@@ -6,43 +6,18 @@ use redb::ReadTransaction;
 
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
-use crate::format::run_descriptor::RunDescriptor;
-use crate::postings::{Memtable, RunShape};
+use crate::postings::Memtable;
+use crate::store::dead_set::DeadSet;
 use crate::store::engine::{Engine, META};
-
-/// A run, and how many of its documents are dead.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) descriptor: RunDescriptor,
-    pub(crate) dead: u64,
-}
-
-impl Run {
-    /// Its documents less those that have been removed since it was written.
-    pub(crate) fn live_documents(&self) -> u64 {
-        self.descriptor.documents.saturating_sub(self.dead)
-    }
-
-    /// What the choice of merges depends on.
-    pub(crate) fn shape(&self) -> RunShape {
-        RunShape {
-            run: self.descriptor.run,
-            level: self.descriptor.level,
-            first_id: self.descriptor.first_id,
-            last_id: self.descriptor.last_id,
-            documents: self.descriptor.documents,
-            dead: self.dead,
-        }
-    }
-}
+use crate::store::run_set::RunSet;
 
 /// The state of the store after one commit, as far as it is kept in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Committed {
     pub(crate) state: State,
-    /// Ascending by their ranges of ids, which do not overlap.
-    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) runs: RunSet,
     pub(crate) memtable: Memtable,
+    pub(crate) dead: DeadSet,
 }
 
 /// The versions that a reader may need: that of the last commit, and during a commit also the one

@@ -1,10 +1,9 @@
 //! `compact`: one run, and no free pages.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::error::Result;
-use crate::postings::level_of;
+use crate::postings::{MergePlan, RunShape, level_of};
 use crate::store::Store;
 use crate::store::engine::{contained, open_database, verify_pages};
 use crate::store::open::may_write;
@@ -24,8 +23,9 @@ pub struct CompactReport {
 
 impl Store {
     /// Merges all runs of a store that nobody has open into one, drops the postings of removed
-    /// documents, and gives free space back to the disk. The merge is one transaction and the rest
-    /// moves pages one by one: interrupted, the store is as good as before.
+    /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
+    /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
+    /// the next compaction goes on where this one stopped.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Store {
         }
         let store = Self::open_with(path, options)?;
         let (_, size_before_bytes) = file_size(path)?;
-        store.begin_write()?.merge_all()?;
+        while store.begin_write()?.compact_some()? {}
         drop(store);
         let mut database = open_database(path, options)?;
         contained(|| {
@@ -75,21 +75,31 @@ impl Store {
     }
 }
 
+/// Postings that one transaction of a compaction merges: bounds what it writes.
+const POSTINGS_A_COMMIT: u64 = 1 << 23;
+
 impl WriteTransaction {
-    /// Merges all runs into one and commits.
-    fn merge_all(mut self) -> Result<()> {
-        self.change(|writer| {
-            let inputs: Vec<_> = writer.runs.iter().map(Arc::clone).collect();
-            let dead: u64 = inputs.iter().map(|run| run.dead).sum();
-            if inputs.len() < 2 && dead == 0 {
-                return Ok(());
+    /// Goes on merging all runs into one; whether something was left to do.
+    fn compact_some(mut self) -> Result<bool> {
+        let is_busy = self.change(|writer| {
+            if writer.runs.outputs.is_empty() {
+                let shapes = writer.runs.shapes();
+                let dead: u64 = shapes.iter().map(|run| run.dead).sum();
+                if shapes.len() < 2 && dead == 0 {
+                    return Ok(false);
+                }
+                let documents = shapes.iter().map(RunShape::live).sum();
+                let seal_after = writer.store.core.options.seal_after_documents;
+                let plan = MergePlan {
+                    runs: shapes.iter().map(|run| run.run).collect(),
+                    level: level_of(documents, seal_after),
+                };
+                writer.begin_merge(&plan, 0)?;
             }
-            let documents = inputs.iter().map(|run| run.live_documents()).sum();
-            let seal_after = writer.store.core.options.seal_after_documents;
-            writer.merge_into_one(&inputs, level_of(documents, seal_after))?;
-            writer.mark_changed();
-            Ok(())
+            writer.advance_merges(POSTINGS_A_COMMIT)?;
+            Ok(true)
         })?;
-        self.commit()
+        self.commit()?;
+        Ok(is_busy)
     }
 }

@@ -5,10 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::lanes::Lanes;
+use crate::postings::FilterCache;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, Signature, Sketcher};
 use crate::store::engine::contained;
 use crate::store::options::StoreOptions;
+use crate::store::reads::ReadCounters;
 
 pub(crate) struct Core {
     pub(crate) path: PathBuf,
@@ -19,6 +21,9 @@ pub(crate) struct Core {
     pub(crate) recipe: u64,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
+    /// Pieces of filters of runs.
+    pub(crate) filters: FilterCache,
+    pub(crate) reads: ReadCounters,
 }
 
 impl Core {
@@ -30,8 +35,10 @@ impl Core {
             recipe: sketcher.recipe_fingerprint(),
             sketcher,
             schema,
-            options,
             health: Health::default(),
+            filters: FilterCache::new(options.filter_cache_bytes()),
+            reads: ReadCounters::default(),
+            options,
         })
     }
 

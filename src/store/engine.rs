@@ -5,6 +5,7 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use redb::backends::FileBackend;
 use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
 
 use crate::error::{Error, Result};
@@ -12,6 +13,7 @@ use crate::store::options::StoreOptions;
 
 pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
 pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
+pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
 
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
@@ -22,6 +24,7 @@ pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
 pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
 pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
 pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
+pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
 
 /// The first bytes of every file of the engine.
 const ENGINE_MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
@@ -65,7 +68,11 @@ impl Engine {
     fn create_in(file: File, path: &Path, options: &StoreOptions) -> Result<Self> {
         let mut builder = Database::builder();
         builder.set_cache_size(options.cache_size());
-        let opened = contained(|| builder.create_file(file).map_err(|e| open_error(path, e)))?;
+        let opened = contained(|| {
+            let backend = FileBackend::new(file).map_err(|e| open_error(path, e))?;
+            let created = builder.create_with_backend(backend);
+            created.map_err(|e| open_error(path, e))
+        })?;
         Ok(Handle::Writable(opened).into())
     }
 
@@ -127,10 +134,10 @@ pub(crate) struct ReadTables {
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
-    pub(crate) dead: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) keys: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
     pub(crate) bands: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
     pub(crate) permuted: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
+    pub(crate) filters: ReadOnlyTable<&'static [u8; 10], &'static [u8]>,
 }
 
 impl ReadTables {
@@ -138,10 +145,10 @@ impl ReadTables {
         Ok(Self {
             documents: read.open_table(DOCUMENTS)?,
             signatures: read.open_table(SIGNATURES)?,
-            dead: read.open_table(DEAD)?,
             keys: read.open_table(KEYS)?,
             bands: read.open_table(BANDS)?,
             permuted: read.open_table(PERMUTED)?,
+            filters: read.open_table(FILTERS)?,
             read,
         })
     }

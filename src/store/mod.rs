@@ -2,17 +2,22 @@
 
 mod bounds;
 mod check;
+mod check_filters;
 mod committed;
 mod compact;
 mod core;
+mod dead_set;
 mod engine;
 mod gate;
+mod merges;
 mod open;
 mod options;
 mod pending;
 mod query;
+mod reads;
 mod recent;
 mod record;
+mod run_set;
 mod seal;
 mod snapshot;
 mod source;
@@ -35,6 +40,7 @@ pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use options::StoreOptions;
 pub use query::{Matches, Query, Scope};
+pub use reads::Reads;
 pub use record::{Document, Match, Novelty, Record, Upserted};
 pub use snapshot::{Records, Snapshot};
 pub use stats::{BucketStats, LaneStats, RunStats, Stats, TableStats};
@@ -167,6 +173,13 @@ impl Store {
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.inner.core.schema
+    }
+
+    /// What look-ups and queries through this handle and its clones, snapshots and transactions have
+    /// read of the postings on disk.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        self.inner.core.reads.get()
     }
 
     /// Makes signatures for this store.

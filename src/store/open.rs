@@ -6,21 +6,23 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::error::{Error, Result};
-use crate::format::dead::DeadChunk;
 use crate::format::header::{self, Header, State};
 use crate::format::rows::SignatureRow;
 use crate::format::runs::{LaneRow, decode_run};
 use crate::postings::{Memtable, SegmentBuilder};
 use crate::schema::Schema;
 use crate::store::Inner;
-use crate::store::committed::{Committed, Publication, Run, read_state};
+use crate::store::committed::{Committed, Publication, read_state};
 use crate::store::core::Core;
+use crate::store::dead_set::DeadSet;
 use crate::store::engine::{
-    BANDS, DEAD, DOCUMENTS, Engine, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, contained,
+    BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
+    contained,
 };
 use crate::store::gate::Gate;
 use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
+use crate::store::run_set::{Run, RunSet};
 
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
@@ -35,8 +37,9 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     }
     let committed = Committed {
         state: State::INITIAL,
-        runs: Vec::new(),
+        runs: RunSet::default(),
         memtable: Memtable::default(),
+        dead: DeadSet::default(),
     };
     Ok(inner(core, engine, committed, true))
 }
@@ -74,6 +77,7 @@ fn lay_out(engine: &Engine, core: &Core) -> Result<()> {
             write.open_table(blocks)?;
         }
         write.open_table(RUNS)?;
+        write.open_table(FILTERS)?;
     }
     Ok(write.commit()?)
 }
@@ -165,13 +169,15 @@ fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) 
     }
     check_lanes(&read, &core)?;
     let state = read_state(&read)?;
-    let runs = load_runs(&read, &state)?;
+    let dead = DeadSet::read(&read.open_table(DEAD)?)?;
+    let runs = load_runs(&read, &state, &dead)?;
     let memtable = load_memtable(&read, &core, &state)?;
     drop(meta);
     let committed = Committed {
         state,
         runs,
         memtable,
+        dead,
     };
     Ok(inner(core, engine, committed, for_writing && may_write))
 }
@@ -197,36 +203,35 @@ fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {
     }
 }
 
-fn load_runs(read: &ReadTransaction, state: &State) -> Result<Vec<Arc<Run>>> {
-    let mut runs = Vec::new();
+fn load_runs(read: &ReadTransaction, state: &State, dead: &DeadSet) -> Result<RunSet> {
+    let mut runs = RunSet::default();
     for entry in read.open_table(RUNS)?.iter()? {
         let (run, row) = entry?;
-        runs.push(Run {
-            descriptor: decode_run(run.value(), row.value())?,
-            dead: 0,
-        });
-    }
-    runs.sort_unstable_by_key(|run| run.descriptor.first_id);
-    let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
-    let below = runs
-        .iter()
-        .all(|run| run.descriptor.last_id < state.sealed_below);
-    let numbered = runs.iter().all(|run| run.descriptor.run < state.next_run);
-    if !(apart && below && numbered) || state.sealed_below > state.next_id {
-        let detail = "runs and counters contradict each other (invariant 3)";
-        return Err(Error::corrupt("tables runs and meta", detail));
-    }
-    for entry in read.open_table(DEAD)?.iter()? {
-        let (chunk, row) = entry?;
-        let bitmap = DeadChunk::decode(chunk.value(), row.value())?;
-        for id in bitmap.ids(chunk.value()) {
-            let index = runs.partition_point(|run| run.descriptor.last_id < id);
-            if let Some(run) = runs.get_mut(index) {
-                run.dead += u64::from(run.descriptor.first_id <= id);
-            }
+        let descriptor = decode_run(run.value(), row.value())?;
+        if descriptor.inputs.is_empty() {
+            runs.insert(Run {
+                descriptor,
+                dead: 0,
+            });
+        } else {
+            runs.outputs.push(Arc::new(descriptor));
         }
     }
-    Ok(runs.into_iter().map(Arc::new).collect())
+    let mut contradiction = runs.contradiction(state.sealed_below, state.next_run);
+    if state.sealed_below > state.next_id {
+        contradiction = Some("counters");
+    }
+    if let Some(what) = contradiction {
+        let detail = format!("found {what} that contradict each other (invariant 3)");
+        return Err(Error::corrupt("tables runs and meta", detail));
+    }
+    for id in dead.ids() {
+        let place = runs.place_of(id);
+        if let Some(run) = place.and_then(|place| runs.standing.get_mut(place)) {
+            Arc::make_mut(run).dead += 1;
+        }
+    }
+    Ok(runs)
 }
 
 /// Files the documents that are in no run again, from their rows.

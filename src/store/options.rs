@@ -15,6 +15,7 @@ pub struct StoreOptions {
     pub(crate) cache_bytes: u64,
     pub(crate) seal_after_documents: u64,
     pub(crate) quick_repair: bool,
+    pub(crate) merge_slice_postings: u64,
 }
 
 impl Default for StoreOptions {
@@ -31,10 +32,14 @@ impl StoreOptions {
             cache_bytes: 64 << 20,
             seal_after_documents: 65_536,
             quick_repair: false,
+            // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
+            // one before could not fill a block with.
+            merge_slice_postings: 64 * 700,
         }
     }
 
-    /// Bytes of the page cache, shared by reads and the writer. At least 1 MiB is used.
+    /// Bytes of the cache, shared by reads and the writer: three quarters for pages, one quarter for
+    /// filters. At least 1 MiB is used.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -58,6 +63,15 @@ impl StoreOptions {
         self
     }
 
+    /// How many postings a merge is behind before a commit advances it, unless fewer are left. Small
+    /// slices let tests see merges of small runs under way.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn merge_slice(mut self, postings: u64) -> Self {
+        self.merge_slice_postings = postings;
+        self
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         if (1..=1 << 20).contains(&self.seal_after_documents) {
             Ok(())
@@ -71,8 +85,14 @@ impl StoreOptions {
         }
     }
 
-    /// The cache size as the engine takes it.
+    /// What of the cache is for filters of runs.
+    pub(crate) fn filter_cache_bytes(&self) -> u64 {
+        self.cache_bytes / 4
+    }
+
+    /// The size of the page cache as the engine takes it.
     pub(crate) fn cache_size(&self) -> usize {
-        usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
+        let pages = self.cache_bytes - self.filter_cache_bytes();
+        usize::try_from(pages).unwrap_or(usize::MAX)
     }
 }

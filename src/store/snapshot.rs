@@ -19,7 +19,7 @@ use crate::store::core::Core;
 use crate::store::engine::{Contained, ReadTables};
 use crate::store::query::{Matches, Query, Subject};
 use crate::store::record::Record;
-use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::store::source::{self, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
 
 /// The store as it was at one commit. It sees no later change, never waits for the writer, and the
 /// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It
@@ -245,8 +245,13 @@ impl Source for SnapshotInner {
         if is_enough()? {
             return Ok(());
         }
-        let runs = self.committed.runs.iter().map(|run| &run.descriptor);
-        source::probe_runs(self.blocks(table)?, table, runs, ranges, visit, is_enough)
+        let tables = ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: self.blocks(table)?,
+            filters: &self.tables()?.filters,
+        };
+        tables.probe(&self.committed.runs, ranges, visit, is_enough)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
@@ -271,8 +276,8 @@ impl Source for SnapshotInner {
         Ok(())
     }
 
-    fn is_dead(&self, id: u64) -> Result<bool> {
-        source::dead_in(&self.tables()?.dead, id)
+    fn is_dead(&self, id: u64) -> bool {
+        self.committed.dead.contains(id)
     }
 }
 

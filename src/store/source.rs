@@ -6,15 +6,15 @@ use std::collections::BinaryHeap;
 use redb::ReadableTable;
 
 use crate::error::{Error, Result};
-use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
 use crate::format::rows::{self, DocumentRow, SignatureRow};
-use crate::format::run_descriptor::RunDescriptor;
+use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::lanes::hash_key;
-use crate::postings::{CodeRange, Memtable, Posting, probe_lane};
+use crate::postings::{CodeRange, Memtable, Posting, ProbeCost, probe_lane};
 use crate::store::core::Core;
 use crate::store::record::Record;
+use crate::store::run_set::RunSet;
 
 /// The three tables of postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(crate) trait Source {
     /// Shows all signature rows, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
-    fn is_dead(&self, id: u64) -> Result<bool>;
+    fn is_dead(&self, id: u64) -> bool;
 }
 
 /// Reads that every source has, written once.
@@ -109,7 +109,7 @@ impl dyn Source + '_ {
 
     /// That a document whose posting was met has no row is right only if it was removed.
     fn expect_gone(&self, id: u64) -> Result<()> {
-        if id >= self.sealed_below() || self.is_dead(id)? {
+        if id >= self.sealed_below() || self.is_dead(id) {
             return Ok(());
         }
         let place = format!("table {}, document {id}", rows::SIGNATURES);
@@ -221,42 +221,70 @@ pub(crate) fn probe_memtable(
     result
 }
 
-/// Probes runs, newest first, in an open table, until it is enough.
-pub(crate) fn probe_runs<'r, T>(
-    table: &T,
-    name: PostingTable,
-    runs: impl DoubleEndedIterator<Item = &'r RunDescriptor>,
-    ranges: &[CodeRange],
-    visit: &mut Visit<'_>,
-    is_enough: &mut dyn FnMut() -> Result<bool>,
-) -> Result<()>
-where
-    T: ReadableTable<&'static [u8; 22], &'static [u8]>,
-{
-    for run in runs.rev() {
-        for (index, range) in ranges.iter().enumerate() {
-            let Some(lane) = run.lane(range.lane) else {
-                continue;
-            };
-            let visit = &mut |posting| visit(index, posting);
-            let (low, high) = (range.low_code, range.high_code);
-            probe_lane(table, name.name(), run.run, lane, low, high, visit)?;
-        }
-        if is_enough()? {
-            break;
-        }
-    }
-    Ok(())
+/// The tables that probes read of runs, and the filters in memory.
+pub(crate) struct ProbeTables<'t, B, F> {
+    pub(crate) core: &'t Core,
+    pub(crate) table: PostingTable,
+    pub(crate) blocks: &'t B,
+    pub(crate) filters: &'t F,
 }
 
-/// Whether a bitmap row says that a document is dead.
-pub(crate) fn dead_in<T>(table: &T, id: u64) -> Result<bool>
+impl<B, F> ProbeTables<'_, B, F>
 where
-    T: ReadableTable<u64, &'static [u8]>,
+    B: ReadableTable<&'static [u8; 22], &'static [u8]>,
+    F: ReadableTable<&'static [u8; 10], &'static [u8]>,
 {
-    let chunk = id / CHUNK_DOCUMENTS;
-    match table.get(chunk)? {
-        Some(row) => Ok(DeadChunk::decode(chunk, row.value())?.contains(id)),
-        None => Ok(false),
+    /// Probes runs, newest first, until it is enough.
+    pub(crate) fn probe(
+        &self,
+        runs: &RunSet,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let mut cost = ProbeCost::default();
+        for run in runs.descriptors().rev() {
+            for (index, range) in ranges.iter().enumerate() {
+                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
+                    continue;
+                };
+                if !self.may_hold(run, lane, range)? {
+                    cost.ruled_out += 1;
+                    continue;
+                }
+                let visit = &mut |posting| visit(index, posting);
+                let (low, high) = (range.low_code, range.high_code);
+                let name = self.table.name();
+                let read = probe_lane(self.blocks, name, run.run, lane, low, high, visit)?;
+                cost.blocks += read.blocks;
+            }
+            if is_enough()? {
+                break;
+            }
+        }
+        self.core.reads.add(cost);
+        Ok(())
+    }
+
+    /// What the filter of a lane says; `true` where it has none, or none that is complete.
+    pub(crate) fn may_hold(
+        &self,
+        run: &RunDescriptor,
+        lane: &LaneSummary,
+        range: &CodeRange,
+    ) -> Result<bool> {
+        let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
+            return Ok(true);
+        };
+        if lane.after.is_some_and(|after| range.low_code < after.code) {
+            // Its buckets are in the output, and the pieces of its filter gone.
+            return Ok(lane
+                .after
+                .is_some_and(|after| range.high_code >= after.code));
+        }
+        let filter = (shape, self.core.lanes.bucket_bits(lane.lane));
+        let codes = (range.low_code, range.high_code);
+        let filters = &self.core.filters;
+        filters.may_hold(self.filters, (run.run, lane.lane), filter, codes)
     }
 }

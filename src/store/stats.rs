@@ -9,11 +9,10 @@ use crate::error::Result;
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::store::engine::{
-    BANDS, DEAD, DOCUMENTS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
 };
 use crate::store::snapshot::Snapshot;
 use crate::store::source::PostingTable;
-use crate::store::streams::is_marked;
 
 /// How many of the largest buckets are named.
 const NAMED_BUCKETS: usize = 10;
@@ -30,6 +29,10 @@ pub struct Stats {
     pub memtable_documents: u64,
     /// Bytes of memory that the memtable takes.
     pub memtable_bytes: u64,
+    /// Bytes of memory that marks of removed documents take, whose postings are still there.
+    pub dead_bytes: u64,
+    /// Bytes of memory that pieces of filters take, a part of the cache.
+    pub filter_cache_bytes: u64,
     /// The runs, ascending by the ids they hold.
     pub runs: Vec<RunStats>,
     /// The tables of the file.
@@ -143,7 +146,7 @@ impl Snapshot {
         self.core().guarded(|| {
             let committed = &self.inner.committed;
             let state = committed.state;
-            let runs = committed.runs.iter().map(|run| RunStats {
+            let runs = committed.runs.standing.iter().map(|run| RunStats {
                 run: run.descriptor.run,
                 level: run.descriptor.level,
                 first_id: run.descriptor.first_id,
@@ -161,6 +164,8 @@ impl Snapshot {
                 next_id: state.next_id,
                 memtable_documents: state.unsealed_documents,
                 memtable_bytes: committed.memtable.heap_bytes() as u64,
+                dead_bytes: committed.dead.heap_bytes(),
+                filter_cache_bytes: self.core().filters.size_bytes(),
                 runs: runs.collect(),
                 lanes: self.lane_stats(),
                 buckets: self.largest_buckets()?,
@@ -189,10 +194,8 @@ impl Snapshot {
     fn lane_stats(&self) -> Vec<LaneStats> {
         let committed = &self.inner.committed;
         let of_lane = |(role, lane): (LaneRole, u16)| {
-            let runs = committed
-                .runs
-                .iter()
-                .filter_map(|run| run.descriptor.lane(lane));
+            let runs = committed.runs.descriptors();
+            let runs = runs.filter_map(|run| run.lane(lane));
             let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
                 (postings + summary.postings, blocks + summary.blocks)
             });
@@ -209,12 +212,12 @@ impl Snapshot {
 
     fn largest_buckets(&self) -> Result<Vec<BucketStats>> {
         let lanes = &self.core().lanes;
-        let dead = self.inner.dead_chunks()?;
+        let dead = &self.inner.committed.dead;
         let unsealed = self.unsealed_ids()?;
         let sealed_below = self.inner.committed.state.sealed_below;
         let is_live = |id: u64| {
             if id < sealed_below {
-                !is_marked(&dead, id)
+                !dead.contains(id)
             } else {
                 unsealed.binary_search(&id).is_ok()
             }
@@ -275,6 +278,7 @@ fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
     for table in [KEYS, BANDS, PERMUTED] {
         stats.push(of_table(read, table)?);
     }
+    stats.push(of_table(read, FILTERS)?);
     Ok(stats)
 }
 

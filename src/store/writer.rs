@@ -1,13 +1,11 @@
 //! The state of a write transaction: the engine's transaction and what is not in its tables yet.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redb::ReadableTable;
 
 use crate::error::{Error, Result};
-use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
 use crate::format::header::{self, State};
 use crate::format::rows::{SignatureRow, encode_signature};
 use crate::id::DocumentId;
@@ -15,30 +13,35 @@ use crate::lanes::hash_key;
 use crate::postings::{CodeRange, Memtable};
 use crate::sketch::Signature;
 use crate::store::Inner;
-use crate::store::committed::{Committed, Run};
+use crate::store::committed::Committed;
 use crate::store::core::Core;
+use crate::store::dead_set::DeadChanges;
 use crate::store::engine::{
-    BANDS, BlockTable, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
+    BANDS, BlockTable, DEAD, DOCUMENTS, FILTERS, KEYS, META, PERMUTED, SIGNATURES, contained,
 };
 use crate::store::pending::Pending;
 use crate::store::recent::Recent;
 use crate::store::record::Document;
-use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::store::run_set::RunSet;
+use crate::store::source::{self, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
 
 pub(crate) struct Writer {
     pub(crate) store: Arc<Inner>,
     /// `None` once committed.
     write: Option<redb::WriteTransaction>,
     pub(crate) state: State,
-    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) runs: RunSet,
     /// Committed postings that are not sealed.
     pub(crate) memtable: Memtable,
     /// Postings of this transaction that are not sealed. Sorted when a probe asks for it.
     pub(crate) recent: RefCell<Recent>,
     pub(crate) pending: Pending,
-    /// Sealed documents that were removed and are not in the bitmaps yet.
-    dead: BTreeSet<u64>,
+    pub(crate) dead: DeadChanges,
     changed: bool,
+    /// The `postings_moved` that merges have been told of.
+    pub(crate) merged_up_to: u64,
+    /// Whether it has written lanes of runs.
+    pub(crate) has_written_runs: bool,
     failure: Option<String>,
 }
 
@@ -68,8 +71,10 @@ impl Writer {
             memtable: latest.memtable.clone(),
             recent: RefCell::new(Recent::new(lanes)),
             pending: Pending::default(),
-            dead: BTreeSet::new(),
+            dead: DeadChanges::new(latest.dead.clone()),
             changed: false,
+            merged_up_to: latest.state.postings_moved,
+            has_written_runs: false,
             failure: None,
             store,
         })
@@ -123,6 +128,7 @@ impl Writer {
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
+        self.note_moved();
         self.changed = true;
         if self.pending.is_full() {
             self.flush_pending()?;
@@ -163,12 +169,14 @@ impl Writer {
             self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
         }
         // A sealed document that is in no run has no posting, and no merge would clear its bit.
-        let index = self.runs.partition_point(|run| run.descriptor.last_id < id);
-        let covers = |run: &&mut Arc<Run>| run.descriptor.first_id <= id;
-        if let Some(run) = self.runs.get_mut(index).filter(covers) {
-            Arc::make_mut(run).dead += 1;
-            self.dead.insert(id);
+        let place = self.runs.place_of(id);
+        if let Some(run) = place.and_then(|place| self.runs.standing.get_mut(place)) {
+            let run = Arc::make_mut(run);
+            run.dead += 1;
+            let number = run.descriptor.run;
+            self.dead.insert(id, self.runs.is_merging(number));
         }
+        self.note_moved();
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
@@ -188,24 +196,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the dead bits of this transaction to their bitmaps.
-    pub(crate) fn flush_dead(&mut self) -> Result<()> {
-        let dead = std::mem::take(&mut self.dead);
-        if dead.is_empty() {
-            return Ok(());
-        }
-        let mut table = self.write()?.open_table(DEAD)?;
-        let mut ids = dead.into_iter().peekable();
-        while let Some(&first) = ids.peek() {
-            let chunk = first / CHUNK_DOCUMENTS;
-            let row = table
-                .get(chunk)?
-                .map(|row| DeadChunk::decode(chunk, row.value()));
-            let mut bitmap = row.transpose()?.unwrap_or_else(DeadChunk::new);
-            while let Some(id) = ids.next_if(|id| id / CHUNK_DOCUMENTS == chunk) {
-                bitmap.set(id);
-            }
-            table.insert(chunk, bitmap.encode(chunk).as_slice())?;
+    fn flush_dead(&mut self) -> Result<()> {
+        if let Some(write) = self.write.as_ref().filter(|_| self.dead.is_changed()) {
+            self.dead.flush(&mut write.open_table(DEAD)?)?;
         }
         Ok(())
     }
@@ -214,7 +207,6 @@ impl Writer {
         if !self.changed {
             return Ok(());
         }
-        // After a seal or a removal some run may have to be merged or rewritten.
         self.merge()?;
         self.flush_pending()?;
         self.flush_dead()?;
@@ -230,6 +222,7 @@ impl Writer {
             state: self.state,
             runs: self.runs.clone(),
             memtable,
+            dead: self.dead.set.clone(),
         };
         let Some(write) = self.write.take() else {
             return Ok(());
@@ -252,6 +245,10 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
+            if self.has_written_runs {
+                // What was read of them will not be, and others will be written under their numbers.
+                self.store.core.filters.clear();
+            }
             // A damaged file can make the engine panic here as well; the file is as it was.
             let _ = contained(|| Ok(write.abort()?));
         }
@@ -276,12 +273,17 @@ impl Source for Writer {
     ) -> Result<()> {
         self.recent.borrow_mut().probe(ranges, visit)?;
         source::probe_memtable(&self.memtable, ranges, visit)?;
-        if is_enough()? || self.runs.is_empty() {
+        if is_enough()? || self.runs.standing.is_empty() {
             return Ok(());
         }
-        let blocks = self.write()?.open_table(block_table(table))?;
-        let runs = self.runs.iter().map(|run| &run.descriptor);
-        source::probe_runs(&blocks, table, runs, ranges, visit, is_enough)
+        let write = self.write()?;
+        let tables = ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: &write.open_table(block_table(table))?,
+            filters: &write.open_table(FILTERS)?,
+        };
+        tables.probe(&self.runs, ranges, visit, is_enough)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
@@ -324,10 +326,7 @@ impl Source for Writer {
         Ok(())
     }
 
-    fn is_dead(&self, id: u64) -> Result<bool> {
-        if self.dead.contains(&id) {
-            return Ok(true);
-        }
-        source::dead_in(&self.write()?.open_table(DEAD)?, id)
+    fn is_dead(&self, id: u64) -> bool {
+        self.dead.set.contains(id)
     }
 }

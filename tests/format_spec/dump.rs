@@ -33,7 +33,7 @@ type Row = (String, String);
 fn key_text(table: &str, key: &[u8]) -> String {
     match table {
         "meta" => String::from_utf8(key.to_vec()).unwrap(),
-        "keys" | "bands" | "permuted" => hex(key),
+        "keys" | "bands" | "permuted" | "filters" => hex(key),
         _ => key
             .iter()
             .fold(0u64, |number, byte| number << 8 | u64::from(*byte))

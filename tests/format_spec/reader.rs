@@ -1,12 +1,13 @@
 //! A reader of stores, written from `format-spec.md` alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::blocks::{self, Block, Posting};
 use crate::bytes::Bytes;
+use crate::filters::{self, Kind, Shape};
 use crate::recipe::{self, Recipe, Shingles, Signature};
 
 pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
@@ -39,6 +40,7 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("keys", &[u8; 22], |key| key.to_vec());
     read_table!("bands", &[u8; 22], |key| key.to_vec());
     read_table!("permuted", &[u8; 22], |key| key.to_vec());
+    read_table!("filters", &[u8; 10], |key| key.to_vec());
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables
 }
@@ -114,6 +116,19 @@ impl Schema {
         }
         codes
     }
+
+    /// What each lane is.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let mut kinds = vec![Kind::Key];
+        if let Some((_, _, bands, _, code_bits)) = self.minhash {
+            kinds.extend((0..bands).map(|_| Kind::Band(code_bits)));
+        }
+        if let Some((_, _, groups)) = &self.simhash {
+            let tables = recipe::tables(groups);
+            kinds.extend(tables.iter().map(|(_, prefix)| Kind::Table(*prefix)));
+        }
+        kinds
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -124,6 +139,7 @@ pub(crate) struct State {
     pub(crate) sealed_below: u64,
     pub(crate) next_run: u32,
     pub(crate) unsealed_documents: u64,
+    pub(crate) postings_moved: u64,
 }
 
 #[derive(Debug)]
@@ -131,6 +147,8 @@ pub(crate) struct Lane {
     pub(crate) postings: u64,
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
+    pub(crate) filter: Option<Shape>,
+    pub(crate) after: Option<Posting>,
     pub(crate) last: Option<Posting>,
 }
 
@@ -138,7 +156,30 @@ pub(crate) struct Lane {
 pub(crate) struct Run {
     pub(crate) level: u8,
     pub(crate) ids: std::ops::RangeInclusive<u64>,
+    pub(crate) documents: u64,
+    pub(crate) inputs: Vec<u32>,
+    pub(crate) kept_up_to: u64,
     pub(crate) lanes: BTreeMap<u16, Lane>,
+}
+
+impl Run {
+    /// Whether a lane is being written.
+    pub(crate) fn is_writing(&self, lane: u16) -> bool {
+        !self.inputs.is_empty() && self.lanes.keys().next_back() == Some(&lane)
+    }
+}
+
+/// The dead: those that a merge of their run drops, and those that died since it began.
+#[derive(Debug, Default)]
+pub(crate) struct Dead {
+    pub(crate) settled: BTreeSet<u64>,
+    pub(crate) since: BTreeSet<u64>,
+}
+
+impl Dead {
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.settled.contains(&id) || self.since.contains(&id)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -157,10 +198,12 @@ pub(crate) struct Store {
     /// The block table of each lane.
     pub(crate) lanes: Vec<&'static str>,
     pub(crate) runs: BTreeMap<u32, Run>,
-    pub(crate) dead: Vec<u64>,
+    pub(crate) dead: Dead,
     pub(crate) documents: BTreeMap<u64, Document>,
     /// By table, in the order of the keys.
     pub(crate) blocks: BTreeMap<&'static str, Vec<(Block, Vec<u8>)>>,
+    /// The blocks of each piece, by run, lane and number.
+    pub(crate) filters: BTreeMap<(u32, u16, u32), Vec<u8>>,
 }
 
 fn number<const N: usize>(key: &[u8]) -> u64 {
@@ -194,6 +237,7 @@ impl Store {
             sealed_below: bytes.u64(),
             next_run: bytes.u32(),
             unsealed_documents: bytes.u64(),
+            postings_moved: bytes.u64(),
         };
         assert!(bytes.rest().is_empty());
         Self {
@@ -204,6 +248,7 @@ impl Store {
             dead: read_dead(&tables),
             documents: read_documents(&tables, &schema),
             blocks: read_blocks(&tables),
+            filters: read_filters(&tables),
             schema,
         }
     }
@@ -212,7 +257,9 @@ impl Store {
     pub(crate) fn postings(&self) -> Vec<(u16, Posting)> {
         let mut postings = Vec::new();
         for (block, _) in self.blocks.values().flatten() {
-            postings.extend(block.postings.iter().map(|posting| (block.lane, *posting)));
+            let after = self.runs[&block.run].lanes[&block.lane].after;
+            let left = block.postings.iter().filter(|p| Some(**p) > after);
+            postings.extend(left.map(|posting| (block.lane, *posting)));
         }
         for (id, document) in self.documents.range(self.state.sealed_below..) {
             let codes = self
@@ -274,38 +321,67 @@ fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
         let ids = bytes.u64()..=bytes.u64();
         let documents = bytes.u64();
         assert!(documents <= ids.end() - ids.start() + 1);
+        let inputs = bytes.u64();
+        let inputs = (0..inputs).map(|_| bytes.u32()).collect();
+        let kept_up_to = bytes.u64();
         let count = bytes.u64();
         let lanes = (0..count).map(|_| {
             let lane = bytes.u16();
             let (postings, blocks, size) = (bytes.u64(), bytes.u64(), bytes.u64());
+            let filter = bytes.option(|bytes| (bytes.u32(), bytes.u16()));
+            let after = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
             let last = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
             let lane_of_run = Lane {
                 postings,
                 blocks,
                 bytes: size,
+                filter,
+                after,
                 last,
             };
             (lane, lane_of_run)
         });
         let lanes = lanes.collect();
         assert!(bytes.rest().is_empty());
-        runs.insert(number, Run { level, ids, lanes });
+        let run = Run {
+            level,
+            ids,
+            documents,
+            inputs,
+            kept_up_to,
+            lanes,
+        };
+        runs.insert(number, run);
     }
     runs
 }
 
-fn read_dead(tables: &Tables) -> Vec<u64> {
-    let mut dead = Vec::new();
+fn read_dead(tables: &Tables) -> Dead {
+    let mut dead = Dead::default();
     for (key, value) in &tables["dead"] {
         let first = number::<8>(key) * 16_000;
         let mut bytes = Bytes::open("dead", key, value);
-        assert_eq!(bytes.u8(), 1, "kind");
-        let bits = bytes.take(2_000);
+        let kind = bytes.u8();
+        assert!([1, 2].contains(&kind), "kind");
+        let mut ids = || {
+            let bits = bytes.take(2_000);
+            let set = (0..16_000).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1);
+            set.map(|i| first + i as u64).collect::<Vec<_>>()
+        };
+        dead.settled.extend(ids());
+        if kind == 2 {
+            dead.since.extend(ids());
+        }
         assert!(bytes.rest().is_empty());
-        let set = (0..16_000).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1);
-        dead.extend(set.map(|i| first + i as u64));
     }
+    assert!(dead.settled.is_disjoint(&dead.since));
     dead
+}
+
+fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
+    let rows = tables["filters"].iter();
+    rows.map(|(key, value)| (filters::split_key(key), filters::decode(key, value)))
+        .collect()
 }
 
 fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {

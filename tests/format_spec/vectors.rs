@@ -4,6 +4,7 @@
 use resemblance::{EmptyDocuments, MinHash, Schema, SimHash, Sketcher, Store, Text};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::filters::{self, Kind};
 use crate::reader;
 use crate::recipe::{self, Recipe, Shingles};
 use crate::{bytes, code_block, hex, unhex};
@@ -257,5 +258,27 @@ fn codes() {
             format!("{}/{prefix_bits}", hex(&code.to_be_bytes()))
         });
         codes.collect::<Vec<_>>().join(" ")
+    });
+}
+
+/// That the library makes such filters is shown by the pieces of the stores.
+#[test]
+fn filters_of_buckets() {
+    check("filter", |input| {
+        let (lane, rest) = input.split_once(": ").unwrap();
+        let (shape, code) = rest.split_once(": ").unwrap();
+        let bits = || number(lane.split(' ').rev().nth(1).unwrap());
+        let kind = match lane.split(' ').next() {
+            Some("key") => Kind::Key,
+            Some("band") => Kind::Band(bits() as u8),
+            _ => Kind::Table(bits() as u32),
+        };
+        let shape = numbers(shape);
+        let shape = (shape[0] as u32, shape[1] as u16);
+        let bucket = kind.bucket(number(code));
+        let piece = filters::piece(shape, bucket);
+        let (block, bits) = filters::bits(shape, bucket);
+        let bits = bits.map(|bit| bit.to_string()).join(" ");
+        format!("{bucket:016x}, {piece}, {block}, {bits}")
     });
 }

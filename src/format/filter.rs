@@ -1,0 +1,254 @@
+//! Filters: whether a lane of a run may hold a bucket, without a look at its blocks.
+//!
+//! A filter is cut into pieces by equal ranges of buckets, so that a lane that is written in order
+//! writes its filter in order too, a piece at a time. A piece is a split block Bloom filter (Putze,
+//! Sanders and Singler, J. Experimental Algorithmics 14, 2009; the bits are chosen as in Apache
+//! Parquet's): blocks of 256 bits, in one of which a bucket has eight.
+
+use serde::{Deserialize, Serialize};
+
+use super::checksum;
+use crate::sketch::mix64;
+use crate::{Error, Result};
+
+pub(crate) const FILTERS: &str = "filters";
+
+const KIND: u8 = 1;
+
+/// Bytes of a block of the filter.
+const BLOCK_BYTES: usize = 32;
+
+/// The most blocks of a piece: 4,032 bytes, which fit one page with their key.
+const MOST_BLOCKS: u16 = 126;
+
+/// One bit in each of the eight words of a block.
+const SALTS: [u32; 8] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// Run `u32`, lane `u16` and number of the piece `u32`, all big-endian.
+pub(crate) type FilterKey = [u8; 10];
+
+/// The key of a piece.
+pub(crate) fn filter_key(run: u32, lane: u16, piece: u32) -> FilterKey {
+    let mut key = [0; 10];
+    let fields = run.to_be_bytes().into_iter().chain(lane.to_be_bytes());
+    let fields = fields.chain(piece.to_be_bytes());
+    for (byte, field) in key.iter_mut().zip(fields) {
+        *byte = field;
+    }
+    key
+}
+
+/// Run, lane and number of a piece, from its key.
+pub(crate) fn split_filter_key(key: &FilterKey) -> (u32, u16, u32) {
+    let [r0, r1, r2, r3, l0, l1, piece @ ..] = *key;
+    (
+        u32::from_be_bytes([r0, r1, r2, r3]),
+        u16::from_be_bytes([l0, l1]),
+        u32::from_be_bytes(piece),
+    )
+}
+
+/// How a filter is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FilterShape {
+    /// How many pieces, at least one.
+    pub(crate) pieces: u32,
+    /// Blocks of 256 bits in each, 1 to 126.
+    pub(crate) blocks: u16,
+}
+
+impl FilterShape {
+    /// For about so many postings, with so many bits each.
+    pub(crate) fn of(postings: u64, bits_per_posting: u64) -> Self {
+        let block_bits = BLOCK_BYTES as u64 * 8;
+        let blocks = postings
+            .saturating_mul(bits_per_posting)
+            .div_ceil(block_bits);
+        let pieces = blocks
+            .div_ceil(MOST_BLOCKS.into())
+            .clamp(1, u32::MAX.into());
+        let blocks = blocks.div_ceil(pieces).clamp(1, MOST_BLOCKS.into());
+        // Both are within their types: they have just been clamped.
+        Self {
+            pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
+            blocks: u16::try_from(blocks).unwrap_or(MOST_BLOCKS),
+        }
+    }
+
+    pub(super) fn is_valid(self) -> bool {
+        self.pieces > 0 && (1..=MOST_BLOCKS).contains(&self.blocks)
+    }
+
+    /// The piece that a bucket belongs to.
+    #[inline]
+    pub(crate) fn piece(self, bucket: u64) -> u32 {
+        let product = u128::from(bucket) * u128::from(self.pieces);
+        (product >> 64) as u32
+    }
+}
+
+/// A piece of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilterPiece {
+    bytes: Box<[u8]>,
+}
+
+impl FilterPiece {
+    /// One that holds nothing.
+    pub(crate) fn new(shape: FilterShape) -> Self {
+        Self {
+            bytes: vec![0; usize::from(shape.blocks) * BLOCK_BYTES].into(),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.fill(0);
+    }
+
+    pub(crate) fn insert(&mut self, bucket: u64) {
+        let (block, hash) = self.place(bucket);
+        let Some(block) = self.bytes.get_mut(block..block + BLOCK_BYTES) else {
+            return;
+        };
+        for (word, salt) in block.as_chunks_mut::<4>().0.iter_mut().zip(SALTS) {
+            *word = (u32::from_le_bytes(*word) | bit(hash, salt)).to_le_bytes();
+        }
+    }
+
+    /// `false`: nothing of this bucket was inserted.
+    #[inline]
+    pub(crate) fn may_hold(&self, bucket: u64) -> bool {
+        let (block, hash) = self.place(bucket);
+        let block = self.bytes.get(block..block + BLOCK_BYTES);
+        let mut words = block
+            .unwrap_or_default()
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .zip(SALTS);
+        words.all(|(word, salt)| u32::from_le_bytes(*word) & bit(hash, salt) != 0)
+    }
+
+    /// Where the block of a bucket begins, and what chooses the bits in it.
+    #[inline]
+    fn place(&self, bucket: u64) -> (usize, u32) {
+        let hash = mix64(bucket);
+        let blocks = (self.bytes.len() / BLOCK_BYTES) as u64;
+        let block = ((hash >> 32) * blocks) >> 32;
+        (block as usize * BLOCK_BYTES, hash as u32)
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn encode(&self, key: &FilterKey) -> Vec<u8> {
+        let mut value = Vec::with_capacity(self.bytes.len() + 1 + checksum::CHECKSUM_BYTES);
+        value.push(KIND);
+        value.extend_from_slice(&self.bytes);
+        checksum::seal(FILTERS, key, &mut value);
+        value
+    }
+
+    /// # Errors
+    /// [`Error::Corrupt`] if checksum, kind or length are not what they must be.
+    pub(crate) fn decode(key: &FilterKey, shape: FilterShape, value: &[u8]) -> Result<Self> {
+        let length = usize::from(shape.blocks) * BLOCK_BYTES;
+        match checksum::open(FILTERS, key, value)? {
+            [KIND, bytes @ ..] if bytes.len() == length => Ok(Self {
+                bytes: bytes.into(),
+            }),
+            found => {
+                let (kind, found) = (found.first(), found.len());
+                let detail = format!(
+                    "found kind {kind:?} and {found} bytes, expected {KIND} and {length} more"
+                );
+                Err(Error::corrupt(checksum::place(FILTERS, key), detail))
+            }
+        }
+    }
+}
+
+#[inline]
+fn bit(hash: u32, salt: u32) -> u32 {
+    1 << (hash.wrapping_mul(salt) >> 27)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_follow_the_number_of_postings() {
+        let shape = |postings, bits| {
+            let shape = FilterShape::of(postings, bits);
+            assert!(shape.is_valid());
+            (shape.pieces, shape.blocks)
+        };
+        assert_eq!(shape(0, 10), (1, 1));
+        assert_eq!(shape(1_000, 10), (1, 40));
+        assert_eq!(shape(3_225, 10), (1, 126));
+        assert_eq!(shape(3_226, 10), (2, 64));
+        assert_eq!(shape(65_536, 12), (25, 123));
+        assert_eq!(shape(u64::MAX, 12), (u32::MAX, 126));
+    }
+
+    #[test]
+    fn pieces_are_equal_ranges_in_order() {
+        let shape = FilterShape {
+            pieces: 3,
+            blocks: 1,
+        };
+        let third = u64::MAX / 3;
+        let buckets = [0, third, third + 1, 2 * third, 2 * third + 1, u64::MAX];
+        assert_eq!(
+            buckets.map(|bucket| shape.piece(bucket)),
+            [0, 0, 1, 1, 2, 2]
+        );
+    }
+
+    /// With 10 bits a bucket in blocks of 256 the published rate of false positives is about 1.3 %
+    /// (Putze et al.: a Poisson mixture over the load of a block). 20,000 tests of a rate of 1.3 %
+    /// have a standard deviation of 0.08 %.
+    #[test]
+    fn what_is_in_is_found_and_little_else() {
+        let shape = FilterShape::of(3_000, 10);
+        let mut piece = FilterPiece::new(shape);
+        for number in 0..3_000 {
+            piece.insert(mix64(number));
+        }
+        assert!((0..3_000).all(|number| piece.may_hold(mix64(number))));
+        let wrong = (10_000..30_000).filter(|number| piece.may_hold(mix64(*number)));
+        let wrong = wrong.count();
+        assert!((100..400).contains(&wrong), "{wrong} of 20,000");
+        piece.clear();
+        assert!((0..3_000).all(|number| !piece.may_hold(mix64(number))));
+    }
+
+    #[test]
+    fn pieces_come_back_and_damage_is_seen() {
+        let shape = FilterShape::of(500, 12);
+        let mut piece = FilterPiece::new(shape);
+        piece.insert(77);
+        let key = filter_key(0xa1b2_c3d4, 0xe5f6, 0x0102_0304);
+        assert_eq!(key, [0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 1, 2, 3, 4]);
+        assert_eq!(split_filter_key(&key), (0xa1b2_c3d4, 0xe5f6, 0x0102_0304));
+        let value = piece.encode(&key);
+        assert_eq!(FilterPiece::decode(&key, shape, &value).unwrap(), piece);
+        let other = FilterShape::of(5_000, 12);
+        assert!(FilterPiece::decode(&key, other, &value).is_err());
+        assert!(FilterPiece::decode(&filter_key(0, 0, 0), shape, &value).is_err());
+        let mut damaged = value;
+        damaged[9] ^= 1;
+        assert!(FilterPiece::decode(&key, shape, &damaged).is_err());
+    }
+}
