@@ -38,6 +38,20 @@ pub enum Error {
         /// The document that holds it.
         id: DocumentId,
     },
+    /// An offline build was given a key twice, and there is no store. Leave one of the documents
+    /// out, or build with `DuplicateKeys::KeepFirst`.
+    #[error(
+        "key {:?} of document {first} came again with document {second}; a key can be there once",
+        String::from_utf8_lossy(key)
+    )]
+    KeyTwice {
+        /// The key.
+        key: Vec<u8>,
+        /// The document that it came with first.
+        first: DocumentId,
+        /// The document that it came with again: of all such, the first.
+        second: DocumentId,
+    },
     /// A signature does not fit the schema, or two signatures cannot be compared.
     #[error("signature: found {found}, expected {expected}")]
     SignatureMismatch {

@@ -37,6 +37,7 @@
 //!
 //! - [`Schema`] says how documents are compared; it is fixed when a store is made.
 //! - [`Store`] is the file: [`WriteTransaction`]s change it, [`Snapshot`]s read it.
+//! - [`Store::bulk_build`] makes a new store of many documents, offline.
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it.
@@ -58,6 +59,7 @@
 //!
 //! None by default. `cli` builds the command-line tool `resemblance`.
 
+mod bulk;
 mod error;
 mod format;
 mod id;
@@ -69,17 +71,18 @@ mod sketch;
 mod store;
 mod text;
 
+pub use bulk::{BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys};
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use id::DocumentId;
-pub use join::{Clusters, Pair, Pairs};
+pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
 pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, SimHashSchema};
 pub use sketch::{EmptyDocuments, Signature, Sketcher};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, LaneStats, Match, Matches,
-    Novelty, Problem, Query, Reads, Record, Records, RunStats, Scope, Snapshot, Stats, Store,
-    StoreOptions, TableStats, Upserted, WriteTransaction,
+    MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats, Scope,
+    Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
 };
 pub use text::{Text, UNICODE_VERSION};
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Error, Novelty, Signature, Store, WriteTransaction};
+use resemblance::{Document, Error, Novelty, Signature, Store, WriteTransaction};
 
 use super::Context;
 use super::arguments::CorpusOptions;
 use super::failure::{Failure, Outcome, Result};
-use super::pipeline::{Pipeline, Worked};
+use super::pipeline::{DOCUMENTS_TOGETHER, Item, Pipeline, Worked};
 use super::subject::{must_take_text, warn_if_nothing_included};
 use super::tally::Tally;
 use crate::corpus::{Corpus, Totals};
@@ -93,6 +93,13 @@ struct Addition<'a> {
     next: Option<(usize, u64)>,
 }
 
+/// A document and its place in the corpus.
+struct Placed {
+    document: Worked<Signature>,
+    source: usize,
+    line: u64,
+}
+
 impl Addition<'_> {
     fn run(&mut self) -> Result<Totals> {
         let sketcher = self.store.sketcher();
@@ -110,29 +117,124 @@ impl Addition<'_> {
             self.arguments.commit_every.get()
         };
         let mut transaction = self.begin()?;
-        let skip_bad = self.arguments.options.skip_bad;
+        let mut gathered = Vec::new();
         let mut pending = 0;
-        while let Some(item) = items.next()? {
-            let (source, line) = (item.source, item.line);
-            self.next.get_or_insert((source, line));
-            let corpus = Arc::clone(&self.corpus);
-            if let Some(document) = self.tally.take(self.context, &corpus, item, skip_bad)?
-                && let Err(failure) = self.add(&mut transaction, &document, source, line)
-            {
-                self.tally.skip(self.context, failure, skip_bad)?;
-            }
+        loop {
+            let item = match items.next() {
+                Ok(Some(item)) => item,
+                Ok(None) => break,
+                // what came before may have failed earlier
+                Err(failure) if !failure.is_signal() => {
+                    self.add_gathered(&mut transaction, &mut gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            };
+            self.gather(&mut transaction, &mut gathered, item)?;
             pending += 1;
             if pending == commit_every {
+                self.add_gathered(&mut transaction, &mut gathered)?;
                 self.commit(transaction, pending)?;
                 pending = 0;
                 transaction = self.begin()?;
             }
         }
+        self.add_gathered(&mut transaction, &mut gathered)?;
         self.context.interrupt.check()?;
         if pending > 0 {
             self.commit(transaction, pending)?;
         }
         Ok(items.totals())
+    }
+
+    /// Keeps a document until there are enough to be added together. A bad one waits for those
+    /// before it.
+    fn gather(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &mut Vec<Placed>,
+        item: Item<Signature>,
+    ) -> Result<()> {
+        let (source, line) = (item.source, item.line);
+        self.next.get_or_insert((source, line));
+        if item.document.is_err() || gathered.len() == DOCUMENTS_TOGETHER {
+            self.add_gathered(transaction, gathered)?;
+        }
+        let (corpus, skip_bad) = (Arc::clone(&self.corpus), self.arguments.options.skip_bad);
+        let document = self.tally.take(self.context, &corpus, item, skip_bad)?;
+        gathered.extend(document.map(|document| Placed {
+            document,
+            source,
+            line,
+        }));
+        Ok(())
+    }
+
+    /// Adds what was gathered.
+    fn add_gathered(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &mut Vec<Placed>,
+    ) -> Result<()> {
+        let gathered = std::mem::take(gathered);
+        if self.add_together(transaction, &gathered)? {
+            return Ok(());
+        }
+        for placed in &gathered {
+            self.context.interrupt.check()?;
+            if let Err(failure) = self.add(transaction, placed) {
+                let skip_bad = self.arguments.options.skip_bad;
+                self.tally.skip(self.context, failure, skip_bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds documents together, unless one of them is wrong: then none is added, and one after the
+    /// other it will be found out which.
+    fn add_together(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &[Placed],
+    ) -> Result<bool> {
+        let documents = gathered.iter().map(|Placed { document, .. }| {
+            let Worked { key, value } = document;
+            (Document::new(key), value)
+        });
+        let documents: Vec<(Document<'_>, &Signature)> = documents.collect();
+        let added = if self.arguments.upsert {
+            return Ok(false);
+        } else if self.arguments.if_new {
+            transaction.insert_many_if_new(&documents)
+        } else {
+            let ids = transaction.insert_many(&documents);
+            ids.map(|ids| ids.into_iter().map(Novelty::New).collect())
+        };
+        match added {
+            Ok(novelties) => {
+                for ((_, signature), novelty) in documents.into_iter().zip(novelties) {
+                    self.count(&novelty, signature);
+                }
+                Ok(true)
+            }
+            Err(
+                Error::KeyExists { .. }
+                | Error::InvalidParameter { .. }
+                | Error::SignatureMismatch { .. },
+            ) => Ok(false),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    fn count(&mut self, novelty: &Novelty, signature: &Signature) {
+        match novelty {
+            Novelty::NearDuplicate(_) => self.tally.dropped += 1,
+            Novelty::SameKey(_) => self.tally.known += 1,
+            _ => {
+                self.tally.kept += 1;
+                self.tally.empty += u64::from(signature.is_empty());
+            }
+        }
     }
 
     fn begin(&self) -> Result<WriteTransaction> {
@@ -154,14 +256,9 @@ impl Addition<'_> {
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        transaction: &mut WriteTransaction,
-        document: &Worked<Signature>,
-        source: usize,
-        line: u64,
-    ) -> Result<()> {
-        let (key, signature) = (&document.key, &document.value);
+    fn add(&mut self, transaction: &mut WriteTransaction, placed: &Placed) -> Result<()> {
+        let (key, signature) = (&placed.document.key, &placed.document.value);
+        let (source, line) = (placed.source, placed.line);
         let added = if self.arguments.if_new {
             transaction.insert_if_new(key, signature)
         } else if self.arguments.upsert {
@@ -173,12 +270,7 @@ impl Addition<'_> {
             transaction.insert(key, signature).map(Novelty::New)
         };
         match added {
-            Ok(Novelty::NearDuplicate(_)) => self.tally.dropped += 1,
-            Ok(Novelty::SameKey(_)) => self.tally.known += 1,
-            Ok(_) => {
-                self.tally.kept += 1;
-                self.tally.empty += u64::from(signature.is_empty());
-            }
+            Ok(novelty) => self.count(&novelty, signature),
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
                 let place = self.corpus.place(source, line);

@@ -1,17 +1,23 @@
 //! The command line: the verbs and the options that several of them share.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use resemblance::JoinOptions;
+
+use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
     add, build, check, clusters, compact, completions, create, dedup, get, pairs, query, remove,
     stats,
 };
 use crate::corpus;
+
+/// Of a join.
+const MOST_THREADS: usize = 1_024;
 
 const CORPUS_HELP: &str = "\
 A CORPUS is
@@ -106,13 +112,13 @@ pub(crate) struct CommonOptions {
     /// Cache of the store, such as 64M or 2G
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<u64>,
-    /// Memory for sorting results; what does not fit goes to temporary files
+    /// Memory for sorting; what does not fit goes to temporary files
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
     pub(crate) memory: u64,
-    /// Threads for sketching [default: one a core]
+    /// Threads for sketching and comparing [default: one a core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Folder for temporary files [default: the system's]
+    /// Folder for temporary files [default: the system's; of build: the store's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) temp_dir: Option<PathBuf>,
     /// Say nothing but errors
@@ -189,6 +195,28 @@ pub(crate) struct BoundOptions {
     /// Greatest Hamming distance of a near-duplicate (SimHash) [default: 3, or the store's]
     #[arg(long, value_name = "D")]
     pub(crate) distance: Option<u8>,
+}
+
+/// How all pairs are looked for.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct JoinLimits {
+    /// Of documents that share a bucket, compare all with the first N different signatures only:
+    /// quick where much is alike, but may miss some; what is left out is counted [default: all
+    /// with all]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bucket: Option<NonZeroU32>,
+}
+
+impl JoinLimits {
+    pub(crate) fn options(self, context: &Context) -> JoinOptions {
+        // More threads than the library takes would be of no use.
+        let options = JoinOptions::new().threads(context.threads.min(MOST_THREADS));
+        match self.max_bucket {
+            Some(most) => options.max_bucket(most.get() as usize),
+            None => options,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

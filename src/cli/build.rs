@@ -4,21 +4,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::Error;
+use resemblance::{Document, DocumentId, Schema};
 
 use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions};
+use super::building::Building;
 use super::failure::{Failure, Outcome, Result};
+use super::forecast::Forecaster;
+use super::output::Bits;
 use super::pipeline::Pipeline;
+use super::places::Places;
 use super::schema::SchemaOptions;
-use super::scratch::{self, ScratchStore};
+use super::scratch;
 use super::subject::{must_take_text, warn_if_nothing_included};
 use super::tally::Tally;
 use crate::corpus::{Corpus, Totals};
 
 /// Make a store from a corpus
 ///
-/// All or nothing: after a failure there is no store. A key that comes twice is bad input.
+/// All or nothing: after a failure there is no store. A key that comes twice is bad input, which is
+/// seen when all has been read. Postings are sorted within --memory, and beyond it in a temporary
+/// file beside the store, or in --temp-dir. What a long build is expected to need is said after its
+/// first second.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,10 +52,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     scratch::must_not_exist(target, "add takes documents into an existing store")?;
     let corpus = Corpus::resolve(&arguments.corpus, arguments.options.settings()?)?;
     warn_if_nothing_included(context, &corpus);
-    let store = ScratchStore::create(&scratch::parent(target), &schema, &context.store_options)?;
     let skip_bad = arguments.options.skip_bad;
-    let filled = fill(context, &Arc::new(corpus), &store, skip_bad)?;
-    store.persist(target)?;
+    let folder = scratch::parent(target);
+    let building = Building::begin(context, target, &folder, &schema, skip_bad)?;
+    let filled = fill(context, &Arc::new(corpus), building, &schema)?;
     context.messages.detail(&schema);
     context
         .messages
@@ -62,47 +69,53 @@ pub(crate) struct Filled {
     pub(crate) totals: Totals,
 }
 
-/// Puts a corpus into an empty store, in one transaction and in corpus order.
+/// Puts a corpus into a store of this schema, in corpus order, and completes it. What
+/// keeps the first of equal keys skips bad documents too.
 pub(crate) fn fill(
     context: &Context,
     corpus: &Arc<Corpus>,
-    scratch: &ScratchStore,
-    skip_bad: bool,
+    mut building: Building<'_>,
+    schema: &Schema,
 ) -> Result<Filled> {
-    let store = scratch.store();
-    must_take_text(store.schema())?;
-    let sketcher = store.sketcher();
+    must_take_text(schema)?;
+    let skip_bad = building.keeps_first();
+    let sketcher = schema.sketcher();
     let mut items = Pipeline::start(context, "reading", corpus, 0, move |document| {
         Ok(sketcher.text(&document.text)?)
     });
+    let mut forecaster = Forecaster::new(context, || corpus.size_bytes());
+    let mut places = Places::new(context.temp_dir.clone());
+    let mut empty = Bits::default();
     let mut tally = Tally::default();
-    let mut transaction = store.begin_write().map_err(|e| scratch.failure(e))?;
     while let Some(item) = items.next()? {
         let (source, line) = (item.source, item.line);
         let Some(document) = tally.take(context, corpus, item, skip_bad)? else {
             continue;
         };
-        match transaction.insert(&document.key, &document.value) {
-            Ok(_) => {
+        let what = (schema, building.options());
+        forecaster.document(context, what, document.key.len(), items.read_bytes())?;
+        let place = || corpus.place(source, line);
+        match building.insert(Document::new(&document.key), &document.value, place) {
+            Ok(()) => {
                 tally.kept += 1;
                 tally.empty += u64::from(document.value.is_empty());
+                empty.push(document.value.is_empty());
+                places.push(source, line)?;
             }
-            Err(error) => {
-                let place = corpus.place(source, line);
-                let failure = match error {
-                    Error::KeyExists { key, .. } => Failure::bad_input(format!(
-                        "{place}: key {:?} came before",
-                        String::from_utf8_lossy(&key)
-                    )),
-                    other => scratch.document_failure(place, other),
-                };
-                tally.skip(context, failure, skip_bad)?;
-            }
+            Err(failure) => tally.skip(context, failure, skip_bad)?,
         }
     }
     let totals = items.totals();
-    context.interrupt.check()?;
-    transaction.commit().map_err(|e| scratch.failure(e))?;
-    context.interrupt.check()?;
+    let mut repeated = |id: DocumentId, key: &[u8]| {
+        let (source, line) = places.get(id.get())?;
+        let key = String::from_utf8_lossy(key);
+        let place = corpus.place(source, line);
+        let failure = Failure::bad_input(format!("{place}: key {key:?} came before"));
+        tally.skip(context, failure, skip_bad)?;
+        tally.kept -= 1;
+        tally.empty -= u64::from(empty.get(id.get()));
+        Ok(())
+    };
+    building.finish(&mut repeated)?;
     Ok(Filled { tally, totals })
 }

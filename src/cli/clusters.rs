@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Bounds, Snapshot};
+use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
 
 use super::Context;
-use super::arguments::{BoundOptions, CorpusOptions, FormatOptions};
+use super::arguments::{BoundOptions, CorpusOptions, FormatOptions, JoinLimits};
+use super::escape;
+use super::expect::{self, Product};
 use super::failure::{Outcome, Result};
 use super::keys::Keys;
 use super::pairs::document;
@@ -34,6 +36,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    limits: JoinLimits,
+    #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
     options: CorpusOptions,
@@ -45,6 +49,8 @@ struct Found {
     rows: Sorted,
     clusters: u64,
     members: u64,
+    left_out: LeftOut,
+    suspicious: Vec<SuspiciousCluster>,
 }
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
@@ -59,11 +65,13 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     )?;
     let snapshot = subject.snapshot.clone();
     let bounds = subject.bounds;
+    let join = arguments.limits.options(context);
+    expect::announce(context, &snapshot, bounds, Product::SortedClusters)?;
     let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding clusters", context.messages.quiet);
-    let found = context
-        .interrupt
-        .while_working(&mut progress, move || find(&snapshot, bounds, keys, sorter))?;
+    let found = context.interrupt.while_working(&mut progress, move || {
+        find(&snapshot, bounds, join, keys, sorter)
+    })?;
 
     let columns = vec![Column::new("cluster_key"), Column::new("key")];
     let mut results = Results::new(&arguments.format, columns)?;
@@ -73,6 +81,11 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         results.row(&[document(&row.a), document(&row.b)])?;
     }
     results.finish()?;
+    expect::tell_left_out(context, found.left_out);
+    for cluster in &found.suspicious {
+        let key = subject.snapshot.key(cluster.first)?;
+        tell_suspicious(context, cluster, key.as_deref());
+    }
     let (clusters, members) = (found.clusters, found.members);
     context
         .messages
@@ -80,9 +93,31 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::found(clusters > 0))
 }
 
-fn find(snapshot: &Snapshot, bounds: Bounds, mut keys: Keys, mut sorter: Sorter) -> Result<Found> {
+/// Warns of a cluster that is too large to be believed; `key` is its first member's.
+pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, key: Option<&[u8]>) {
+    let first = match key {
+        Some(key) => escape::key(key),
+        None => escape::without_key(cluster.first.get()).into(),
+    };
+    context.messages.note(format!(
+        "warning: the cluster of {first} holds {} documents, {:.0} % of all: more than {:.0} % is \
+         suspicious; look at some of them, or try a higher threshold",
+        cluster.documents,
+        cluster.share * 100.0,
+        Clusters::SUSPICIOUS_SHARE * 100.0
+    ));
+}
+
+fn find(
+    snapshot: &Snapshot,
+    bounds: Bounds,
+    join: JoinOptions,
+    mut keys: Keys,
+    mut sorter: Sorter,
+) -> Result<Found> {
     let (mut clusters, mut members) = (0, 0);
-    for cluster in snapshot.clusters(bounds)? {
+    let mut found = snapshot.clusters_with(bounds, &join)?;
+    for cluster in found.by_ref() {
         let Some(first) = cluster.first() else {
             continue;
         };
@@ -102,5 +137,7 @@ fn find(snapshot: &Snapshot, bounds: Bounds, mut keys: Keys, mut sorter: Sorter)
         rows: sorter.finish()?,
         clusters,
         members,
+        left_out: found.left_out(),
+        suspicious: found.suspicious().to_vec(),
     })
 }

@@ -5,21 +5,26 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use resemblance::{
-    Bounds, Document, DocumentId, Match, Novelty, Schema, Signature, Snapshot, WriteTransaction,
+    Bounds, Clusters, Document, DocumentId, Error, JoinOptions, Match, Novelty, Record, Schema,
+    Signature, Snapshot, WriteTransaction,
 };
 
 use super::Context;
-use super::arguments::{BoundOptions, CorpusOptions};
+use super::arguments::{BoundOptions, CorpusOptions, JoinLimits};
+use super::building::Building;
+use super::clusters::tell_suspicious;
 use super::destination::Destination;
 use super::escape;
-use super::failure::{Outcome, Result};
+use super::expect::{self, Product};
+use super::failure::{Failure, Outcome, Result};
+use super::forecast::Forecaster;
 use super::output::{self, Bits, Sink, Target};
-use super::pipeline::{Item, Pipeline};
+use super::pipeline::{DOCUMENTS_TOGETHER, Item, Pipeline};
 use super::progress::Progress;
 use super::results::Value;
 use super::schema::SchemaOptions;
 use super::scratch::ScratchStore;
-use super::subject::{must_take_text, open_to_read, warn_if_nothing_included};
+use super::subject::{must_take_text, open_to_read, sketch, warn_if_nothing_included};
 use super::tally::Tally;
 use crate::corpus::{Corpus, Totals};
 
@@ -70,12 +75,19 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    limits: JoinLimits,
+    #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
     options: CorpusOptions,
 }
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    if arguments.limits.max_bucket.is_some() && arguments.policy != Policy::Cluster {
+        return Err(Failure::usage(
+            "--max-bucket is for --policy cluster; the policy first compares with what is kept",
+        ));
+    }
     let settings = arguments.options.settings()?;
     let (schema, against) = match &arguments.against {
         Some(path) => {
@@ -109,12 +121,11 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let sink = Sink::create(&target, arguments.force)?;
     output::spool(context, &mut corpus)?;
 
-    let scratch = ScratchStore::create_unnamed(context, &schema)?;
     let mut plan = Plan {
         context,
         arguments,
         corpus: Arc::new(corpus),
-        scratch,
+        schema,
         against,
         report,
         kept: Bits::default(),
@@ -150,9 +161,9 @@ struct Plan<'a> {
     context: &'a Context,
     arguments: &'a Arguments,
     corpus: Arc<Corpus>,
-    /// The kept documents (with [`Policy::Cluster`] all): number in the corpus as stamp, key as
-    /// payload, because keys need not be unique.
-    scratch: ScratchStore,
+    /// Of a temporary store of the kept documents (with [`Policy::Cluster`] of all): number in the
+    /// corpus as stamp, key as payload, because keys need not be unique.
+    schema: Schema,
     against: Option<Snapshot>,
     report: Option<Report>,
     kept: Bits,
@@ -161,25 +172,26 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn start(&self) -> Pipeline<Sketched> {
-        let sketcher = self.scratch.store().sketcher();
+        let sketcher = self.schema.sketcher();
         let against = self.against.clone();
         let bounds = self.bounds();
-        Pipeline::start(self.context, "reading", &self.corpus, 0, move |document| {
-            let signature = sketcher.text(&document.text)?;
-            let known = match &against {
-                None => None,
-                Some(snapshot) => {
-                    let query = snapshot.query(&signature).bounds(bounds).limit(1);
-                    query.run()?.into_iter().next()
-                }
-            };
-            Ok(Sketched { signature, known })
+        let Some(snapshot) = against else {
+            return Pipeline::start(self.context, "reading", &self.corpus, 0, move |document| {
+                Ok(Sketched {
+                    signature: sketcher.text(&document.text)?,
+                    known: None,
+                })
+            });
+        };
+        Pipeline::start_together(self.context, "reading", &self.corpus, move |documents| {
+            let signatures = sketch(&sketcher, documents)?;
+            let query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
+            let known = query.run()?.into_iter().map(|m| m.into_iter().next());
+            let known: Vec<Option<Match>> = known.collect();
+            let sketched = signatures.into_iter().zip(known);
+            let sketched = sketched.map(|(signature, known)| Sketched { signature, known });
+            Ok(sketched.collect())
         })
-    }
-
-    fn begin(&self) -> Result<WriteTransaction> {
-        let begun = self.scratch.store().begin_write();
-        begun.map_err(|e| self.scratch.failure(e))
     }
 
     /// Bounds beyond the schema's own, which exist only with `--against`.
@@ -228,21 +240,61 @@ impl Plan<'_> {
     /// Every document is compared with the earlier ones that were kept.
     fn first(&mut self) -> Result<Totals> {
         let mut items = self.start();
+        let scratch = &ScratchStore::create_unnamed(self.context, &self.schema)?;
+        let begun = scratch.store().begin_write();
+        let transaction = &mut begun.map_err(|e| scratch.failure(e))?;
+        let mut gathered = Vec::new();
+        loop {
+            match items.next() {
+                Ok(Some(item)) => gathered.push(item),
+                Ok(None) => break,
+                // what came before may have failed earlier
+                Err(failure) if !failure.is_signal() => {
+                    self.decide(scratch, transaction, gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            if gathered.len() == DOCUMENTS_TOGETHER {
+                self.decide(scratch, transaction, std::mem::take(&mut gathered))?;
+            }
+        }
+        self.decide(scratch, transaction, gathered)?;
+        Ok(items.totals())
+    }
+
+    /// Decides some documents in their order.
+    fn decide(
+        &mut self,
+        scratch: &ScratchStore,
+        transaction: &mut WriteTransaction,
+        items: Vec<Item<Sketched>>,
+    ) -> Result<()> {
         // the only bounds that can differ from the schema's
         let bounds = (self.against.is_some() && self.arguments.bounds.is_given())
             .then(|| self.arguments.bounds.bounds());
-        let mut transaction = self.begin()?;
-        while let Some(item) = items.next()? {
+        let together = match bounds {
+            Some(_) => None,
+            None => insert_together(scratch, transaction, &items)?,
+        };
+        let mut together = together.map(Vec::into_iter);
+        for item in items {
             let (number, source, line) = (item.number, item.source, item.line);
             let Some((key, signature)) = self.take(item)? else {
                 continue;
             };
-            let document = Document::without_key().payload(&key).stamp(number);
-            let found = insert_unless_near(&mut transaction, document, &signature, bounds)
-                .map_err(|e| {
-                    let place = self.corpus.place(source, line);
-                    self.scratch.document_failure(place, e)
-                })?;
+            let found = match &mut together {
+                Some(together) => together.next().flatten(),
+                None => {
+                    self.context.interrupt.check()?;
+                    let document = Document::without_key().payload(&key).stamp(number);
+                    let inserted = insert_unless_near(transaction, document, &signature, bounds);
+                    inserted.map_err(|e| {
+                        let place = self.corpus.place(source, line);
+                        scratch.document_failure(place, e)
+                    })?
+                }
+            };
             self.kept.push(found.is_none());
             match found {
                 None => self.tally.kept += 1,
@@ -259,36 +311,27 @@ impl Plan<'_> {
                 }
             }
         }
-        Ok(items.totals())
+        Ok(())
     }
 
     /// All documents are compared with each other, then all but the first of a cluster go.
     fn clusters(&mut self) -> Result<Totals> {
-        let mut items = self.start();
-        let mut transaction = self.begin()?;
-        while let Some(item) = items.next()? {
-            let (number, source, line) = (item.number, item.source, item.line);
-            let Some((key, signature)) = self.take(item)? else {
-                continue;
-            };
-            let document = Document::without_key().payload(&key).stamp(number);
-            transaction
-                .insert_document(document, &signature)
-                .map_err(|e| {
-                    let place = self.corpus.place(source, line);
-                    self.scratch.document_failure(place, e)
-                })?;
-            self.kept.push(true);
-            self.tally.kept += 1;
-        }
-        transaction.commit().map_err(|e| self.scratch.failure(e))?;
-
-        let snapshot = self.scratch.store().snapshot()?;
+        let context = self.context;
+        let (scratch, totals) = ScratchStore::build_unnamed(context, |path| self.build(path))?;
+        let snapshot = scratch.store().snapshot()?;
         let (searched, bounds) = (snapshot.clone(), self.bounds());
+        let join = self.arguments.limits.options(self.context);
+        expect::announce(self.context, &snapshot, bounds, Product::Clusters)?;
         let mut progress = Progress::new("finding clusters", self.context.messages.quiet);
         let interrupt = self.context.interrupt.clone();
-        let dropped =
-            interrupt.while_working(&mut progress, move || followers(&searched, bounds))?;
+        let (dropped, clusters) =
+            interrupt.while_working(&mut progress, move || followers(&searched, bounds, join))?;
+        expect::tell_left_out(self.context, clusters.left_out());
+        for cluster in clusters.suspicious() {
+            let record = snapshot.get_id(cluster.first)?;
+            let key = record.as_ref().map(Record::payload);
+            tell_suspicious(self.context, cluster, key);
+        }
         let schema = snapshot.schema().clone();
         for (dropped, survivor) in dropped {
             interrupt.check()?;
@@ -308,20 +351,49 @@ impl Plan<'_> {
             };
             self.drop(dropped.payload(), &survivor)?;
         }
+        Ok(totals)
+    }
+
+    /// Makes a store of all documents that are to be decided.
+    fn build(&mut self, path: &Path) -> Result<Totals> {
+        let schema = self.schema.clone();
+        let mut building =
+            Building::begin(self.context, path, &self.context.temp_dir, &schema, false)?;
+        let mut items = self.start();
+        let mut forecaster = Forecaster::new(self.context, || self.corpus.size_bytes());
+        while let Some(item) = items.next()? {
+            let (number, source, line) = (item.number, item.source, item.line);
+            let Some((key, signature)) = self.take(item)? else {
+                continue;
+            };
+            let what = (&schema, building.options());
+            forecaster.document(self.context, what, key.len(), items.read_bytes())?;
+            let document = Document::without_key().payload(&key).stamp(number);
+            building.insert(document, &signature, || self.corpus.place(source, line))?;
+            self.kept.push(true);
+            self.tally.kept += 1;
+        }
+        building.finish(&mut |_, _| Ok(()))?;
         Ok(items.totals())
     }
 }
 
-/// All members of clusters but the first ones, each with its first one; ascending.
-fn followers(snapshot: &Snapshot, bounds: Bounds) -> Result<Vec<(DocumentId, DocumentId)>> {
+/// All members of clusters but the first ones, each with its first one, ascending; and what else is
+/// known of the clusters, which have been taken.
+fn followers(
+    snapshot: &Snapshot,
+    bounds: Bounds,
+    join: JoinOptions,
+) -> Result<(Vec<(DocumentId, DocumentId)>, Clusters)> {
     let mut followers = Vec::new();
-    for cluster in snapshot.clusters(bounds)? {
+    let mut clusters = snapshot.clusters_with(bounds, &join)?;
+    for cluster in clusters.by_ref() {
         if let [first, rest @ ..] = cluster.as_slice() {
             followers.extend(rest.iter().map(|member| (*member, *first)));
         }
     }
     followers.sort_unstable();
-    Ok(followers)
+    Ok((followers, clusters))
 }
 
 /// Inserts a document, or returns the best match among those inserted before.
@@ -339,12 +411,16 @@ fn insert_unless_near(
         }
         return Ok(found);
     }
-    Ok(
-        match transaction.insert_document_if_new(document, signature)? {
-            Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
-            _ => None,
-        },
-    )
+    let novelty = transaction.insert_document_if_new(document, signature)?;
+    Ok(near(novelty))
+}
+
+/// The match of a document that is not new.
+fn near(novelty: Novelty) -> Option<Match> {
+    match novelty {
+        Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
+        _ => None,
+    }
 }
 
 /// For whom a document was dropped.
@@ -383,4 +459,26 @@ pub(crate) fn folders(inputs: &[PathBuf]) -> impl Iterator<Item = &Path> {
         .iter()
         .map(PathBuf::as_path)
         .filter(|path| path.is_dir())
+}
+
+/// Inserts those that are to be decided unless they are near one before: the best match of
+/// each. `None` if one of them cannot be inserted: then none was.
+fn insert_together(
+    scratch: &ScratchStore,
+    transaction: &mut WriteTransaction,
+    items: &[Item<Sketched>],
+) -> Result<Option<Vec<Option<Match>>>> {
+    let documents = items.iter().filter_map(|item| {
+        let worked = item.document.as_ref().ok()?;
+        let document = Document::without_key().payload(&worked.key);
+        let sketched = &worked.value;
+        let is_open = sketched.known.is_none();
+        is_open.then_some((document.stamp(item.number), &sketched.signature))
+    });
+    let documents: Vec<_> = documents.collect();
+    match transaction.insert_many_if_new(&documents) {
+        Ok(novelties) => Ok(Some(novelties.into_iter().map(near).collect())),
+        Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
+        Err(error) => Err(scratch.failure(error)),
+    }
 }

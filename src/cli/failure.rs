@@ -70,6 +70,10 @@ impl Failure {
         }
     }
 
+    pub(crate) fn is_signal(&self) -> bool {
+        matches!(self, Self::Signal(..))
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage(message.into())
     }

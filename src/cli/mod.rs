@@ -3,6 +3,7 @@
 mod add;
 mod arguments;
 mod build;
+mod building;
 mod check;
 mod clusters;
 mod compact;
@@ -11,7 +12,9 @@ mod create;
 mod dedup;
 mod destination;
 mod escape;
+mod expect;
 mod failure;
+mod forecast;
 mod get;
 mod interrupt;
 mod keys;
@@ -20,6 +23,7 @@ mod output;
 mod pairs;
 mod panics;
 mod pipeline;
+mod places;
 mod progress;
 mod query;
 mod remove;
@@ -50,6 +54,8 @@ pub(crate) struct Context {
     pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) temp_dir: PathBuf,
+    /// What `--temp-dir` says, if it is there.
+    pub(crate) given_temp_dir: Option<PathBuf>,
     pub(crate) store_options: StoreOptions,
 }
 
@@ -69,6 +75,7 @@ impl Context {
             threads: options.threads.map_or_else(available, usize::from),
             memory_bytes: options.memory,
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+            given_temp_dir: options.temp_dir.clone(),
             store_options,
         }
     }

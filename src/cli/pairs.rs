@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Bounds, Schema, Snapshot};
+use resemblance::{Bounds, JoinOptions, LeftOut, Schema, Snapshot};
 
 use super::Context;
-use super::arguments::{BoundOptions, CorpusOptions, FormatOptions};
+use super::arguments::{BoundOptions, CorpusOptions, FormatOptions, JoinLimits};
+use super::expect::{self, Product};
 use super::failure::{Outcome, Result};
 use super::keys::Keys;
 use super::progress::Progress;
@@ -33,6 +34,8 @@ pub(crate) struct Arguments {
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
     bounds: BoundOptions,
+    #[command(flatten)]
+    limits: JoinLimits,
     #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
@@ -69,10 +72,12 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     )?;
     let snapshot = subject.snapshot.clone();
     let bounds = subject.bounds;
+    let join = arguments.limits.options(context);
+    expect::announce(context, &snapshot, bounds, Product::Pairs)?;
     let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding pairs", context.messages.quiet);
-    let rows = context.interrupt.while_working(&mut progress, move || {
-        sorted_pairs(&snapshot, bounds, keys, sorter)
+    let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
+        sorted_pairs(&snapshot, bounds, join, keys, sorter)
     })?;
 
     let [similarity, distance] = nearness_columns(subject.snapshot.schema());
@@ -96,6 +101,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         count += 1;
     }
     results.finish()?;
+    expect::tell_left_out(context, left_out);
     context.messages.note(format!("{count} pairs"));
     Ok(Outcome::found(count > 0))
 }
@@ -103,10 +109,12 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
 fn sorted_pairs(
     snapshot: &Snapshot,
     bounds: Bounds,
+    join: JoinOptions,
     mut keys: Keys,
     mut sorter: Sorter,
-) -> Result<Sorted> {
-    for pair in snapshot.pairs(bounds)? {
+) -> Result<(Sorted, LeftOut)> {
+    let mut pairs = snapshot.pairs_with(bounds, &join)?;
+    for pair in pairs.by_ref() {
         let pair = pair?;
         let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
         let (a, b) = if a < b { (a, b) } else { (b, a) };
@@ -117,5 +125,5 @@ fn sorted_pairs(
             distance: pair.distance,
         })?;
     }
-    sorter.finish()
+    Ok((sorter.finish()?, pairs.left_out()))
 }

@@ -18,8 +18,25 @@ use super::panics;
 use super::progress::Progress;
 use crate::corpus::{self, Corpus, Document, Record, Records, Totals};
 
-const BATCH_RECORDS: usize = 256;
-const BATCH_BYTES: usize = 1 << 20;
+/// How much is read before it is worked on.
+#[derive(Clone, Copy)]
+struct Limits {
+    records: usize,
+    bytes: usize,
+}
+
+/// So many documents are looked up in a store together: the more, the less each costs.
+pub(crate) const DOCUMENTS_TOGETHER: usize = 4096;
+
+const EACH_ALONE: Limits = Limits {
+    records: 256,
+    bytes: 1 << 20,
+};
+
+const TOGETHER: Limits = Limits {
+    records: DOCUMENTS_TOGETHER,
+    bytes: 4 << 20,
+};
 
 /// One record after the work.
 pub(crate) struct Item<T> {
@@ -75,6 +92,28 @@ impl<T: Send + 'static> Pipeline<T> {
         skip: u64,
         work: impl Fn(&Document<'_>) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
+        let work = move |documents: &[Document<'_>]| documents.iter().map(&work).collect();
+        Self::start_with(context, what, corpus, skip, EACH_ALONE, work)
+    }
+
+    /// The same for work that is done quicker for many documents together: a value for each.
+    pub(crate) fn start_together(
+        context: &Context,
+        what: &'static str,
+        corpus: &Arc<Corpus>,
+        work: impl Fn(&[Document<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_with(context, what, corpus, 0, TOGETHER, work)
+    }
+
+    fn start_with(
+        context: &Context,
+        what: &'static str,
+        corpus: &Arc<Corpus>,
+        skip: u64,
+        limits: Limits,
+        work: impl Fn(&[Document<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
+    ) -> Self {
         let threads = context.threads;
         let bytes_read = Arc::new(AtomicU64::new(0));
         let (slots, free) = mpsc::channel();
@@ -86,7 +125,7 @@ impl<T: Send + 'static> Pipeline<T> {
         let records = Records::new(Arc::clone(corpus), Arc::clone(&bytes_read));
         let reader_results = results.clone();
         thread::spawn(move || {
-            let (count, end) = read(records, skip, &free, &jobs);
+            let (count, end) = read(records, skip, limits, &free, &jobs);
             // no one listens after an error elsewhere
             let _ = reader_results.send(Message::End(count, end));
         });
@@ -119,8 +158,7 @@ impl<T: Send + 'static> Pipeline<T> {
                 self.taken += 1;
                 if self.taken.is_multiple_of(64) {
                     self.interrupt.check()?;
-                    let bytes = self.bytes_read.load(Ordering::Relaxed);
-                    self.progress.update(self.taken, bytes);
+                    self.progress.update(self.taken, self.read_bytes());
                 }
                 return Ok(Some(item));
             }
@@ -154,6 +192,11 @@ impl<T: Send + 'static> Pipeline<T> {
         }
     }
 
+    /// How many bytes of the sources were read until now.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
     /// What was read, once [`Pipeline::next`] has returned `None`.
     pub(crate) fn totals(&self) -> Totals {
         self.totals
@@ -164,6 +207,7 @@ impl<T: Send + 'static> Pipeline<T> {
 fn read(
     mut records: Records,
     skip: u64,
+    limits: Limits,
     free: &Receiver<()>,
     jobs: &Sender<Batch>,
 ) -> (u64, corpus::Result<Totals>) {
@@ -183,7 +227,7 @@ fn read(
         let mut batch = Vec::new();
         let mut bytes = 0;
         let mut failed = None;
-        while batch.len() < BATCH_RECORDS && bytes < BATCH_BYTES {
+        while batch.len() < limits.records && bytes < limits.bytes {
             match records.next() {
                 Some(Ok(record)) => {
                     bytes += record.bytes.len();
@@ -220,7 +264,7 @@ fn run_worker<T>(
     queue: &Mutex<Receiver<Batch>>,
     results: &Sender<Message<T>>,
     corpus: &Corpus,
-    work: &dyn Fn(&Document<'_>) -> Result<T>,
+    work: &dyn Fn(&[Document<'_>]) -> Result<Vec<T>>,
 ) {
     loop {
         let batch = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -228,29 +272,54 @@ fn run_worker<T>(
             return;
         };
         let answer = AnswerOnPanic(results, batch.sequence);
-        let items = (batch.first_number..)
-            .zip(&batch.records)
-            .map(|(number, record)| {
-                let document = match corpus.parse(record) {
-                    Ok(document) => Ok(Worked {
-                        value: work(&document)?,
-                        key: document.key.into_owned(),
-                    }),
-                    Err(reason) => Err(reason),
-                };
-                Ok(Item {
-                    number,
-                    source: record.source,
-                    line: record.line,
-                    document,
-                })
-            })
-            .collect();
+        let items = work_on(&batch, corpus, work);
         drop(answer);
         if results.send(Message::Batch(batch.sequence, items)).is_err() {
             return;
         }
     }
+}
+
+fn work_on<T>(
+    batch: &Batch,
+    corpus: &Corpus,
+    work: &dyn Fn(&[Document<'_>]) -> Result<Vec<T>>,
+) -> Result<Vec<Item<T>>> {
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    for record in &batch.records {
+        match corpus.parse(record) {
+            Ok(document) => {
+                good.push(document);
+                bad.push(None);
+            }
+            Err(reason) => bad.push(Some(reason)),
+        }
+    }
+    let values = if good.is_empty() {
+        Vec::new()
+    } else {
+        work(&good)?
+    };
+    let mut worked = values.into_iter().zip(good);
+    let numbered = (batch.first_number..).zip(&batch.records).zip(bad);
+    let item = |((number, record), bad): ((u64, &Record), Option<String>)| {
+        let document = match bad {
+            Some(reason) => Err(reason),
+            None => {
+                let (value, document) = worked.next().ok_or_else(panics::internal_error)?;
+                let key = document.key.into_owned();
+                Ok(Worked { key, value })
+            }
+        };
+        Ok(Item {
+            number,
+            source: record.source,
+            line: record.line,
+            document,
+        })
+    };
+    numbered.map(item).collect()
 }
 
 /// Answers for a batch whose worker panics, so that no one waits for it.

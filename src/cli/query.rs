@@ -17,7 +17,7 @@ use super::pairs::nearness_columns;
 use super::pipeline::Pipeline;
 use super::progress::Progress;
 use super::results::{Column, Results, Value};
-use super::subject::{must_take_text, open_to_read};
+use super::subject::{must_take_text, open_to_read, sketch};
 use super::tally::Tally;
 use crate::corpus::Corpus;
 
@@ -123,6 +123,15 @@ impl Question {
         }
         if self.scan {
             query = query.scan();
+        }
+        Ok(query.run()?)
+    }
+
+    /// The answer for each signature, without a scan.
+    fn run_many(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Matches>> {
+        let mut query = snapshot.query_many(signatures).bounds(self.bounds);
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
         }
         Ok(query.run()?)
     }
@@ -294,11 +303,20 @@ fn query_corpus(
     let corpus = Arc::new(Corpus::resolve(&arguments.corpus, settings)?);
     let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
-    let mut items = Pipeline::start(context, "querying", &corpus, 0, move |document| {
-        let signature: Signature = sketcher.text(&document.text)?;
-        let matches = question.run(searched.query(&signature))?;
-        Ok((signature.is_empty(), matches))
-    });
+    let mut items = if question.scan {
+        Pipeline::start(context, "querying", &corpus, 0, move |document| {
+            let signature: Signature = sketcher.text(&document.text)?;
+            let matches = question.run(searched.query(&signature))?;
+            Ok((signature.is_empty(), matches))
+        })
+    } else {
+        Pipeline::start_together(context, "querying", &corpus, move |documents| {
+            let signatures = sketch(&sketcher, documents)?;
+            let answers = question.run_many(&searched, &signatures)?;
+            let empty = signatures.iter().map(Signature::is_empty);
+            Ok(empty.zip(answers).collect())
+        })
+    };
     let mut results = Results::new(&arguments.format, columns(snapshot, true))?;
     let mut tally = Tally::default();
     while let Some(item) = items.next()? {

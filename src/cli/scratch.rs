@@ -4,69 +4,73 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use resemblance::{Error, Schema, Store, StoreOptions};
-use tempfile::{Builder, NamedTempFile, TempPath};
+use resemblance::{Error, Schema, Store};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::Context;
+use super::building::temporary_name;
 use super::failure::{Failure, Result};
 
 /// What to do about a file that exists.
 pub(crate) const FORCE: &str = "--force overwrites it";
 const PREFIX: &str = ".resemblance-";
 
-/// A store in a temporary file, removed when dropped.
+/// A store in a temporary folder, removed when dropped.
 pub(crate) struct ScratchStore {
-    // in this order: the store is closed before its file goes
+    // in this order: the store is closed before its folder goes
     store: Store,
-    path: Option<TempPath>,
+    _folder: Option<TempDir>,
     /// In messages.
     name: String,
 }
 
 impl ScratchStore {
-    /// A store that no one else will open. Where a file can lose its name while it is in use, it
-    /// does so at once, so that not even a killed process leaves it behind.
+    /// An empty store that no one else will open. Where a file can lose its name while it is in
+    /// use, it does so at once, so that not even a killed process leaves it behind.
     pub(crate) fn create_unnamed(context: &Context, schema: &Schema) -> Result<Self> {
-        let mut scratch = Self::create(&context.temp_dir, schema, &context.store_options)?;
-        if cfg!(unix)
-            && let Some(path) = scratch.path.take()
-        {
-            let dir = context.temp_dir.display();
-            path.close()
-                .map_err(|e| Failure::io(format!("temporary store in {dir}"), &e))?;
-        }
-        Ok(scratch)
+        let options = &context.store_options;
+        let made = Self::make(context, |path| {
+            let store = Store::create_with(path, schema.clone(), options);
+            let name = temporary_name(&context.temp_dir);
+            Ok((store.map_err(|e| Failure::store(name, e))?, ()))
+        })?;
+        Ok(made.0)
     }
 
-    pub(crate) fn create(dir: &Path, schema: &Schema, options: &StoreOptions) -> Result<Self> {
-        let name = format!("temporary store in {}", dir.display());
-        let mut refused = None;
-        let made = builder().make_in(dir, |path| {
-            Store::create_with(path, schema.clone(), options).map_err(|error| {
-                let is_taken = matches!(error, Error::AlreadyExists { .. });
-                refused = Some(error);
-                // a taken name is tried again with another
-                io::Error::from(if is_taken {
-                    io::ErrorKind::AlreadyExists
-                } else {
-                    io::ErrorKind::Other
-                })
-            })
-        });
-        match made {
-            Ok(file) => {
-                let (store, path) = file.into_parts();
-                Ok(Self {
-                    store,
-                    path: Some(path),
-                    name,
-                })
-            }
-            Err(error) => Err(match refused {
-                Some(refused) => Failure::store(name, refused),
-                None => Failure::io(name, &error),
-            }),
-        }
+    /// A store that `build` makes under the name it is given, for reading.
+    pub(crate) fn build_unnamed<T>(
+        context: &Context,
+        build: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<(Self, T)> {
+        let options = &context.store_options;
+        Self::make(context, |path| {
+            let built = build(path)?;
+            let store = Store::open_read_only_with(path, options);
+            let name = temporary_name(&context.temp_dir);
+            Ok((store.map_err(|e| Failure::store(name, e))?, built))
+        })
+    }
+
+    fn make<T>(
+        context: &Context,
+        make: impl FnOnce(&Path) -> Result<(Store, T)>,
+    ) -> Result<(Self, T)> {
+        let name = temporary_name(&context.temp_dir);
+        let folder = builder().tempdir_in(&context.temp_dir);
+        let folder = folder.map_err(|e| Failure::io(&name, &e))?;
+        let (store, made) = make(&folder.path().join("store.rsm"))?;
+        let folder = if cfg!(unix) {
+            folder.close().map_err(|e| Failure::io(&name, &e))?;
+            None
+        } else {
+            Some(folder)
+        };
+        let scratch = Self {
+            store,
+            _folder: folder,
+            name,
+        };
+        Ok((scratch, made))
     }
 
     /// A library error about this store, whose name the user does not know.
@@ -81,17 +85,6 @@ impl ScratchStore {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
-    }
-
-    /// Closes the store and gives it its name, unless something has that name.
-    pub(crate) fn persist(self, target: &Path) -> Result<()> {
-        drop(self.store);
-        match self.path {
-            Some(path) => path
-                .persist_noclobber(target)
-                .map_err(|e| cannot_write(target, &e.error)),
-            None => Ok(()),
-        }
     }
 }
 
@@ -109,7 +102,7 @@ pub(crate) fn file_beside(target: &Path) -> Result<NamedTempFile<File>> {
 }
 
 /// A folder for files that will be moved into or next to `dir`.
-pub(crate) fn folder_in(dir: &Path) -> Result<tempfile::TempDir> {
+pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
     let made = builder().tempdir_in(dir);
     made.map_err(|e| Failure::io(format!("cannot write to {}", dir.display()), &e))
 }

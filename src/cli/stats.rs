@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BucketStats, LaneStats, RunStats, Schema, Stats, TableStats};
+use resemblance::{BucketStats, LaneStats, MergeStats, RunStats, Schema, Stats, TableStats};
 
 use super::Context;
 use super::arguments::{Format, FormatOptions};
@@ -56,7 +56,7 @@ fn measure_columns() -> Vec<Column> {
         .to_vec()
 }
 
-fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 6] {
+fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 7] {
     [
         (
             "documents",
@@ -84,6 +84,11 @@ fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 6] {
             "taken on disk",
         ),
         (
+            "compact_gain_bytes",
+            Value::Count(stats.compact_gain_bytes),
+            "about what compact would give back to the disk",
+        ),
+        (
             "bytes_per_document",
             Value::Number(stats.bytes_per_document),
             "content and bookkeeping of all tables, divided by the documents",
@@ -99,6 +104,16 @@ fn run_counts(run: &RunStats) -> [(&'static str, u64); 6] {
         ("postings", run.postings),
         ("blocks", run.blocks),
         ("dead", run.dead),
+    ]
+}
+
+fn merge_counts(merge: &MergeStats) -> [(&'static str, u64); 5] {
+    [
+        ("level", u64::from(merge.level)),
+        ("inputs", merge.inputs.len() as u64),
+        ("postings", merge.postings),
+        ("blocks", merge.blocks),
+        ("postings_left", merge.postings_left),
     ]
 }
 
@@ -139,6 +154,12 @@ fn measures(mut results: Results, stats: &Stats) -> Result<()> {
         let item = run.run.to_string();
         for (measure, count) in run_counts(run) {
             line("run", &item, measure, Value::Count(count))?;
+        }
+    }
+    for merge in &stats.merges {
+        let item = merge.run.to_string();
+        for (measure, count) in merge_counts(merge) {
+            line("merge", &item, measure, Value::Count(count))?;
         }
     }
     for table in &stats.tables {
@@ -192,6 +213,25 @@ impl Sections {
             results.row(&row)?;
         }
         results.finish()?;
+
+        if !stats.merges.is_empty() {
+            self.heading("\nMerges under way: commits go on with them, a slice at a time.")?;
+            let names = [
+                "run",
+                "level",
+                "inputs",
+                "postings",
+                "blocks",
+                "postings_left",
+            ];
+            let mut results = self.table(&names)?;
+            for merge in &stats.merges {
+                let mut row = vec![Value::Count(u64::from(merge.run))];
+                row.extend(merge_counts(merge).map(|(_, count)| Value::Count(count)));
+                results.row(&row)?;
+            }
+            results.finish()?;
+        }
 
         self.heading(
             "\nTables of the file: bytes of content, of bookkeeping, and unused in pages.",

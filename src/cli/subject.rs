@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use resemblance::{Bounds, Error, Schema, Snapshot, Store};
+use resemblance::{Bounds, Error, Schema, Signature, Sketcher, Snapshot, Store};
 
 use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions};
 use super::build;
+use super::building::Building;
 use super::failure::{Failure, Result};
 use super::schema::SchemaOptions;
 use super::scratch::ScratchStore;
-use crate::corpus::{self, Corpus};
+use crate::corpus::{self, Corpus, Document};
 
 /// A snapshot with whatever must live as long.
 pub(crate) struct Subject {
@@ -58,9 +59,12 @@ impl Subject {
         let schema = options.schema.build(options.bounds)?;
         let corpus = Corpus::resolve(options.inputs, options.corpus.settings()?)?;
         warn_if_nothing_included(context, &corpus);
-        let scratch = ScratchStore::create_unnamed(context, &schema)?;
         let corpus = Arc::new(corpus);
-        let filled = build::fill(context, &corpus, &scratch, options.corpus.skip_bad)?;
+        let skip_bad = options.corpus.skip_bad;
+        let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
+            let building = Building::begin(context, path, &context.temp_dir, &schema, skip_bad)?;
+            build::fill(context, &corpus, building, &schema)
+        })?;
         context
             .messages
             .note(filled.tally.summary("kept", filled.totals));
@@ -91,6 +95,14 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
         }
         opened => Ok(opened?),
     }
+}
+
+/// The signatures of some documents.
+pub(crate) fn sketch(sketcher: &Sketcher, documents: &[Document<'_>]) -> Result<Vec<Signature>> {
+    let signatures = documents
+        .iter()
+        .map(|document| sketcher.text(&document.text));
+    Ok(signatures.collect::<resemblance::Result<_>>()?)
 }
 
 /// An error if texts cannot be sketched for this schema.

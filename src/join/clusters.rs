@@ -1,10 +1,11 @@
 //! Connected components of verified pairs.
 
-use std::collections::HashMap;
 use std::iter::FusedIterator;
 
 use crate::error::Result;
 use crate::id::DocumentId;
+use crate::join::forest::{Forest, Sets};
+use crate::join::options::LeftOut;
 use crate::join::pairs::Pairs;
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
@@ -12,20 +13,85 @@ use crate::join::pairs::Pairs;
 #[derive(Clone, Debug)]
 #[must_use = "the clusters come by iterating"]
 pub struct Clusters {
-    /// Root and member, sorted; the root of a cluster is its least id.
-    members: std::iter::Peekable<std::vec::IntoIter<(u64, u64)>>,
+    sets: Sets,
+    left_out: LeftOut,
+    suspicious: Vec<SuspiciousCluster>,
+}
+
+/// A cluster that is hardly one of near-duplicates. Near is not transitive: a chain of pairs, each
+/// of them verified, can connect documents that have little in common, and boilerplate that many
+/// documents share makes such chains. Look at some members before all but one are dropped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SuspiciousCluster {
+    /// Its first member.
+    pub first: DocumentId,
+    /// Its members.
+    pub documents: u64,
+    /// Their share of all documents of the store, 0 to 1.
+    pub share: f64,
 }
 
 impl Clusters {
-    pub(crate) fn of(pairs: Pairs) -> Result<Self> {
+    /// A cluster is suspicious if it holds more than this share of the documents, 0 to 1,
+    pub const SUSPICIOUS_SHARE: f64 = 0.05;
+    /// and at least so many of them.
+    pub const SUSPICIOUS_DOCUMENTS: u64 = 1_000;
+
+    /// `documents` is the number of those in the snapshot.
+    pub(crate) fn of(mut pairs: Pairs, documents: u64) -> Result<Self> {
         let mut forest = Forest::default();
-        for pair in pairs {
+        for pair in pairs.by_ref() {
             let pair = pair?;
-            forest.join(pair.a.get(), pair.b.get());
+            forest.join(pair.a.get(), pair.b.get())?;
         }
+        let sets = forest.into_sets();
+        let suspicious = sets.sizes().filter_map(|(first, size)| {
+            let share = size as f64 / documents.max(1) as f64;
+            let is_suspicious =
+                share > Self::SUSPICIOUS_SHARE && size >= Self::SUSPICIOUS_DOCUMENTS;
+            is_suspicious.then_some(SuspiciousCluster {
+                first: DocumentId::new(first),
+                documents: size,
+                share,
+            })
+        });
         Ok(Self {
-            members: forest.into_members().into_iter().peekable(),
+            suspicious: suspicious.collect(),
+            left_out: pairs.left_out(),
+            sets,
         })
+    }
+
+    /// What was left out because of [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket):
+    /// the more it is, the more clusters may be in two parts or missing.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// The clusters that are too large to be believed, by their first members: those of more than
+    /// [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at least
+    /// [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. They also come by iterating.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the same text under many keys")?;
+    /// let mut transaction = store.begin_write()?;
+    /// for _ in 0..1_000 {
+    ///     transaction.append(&page)?;
+    /// }
+    /// transaction.commit()?;
+    /// let clusters = store.snapshot()?.clusters(Bounds::new())?;
+    /// assert_eq!(clusters.suspicious()[0].documents, 1_000);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn suspicious(&self) -> &[SuspiciousCluster] {
+        &self.suspicious
     }
 }
 
@@ -33,111 +99,9 @@ impl Iterator for Clusters {
     type Item = Vec<DocumentId>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let &(root, _) = self.members.peek()?;
-        let mut cluster = Vec::new();
-        while let Some((_, id)) = self.members.next_if(|(of, _)| *of == root) {
-            cluster.push(DocumentId::new(id));
-        }
-        Some(cluster)
+        let ids = self.sets.next()?;
+        Some(ids.into_iter().map(DocumentId::new).collect())
     }
 }
 
 impl FusedIterator for Clusters {}
-
-/// Disjoint sets (Tarjan 1975) with path halving. The least id of a set is its root, so that the
-/// result does not depend on the order of the pairs.
-#[derive(Debug, Default)]
-struct Forest {
-    parents: HashMap<u64, u64>,
-}
-
-impl Forest {
-    fn parent(&self, id: u64) -> u64 {
-        self.parents.get(&id).copied().unwrap_or(id)
-    }
-
-    fn root(&mut self, mut id: u64) -> u64 {
-        loop {
-            let parent = self.parent(id);
-            if parent == id {
-                return id;
-            }
-            let grandparent = self.parent(parent);
-            self.parents.insert(id, grandparent);
-            id = grandparent;
-        }
-    }
-
-    fn join(&mut self, a: u64, b: u64) {
-        let (a, b) = (self.root(a), self.root(b));
-        let (root, other) = (a.min(b), a.max(b));
-        self.parents.insert(root, root);
-        self.parents.insert(other, root);
-    }
-
-    /// Root and member of every id that was joined, sorted.
-    fn into_members(mut self) -> Vec<(u64, u64)> {
-        let ids: Vec<u64> = self.parents.keys().copied().collect();
-        let mut members: Vec<(u64, u64)> = ids.into_iter().map(|id| (self.root(id), id)).collect();
-        members.sort_unstable();
-        members
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Components by repeated relabelling, until nothing changes.
-    fn by_relabelling(count: u64, pairs: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let mut labels: Vec<u64> = (0..count).collect();
-        loop {
-            let before = labels.clone();
-            for &(a, b) in pairs {
-                let least = labels[a as usize].min(labels[b as usize]);
-                labels[a as usize] = least;
-                labels[b as usize] = least;
-            }
-            if labels == before {
-                break;
-            }
-        }
-        let joined = |id: &u64| pairs.iter().any(|(a, b)| a == id || b == id);
-        let mut members: Vec<_> = (0..count)
-            .filter(joined)
-            .map(|id| (labels[id as usize], id))
-            .collect();
-        members.sort_unstable();
-        members
-    }
-
-    #[test]
-    fn components_are_those_of_relabelling_in_any_order() {
-        let mut state = 1u64;
-        let mut random = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            state >> 33
-        };
-        for _ in 0..200 {
-            let count = 2 + random() % 40;
-            let mut pairs = Vec::new();
-            for _ in 0..random() % 40 {
-                let (a, b) = (random() % count, random() % count);
-                if a != b {
-                    pairs.push((a, b));
-                }
-            }
-            let expected = by_relabelling(count, &pairs);
-            for _ in 0..2 {
-                let mut forest = Forest::default();
-                for &(a, b) in &pairs {
-                    forest.join(a, b);
-                }
-                assert_eq!(forest.into_members(), expected);
-                pairs.reverse();
-            }
-        }
-    }
-}

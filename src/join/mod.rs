@@ -1,9 +1,21 @@
 //! Joins of a snapshot with itself: near-duplicate pairs, and the clusters that they form.
 
+mod arena;
+mod batch;
+mod buckets;
 mod clusters;
+mod compare;
+mod estimate;
+mod forest;
+mod gather;
+mod options;
 mod pairs;
+mod partners;
+mod settings;
 
-pub use clusters::Clusters;
+pub use clusters::{Clusters, SuspiciousCluster};
+pub use estimate::JoinEstimate;
+pub use options::{JoinOptions, LeftOut};
 pub use pairs::{Pair, Pairs};
 
 use crate::error::Result;
@@ -12,9 +24,15 @@ use crate::store::{Bounds, Snapshot};
 impl Snapshot {
     /// All pairs of documents within bounds, each pair once.
     ///
-    /// The pairs are exactly those that a query for each document would give. They come in the
-    /// order of the lanes in which they meet first, the same in every run over the same store.
-    /// Memory holds one bucket of signatures at a time.
+    /// The pairs are exactly those that a query for each document would give. They come lane by
+    /// lane, each in the first lane in which its two meet; of a lane bucket by bucket, ascending by
+    /// code; of a bucket in the order of the later signature, then of the earlier one, signatures
+    /// in the order of their first documents (where they fit into memory, else share by share). So
+    /// the order is the same in every run over the same store, whatever the number of threads.
+    ///
+    /// Documents with equal signatures are compared as one. Memory holds at most about 64 MiB of
+    /// signatures (of two threads or more, for a moment twice that) and what one bucket takes: 40
+    /// bytes a document in it and 56 more a different signature.
     ///
     /// # Errors
     ///
@@ -35,13 +53,38 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn pairs(&self, bounds: Bounds) -> Result<Pairs> {
-        Pairs::new(self.clone(), bounds, false)
+        self.pairs_with(bounds, &JoinOptions::new())
+    }
+
+    /// As [`pairs`](Self::pairs), with threads, or with large buckets cut short.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let options = JoinOptions::new().threads(2).max_bucket(1_000);
+    /// let mut pairs = store.snapshot()?.pairs_with(Bounds::new(), &options)?;
+    /// assert_eq!(pairs.by_ref().count(), 1);
+    /// assert!(pairs.left_out().is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pairs_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Pairs> {
+        Pairs::new(self.clone(), bounds, *options, false)
     }
 
     /// The connected components of the documents under the pairs within bounds: every link is a
     /// verified pair. Documents without a partner are left out.
     ///
-    /// Memory holds a few dozen bytes a clustered document, whatever the number of pairs.
+    /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes an id in stretches of 256 ids of which any is in a cluster, whatever the
+    /// number of pairs. [`Clusters::suspicious`] names clusters that are too large to be believed.
     ///
     /// # Errors
     ///
@@ -62,55 +105,29 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn clusters(&self, bounds: Bounds) -> Result<Clusters> {
-        Clusters::of(Pairs::new(self.clone(), bounds, true)?)
+        self.clusters_with(bounds, &JoinOptions::new())
+    }
+
+    /// As [`clusters`](Self::clusters), with threads, or with large buckets cut short.
+    ///
+    /// # Errors
+    ///
+    /// As [`clusters`](Self::clusters), and for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let options = JoinOptions::new().threads(2);
+    /// assert_eq!(store.snapshot()?.clusters_with(Bounds::new(), &options)?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn clusters_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Clusters> {
+        let links = Pairs::new(self.clone(), bounds, *options, true)?;
+        Clusters::of(links, self.len())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::schema::{MinHash, Schema, SimHash};
-    use crate::sketch::Signature;
-    use crate::store::{Store, StoreOptions};
-
-    /// Many documents that are alike and few that are not: linear where they are collapsed. The
-    /// clusters must be those of all pairs.
-    #[test]
-    fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
-        let schema = schema.simhash(SimHash::bits64()).build().unwrap();
-        let options = StoreOptions::new().seal_after(100);
-        let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
-        let mut transaction = store.begin_write().unwrap();
-        for number in 0..600u32 {
-            let (family, member) = (number % 7, (number / 7) % 3);
-            let mut values: Vec<u32> = (0..32).map(|i| family * 1_000 + i).collect();
-            for value in values.iter_mut().take(member as usize * 4) {
-                *value += 500;
-            }
-            let fingerprint = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let signature = Signature::from_parts(Some(values), Some(fingerprint ^ 1 << member));
-            transaction.append(&signature).unwrap();
-        }
-        transaction.commit().unwrap();
-        let snapshot = store.snapshot().unwrap();
-        let mut forest: Vec<BTreeSet<_>> = Vec::new();
-        for pair in snapshot.pairs(Bounds::new()).unwrap() {
-            let pair = pair.unwrap();
-            let (mut joined, apart): (Vec<_>, Vec<_>) = std::mem::take(&mut forest)
-                .into_iter()
-                .partition(|set: &BTreeSet<_>| set.contains(&pair.a) || set.contains(&pair.b));
-            joined.push(BTreeSet::from([pair.a, pair.b]));
-            forest = apart;
-            forest.push(joined.into_iter().flatten().collect());
-        }
-        forest.sort();
-        let clusters = snapshot.clusters(Bounds::new()).unwrap();
-        let clusters: Vec<BTreeSet<_>> = clusters.map(BTreeSet::from_iter).collect();
-        assert_eq!(clusters.len(), 7);
-        assert_eq!(clusters, forest);
-    }
-}
+mod tests;

@@ -191,7 +191,6 @@ impl Table {
     }
 
     /// The fingerprint that is filed under the code.
-    #[cfg(test)]
     pub(crate) fn restore(&self, code: u64) -> u64 {
         self.moves.iter().fold(0, |fingerprint, part| {
             fingerprint | (code.rotate_right(part.turn) & part.mask)

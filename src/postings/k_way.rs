@@ -73,7 +73,7 @@ pub(super) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<P
 }
 
 /// The merge of sorted slices, two by two: for few of them twice as quick as a heap.
-pub(super) fn merge_slices(slices: &[&[Posting]]) -> Vec<Posting> {
+pub(crate) fn merge_slices(slices: &[&[Posting]]) -> Vec<Posting> {
     let merge_pairs = |slices: &[&[Posting]]| -> Vec<Vec<Posting>> {
         let pairs = slices.chunks(2).map(|pair| {
             let mut merged = Vec::new();

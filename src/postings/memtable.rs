@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::format::posting::Posting;
 
 use super::k_way::merge_slices;
 use super::segment::{CodeRange, Segment};
+use super::sweep::{VisitAsked, Wanted, sweep_slice};
 
 /// An immutable list of segments, oldest first, merged by doubling. Adding a segment gives a new
 /// list that shares what it did not merge: older lists stay valid for the snapshots that hold them.
@@ -88,6 +90,25 @@ impl Memtable {
         for segment in self.segments.iter() {
             segment.probe(ranges, visit);
         }
+    }
+
+    /// Visits what `wanted`, sorted by low code, asks for in a lane: segment by segment. Whether all
+    /// was visited.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn sweep(
+        &self,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<bool> {
+        for segment in self.segments.iter() {
+            if !sweep_slice(segment.lane(lane), wanted, visit)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// All postings of a lane, sorted.

@@ -9,18 +9,22 @@ pub(crate) mod lane_writer;
 pub(crate) mod levels;
 pub(crate) mod memtable;
 pub(crate) mod merge;
+pub(crate) mod radix;
 pub(crate) mod run;
 pub(crate) mod segment;
+pub(crate) mod sweep;
 #[cfg(test)]
 mod testing;
 
 pub(crate) use crate::format::posting::Posting;
 pub(crate) use filter_cache::FilterCache;
 pub(crate) use filter_writer::FilterPlan;
-pub(crate) use k_way::KWayMerge;
+pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use levels::{MergePlan, RunShape, level_of, plan};
 pub(crate) use memtable::Memtable;
 pub(crate) use merge::LaneMerge;
-pub(crate) use run::{ProbeCost, RunTables, probe_lane, write_lane};
+pub(crate) use radix::sort_by_number;
+pub(crate) use run::{LaneSummary, ProbeCost, RunTables, probe_lane, write_lane};
 pub(crate) use segment::{CodeRange, SegmentBuilder};
+pub(crate) use sweep::{VisitAsked, Wanted, sweep_lane};

@@ -140,7 +140,7 @@ pub(super) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) 
 }
 
 /// Whether a block belongs to this lane of this run.
-fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
+pub(super) fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
     let (found_run, found_lane, _) = split_block_key(key);
     (found_run, found_lane) == (run, lane)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::format::posting::Posting;
 
 use super::k_way;
+use super::radix::sort_by_number;
 
 /// Immutable postings of some documents in all lanes.
 #[derive(Clone, Debug)]
@@ -251,7 +252,7 @@ impl SegmentBuilder {
         let mut scratch = Vec::new();
         for column in &mut self.columns {
             if self.ids_ascend {
-                sort_by_code(column, &mut scratch);
+                sort_by_number(column, &mut scratch, |posting| posting.code);
             } else {
                 column.sort_unstable();
             }
@@ -266,47 +267,6 @@ impl SegmentBuilder {
             postings,
             documents: std::mem::take(&mut self.documents),
         }
-    }
-}
-
-/// Sorts by code and leaves postings of one code in their order: a radix sort from the least byte
-/// up, which passes over bytes that are the same everywhere.
-fn sort_by_code(postings: &mut Vec<Posting>, scratch: &mut Vec<Posting>) {
-    /// Below this length the passes over the counters cost more than comparisons.
-    const SHORTEST: usize = 512;
-    if postings.len() < SHORTEST {
-        postings.sort_by_key(|posting| posting.code);
-        return;
-    }
-    let mut counts = [[0usize; 256]; 8];
-    for posting in postings.iter() {
-        for (counts, byte) in counts.iter_mut().zip(posting.code.to_le_bytes()) {
-            if let Some(count) = counts.get_mut(usize::from(byte)) {
-                *count += 1;
-            }
-        }
-    }
-    scratch.clear();
-    scratch.resize(postings.len(), Posting::lowest_of(0));
-    for (digit, counts) in counts.iter_mut().enumerate() {
-        if counts.contains(&postings.len()) {
-            continue;
-        }
-        let mut start = 0;
-        for count in counts.iter_mut() {
-            start += std::mem::replace(count, start);
-        }
-        for posting in postings.iter() {
-            let byte = (posting.code >> (digit * 8)) & 0xff;
-            // The counts add up to the length, so there is a place for each posting.
-            if let Some(place) = counts.get_mut(byte as usize)
-                && let Some(slot) = scratch.get_mut(*place)
-            {
-                *slot = *posting;
-                *place += 1;
-            }
-        }
-        std::mem::swap(postings, scratch);
     }
 }
 

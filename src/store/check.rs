@@ -383,7 +383,7 @@ impl<'a> Check<'a> {
         }
         for (place, sum) in sums.into_iter().enumerate() {
             let key = (Some(place), lane);
-            found.entry(key).or_insert_with(Sum::default).merge(sum);
+            found.entry(key).or_default().merge(sum);
         }
         Ok(())
     }

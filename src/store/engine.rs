@@ -128,16 +128,21 @@ pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> 
     pages
 }
 
+/// A table of blocks of a snapshot.
+pub(crate) type ReadOnlyBlocks = ReadOnlyTable<&'static [u8; 22], &'static [u8]>;
+/// The table of pieces of filters of a snapshot.
+pub(crate) type ReadOnlyPieces = ReadOnlyTable<&'static [u8; 10], &'static [u8]>;
+
 /// The tables that readers use, of one snapshot.
 pub(crate) struct ReadTables {
     /// For the tables that few readers ask for.
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
-    pub(crate) keys: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
-    pub(crate) bands: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
-    pub(crate) permuted: ReadOnlyTable<&'static [u8; 22], &'static [u8]>,
-    pub(crate) filters: ReadOnlyTable<&'static [u8; 10], &'static [u8]>,
+    pub(crate) keys: ReadOnlyBlocks,
+    pub(crate) bands: ReadOnlyBlocks,
+    pub(crate) permuted: ReadOnlyBlocks,
+    pub(crate) filters: ReadOnlyPieces,
 }
 
 impl ReadTables {

@@ -33,7 +33,7 @@ const FILTERED_SHARE: u64 = 8;
 /// Bits of a filter a posting.
 const FILTER_BITS: u64 = 10;
 /// In the key lane, where most look-ups find nothing.
-const KEY_FILTER_BITS: u64 = 12;
+pub(crate) const KEY_FILTER_BITS: u64 = 12;
 
 /// A merge as it advances: copies, which take the places of the originals at the end.
 struct Advance {
@@ -294,17 +294,16 @@ impl Writer {
         let (dropped, dead) = self.dead.end_merge(&range_of(&output));
         let documents: u64 = advance.inputs.iter().map(|run| run.documents).sum();
         output.documents = documents.saturating_sub(dropped);
+        if output.postings() == 0 {
+            // What has died since is filed nowhere, and no other merge would forget it.
+            self.dead.end_merge(&range_of(&output));
+        }
         self.add_run_unless_empty(output, dead)
     }
 
     /// The tables that runs are written to.
     pub(crate) fn run_tables(&self, table: PostingTable) -> Result<RunTables<'_>> {
-        let write = self.write()?;
-        Ok(RunTables {
-            name: table.name(),
-            blocks: write.open_table(block_table(table))?,
-            filters: write.open_table(FILTERS)?,
-        })
+        run_tables(self.write()?, table)
     }
 
     pub(crate) fn take_run_number(&mut self) -> Result<u32> {
@@ -336,6 +335,17 @@ impl Writer {
         self.runs.insert(Run { descriptor, dead });
         Ok(())
     }
+}
+
+pub(crate) fn run_tables(
+    write: &redb::WriteTransaction,
+    table: PostingTable,
+) -> Result<RunTables<'_>> {
+    Ok(RunTables {
+        name: table.name(),
+        blocks: write.open_table(block_table(table))?,
+        filters: write.open_table(FILTERS)?,
+    })
 }
 
 fn range_of(run: &RunDescriptor) -> RangeInclusive<u64> {

@@ -1,6 +1,8 @@
 //! The store: the only owner of the file.
 
+mod batch;
 mod bounds;
+mod bulk;
 mod check;
 mod check_filters;
 mod committed;
@@ -9,11 +11,13 @@ mod core;
 mod dead_set;
 mod engine;
 mod gate;
+mod insert_many;
 mod merges;
 mod open;
 mod options;
 mod pending;
 mod query;
+mod query_many;
 mod reads;
 mod recent;
 mod record;
@@ -40,13 +44,16 @@ pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use options::StoreOptions;
 pub use query::{Matches, Query, Scope};
+pub use query_many::QueryMany;
 pub use reads::Reads;
 pub use record::{Document, Match, Novelty, Record, Upserted};
 pub use snapshot::{Records, Snapshot};
-pub use stats::{BucketStats, LaneStats, RunStats, Stats, TableStats};
+pub use stats::{BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats};
 pub use transaction::WriteTransaction;
 
 pub(crate) use bounds::Resolved;
+pub(crate) use bulk::BulkStore;
+pub(crate) use dead_set::DeadSet;
 pub(crate) use source::PostingTable;
 pub(crate) use streams::PostingStream;
 

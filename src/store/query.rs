@@ -1,6 +1,7 @@
 //! Queries: candidates from the lanes, verified from the stored signatures.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Deref;
 
@@ -10,6 +11,7 @@ use crate::id::DocumentId;
 use crate::postings::CodeRange;
 use crate::sketch::Signature;
 use crate::store::bounds::{Bounds, By, Resolved};
+use crate::store::core::Core;
 use crate::store::record::Match;
 use crate::store::source::{PostingTable, Source};
 
@@ -29,7 +31,7 @@ pub enum Scope {
 pub struct Matches {
     matches: Vec<Match>,
     scope: Scope,
-    recall: Option<f64>,
+    pub(super) recall: Option<f64>,
     candidates: usize,
 }
 
@@ -60,7 +62,7 @@ impl Matches {
         self.matches
     }
 
-    fn none(scope: Scope) -> Self {
+    pub(super) fn none(scope: Scope) -> Self {
         Self {
             matches: Vec::new(),
             scope,
@@ -224,13 +226,27 @@ pub(crate) struct Subject<'a> {
 
 /// A compared document.
 #[derive(Clone, Copy, Debug)]
-struct Scored {
+pub(crate) struct Scored {
     id: u64,
-    equal: usize,
-    distance: u32,
+    pub(crate) equal: usize,
+    pub(crate) distance: u32,
 }
 
-impl Subject<'_> {
+impl Scored {
+    /// The least is the best.
+    pub(crate) fn rank(&self) -> (Reverse<usize>, u32, u64) {
+        (Reverse(self.equal), self.distance, self.id)
+    }
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(signature: &'a Signature) -> Self {
+        Self {
+            signature,
+            exclude: None,
+        }
+    }
+
     /// Matches among the candidates of the bounds' families.
     pub(crate) fn query(
         &self,
@@ -365,21 +381,46 @@ impl Subject<'_> {
 
     /// `None` if the two cannot be near: one has no features and the other has, or neither has
     /// and the schema says that such documents are distinct.
-    fn score(&self, source: &dyn Source, id: u64, row: &SignatureRow<'_>) -> Option<Scored> {
+    pub(crate) fn score(
+        &self,
+        source: &dyn Source,
+        id: u64,
+        row: &SignatureRow<'_>,
+    ) -> Option<Scored> {
         if row.is_empty() != self.signature.is_empty() || !source.core().is_filed(self.signature) {
             return None;
         }
         let equal = row.equal_values(self.signature.minhash().unwrap_or_default());
-        let fingerprints = row.fingerprint().zip(self.signature.simhash());
+        Some(self.scored(id, equal, row.fingerprint()))
+    }
+
+    /// [`score`](Self::score) of a document whose signature is in memory.
+    pub(crate) fn score_signature(
+        &self,
+        core: &Core,
+        id: u64,
+        other: &Signature,
+    ) -> Option<Scored> {
+        if other.is_empty() != self.signature.is_empty() || !core.is_filed(self.signature) {
+            return None;
+        }
+        let values = self.signature.minhash().zip(other.minhash());
+        let (a, b) = values.unwrap_or_default();
+        let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+        Some(self.scored(id, equal, other.simhash()))
+    }
+
+    fn scored(&self, id: u64, equal: usize, fingerprint: Option<u64>) -> Scored {
+        let fingerprints = fingerprint.zip(self.signature.simhash());
         let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-        Some(Scored {
+        Scored {
             id,
             equal,
             distance,
-        })
+        }
     }
 
-    fn finish(
+    pub(crate) fn finish(
         &self,
         source: &dyn Source,
         mut scored: Vec<Scored>,
@@ -387,8 +428,7 @@ impl Subject<'_> {
         scope: Scope,
         candidates: usize,
     ) -> Result<Matches> {
-        scored
-            .sort_unstable_by(|a, b| (b.equal, a.distance, a.id).cmp(&(a.equal, b.distance, b.id)));
+        scored.sort_unstable_by_key(Scored::rank);
         scored.truncate(limit);
         let mut matches = Vec::with_capacity(scored.len());
         for scored in scored {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::postings::{CodeRange, Memtable, Posting, SegmentBuilder};
+use crate::postings::{CodeRange, Memtable, Posting, SegmentBuilder, VisitAsked, Wanted};
 use crate::sketch::Signature;
 use crate::store::core::Core;
 use crate::store::source::Visit;
@@ -103,6 +103,30 @@ impl Recent {
         }
         self.segments.probe(ranges, &mut visit);
         result
+    }
+
+    /// Visits what `wanted`, sorted by low code, asks for in a lane; whether all was visited.
+    pub(crate) fn sweep(
+        &mut self,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<bool> {
+        if lane != KEY_LANE {
+            if self.tail.documents() > 0 {
+                self.segments = self.segments.push(self.tail.build());
+            }
+            return self.segments.sweep(lane, wanted, visit);
+        }
+        for wanted in wanted {
+            let codes = (wanted.low_code, 0)..=(wanted.high_code, u64::MAX);
+            for &(code, id) in self.keys.range(codes) {
+                if !visit(wanted.asker, Posting { code, id })? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The memtable with these postings, which are gone from here.

@@ -17,15 +17,19 @@ impl Writer {
         let memtable = self.recent.get_mut().drain_into(&self.memtable);
         self.memtable = Memtable::default();
         self.state.sealed_below = end;
-        self.state.unsealed_documents = 0;
-        self.write_run(&memtable, first, end - 1)?;
+        let documents = std::mem::take(&mut self.state.unsealed_documents);
+        self.write_run(&memtable, (first, end - 1), documents)?;
         // A transaction that seals many times must not pile runs up until it commits.
         self.merge()
     }
 
-    fn write_run(&mut self, memtable: &Memtable, first_id: u64, last_id: u64) -> Result<()> {
+    fn write_run(
+        &mut self,
+        memtable: &Memtable,
+        (first_id, last_id): (u64, u64),
+        documents: u64,
+    ) -> Result<()> {
         let buried: HashSet<u64> = memtable.lane(BURIED).iter().map(|gone| gone.id).collect();
-        let documents = (last_id - first_id + 1).saturating_sub(buried.len() as u64);
         let run = self.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();

@@ -10,13 +10,13 @@ use redb::{OwnedRange, ReadableTable};
 use crate::error::Result;
 use crate::format::rows::{DocumentRow, SignatureRow};
 use crate::id::DocumentId;
-use crate::postings::CodeRange;
+use crate::postings::{CodeRange, VisitAsked, Wanted};
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::store::Inner;
 use crate::store::committed::Committed;
 use crate::store::core::Core;
-use crate::store::engine::{Contained, ReadTables};
+use crate::store::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
 use crate::store::query::{Matches, Query, Subject};
 use crate::store::record::Record;
 use crate::store::source::{self, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
@@ -53,6 +53,18 @@ pub(crate) struct SnapshotInner {
 impl SnapshotInner {
     pub(crate) fn tables(&self) -> Result<&ReadTables> {
         self.tables.get()
+    }
+
+    fn probe_tables(
+        &self,
+        table: PostingTable,
+    ) -> Result<ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>> {
+        Ok(ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: self.blocks(table)?,
+            filters: &self.tables()?.filters,
+        })
     }
 }
 
@@ -245,13 +257,22 @@ impl Source for SnapshotInner {
         if is_enough()? {
             return Ok(());
         }
-        let tables = ProbeTables {
-            core: &self.store.core,
-            table,
-            blocks: self.blocks(table)?,
-            filters: &self.tables()?.filters,
-        };
-        tables.probe(&self.committed.runs, ranges, visit, is_enough)
+        self.probe_tables(table)?
+            .probe(&self.committed.runs, ranges, visit, is_enough)
+    }
+
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        if !self.committed.memtable.sweep(lane, wanted, visit)? {
+            return Ok(());
+        }
+        self.probe_tables(table)?
+            .sweep(&self.committed.runs, lane, wanted, visit)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {

@@ -11,7 +11,9 @@ use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::lanes::hash_key;
-use crate::postings::{CodeRange, Memtable, Posting, ProbeCost, probe_lane};
+use crate::postings::{
+    CodeRange, Memtable, Posting, ProbeCost, VisitAsked, Wanted, probe_lane, sweep_lane,
+};
 use crate::store::core::Core;
 use crate::store::record::Record;
 use crate::store::run_set::RunSet;
@@ -67,6 +69,16 @@ pub(crate) trait Source {
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()>;
+
+    /// Visits what `wanted`, sorted by low code, asks for in a lane of `table`: in memory, then run
+    /// by run. The same document may come several times. It ends early if `visit` says so.
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
     ) -> Result<()>;
 
     /// Shows the row of a document, `None` if there is none.
@@ -147,7 +159,7 @@ impl dyn Source + '_ {
     }
 
     /// Whether a document whose posting was met in the key lane is live and has this very key.
-    fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
+    pub(crate) fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
         let mut equal = false;
         self.document_row(id, &mut |row| {
             match row {
@@ -266,6 +278,40 @@ where
         Ok(())
     }
 
+    /// Sweeps a lane of runs, one after the other.
+    pub(crate) fn sweep(
+        &self,
+        runs: &RunSet,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        let mut cost = ProbeCost::default();
+        let mut held = Vec::new();
+        for run in runs.descriptors() {
+            let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
+                continue;
+            };
+            held.clear();
+            for wanted in wanted {
+                let range = CodeRange {
+                    lane,
+                    low_code: wanted.low_code,
+                    high_code: wanted.high_code,
+                };
+                if self.may_hold(run, summary, &range)? {
+                    held.push(*wanted);
+                }
+            }
+            cost.ruled_out += (wanted.len() - held.len()) as u64;
+            let name = self.table.name();
+            let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
+            cost.blocks += read.blocks;
+        }
+        self.core.reads.add(cost);
+        Ok(())
+    }
+
     /// What the filter of a lane says; `true` where it has none, or none that is complete.
     pub(crate) fn may_hold(
         &self,
@@ -273,15 +319,13 @@ where
         lane: &LaneSummary,
         range: &CodeRange,
     ) -> Result<bool> {
+        if let Some(after) = lane.after.filter(|after| range.low_code < after.code) {
+            // What was below has moved, and the pieces of the filter are gone.
+            return Ok(range.high_code >= after.code);
+        }
         let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
             return Ok(true);
         };
-        if lane.after.is_some_and(|after| range.low_code < after.code) {
-            // Its buckets are in the output, and the pieces of its filter gone.
-            return Ok(lane
-                .after
-                .is_some_and(|after| range.high_code >= after.code));
-        }
         let filter = (shape, self.core.lanes.bucket_bits(lane.lane));
         let codes = (range.low_code, range.high_code);
         let filters = &self.core.filters;

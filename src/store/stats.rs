@@ -2,15 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
 use crate::error::Result;
+use crate::format::run_descriptor::RunDescriptor;
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
 };
+use crate::store::merges::KEY_FILTER_BITS;
 use crate::store::snapshot::Snapshot;
 use crate::store::source::PostingTable;
 
@@ -35,6 +38,8 @@ pub struct Stats {
     pub filter_cache_bytes: u64,
     /// The runs, ascending by the ids they hold.
     pub runs: Vec<RunStats>,
+    /// The merges of runs that are under way.
+    pub merges: Vec<MergeStats>,
     /// The tables of the file.
     pub tables: Vec<TableStats>,
     /// The lanes.
@@ -45,6 +50,10 @@ pub struct Stats {
     pub file_bytes: u64,
     /// The bytes that the file takes on the disk, where the system tells; else its length.
     pub allocated_bytes: u64,
+    /// About how many of these [`Store::compact`](crate::Store::compact) would give back: pages that
+    /// are free, filters that a single run does not need, and postings of removed documents. An
+    /// estimate.
+    pub compact_gain_bytes: u64,
     /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
     pub bytes_per_document: f64,
 }
@@ -61,12 +70,31 @@ pub struct RunStats {
     pub first_id: u64,
     /// The greatest id of its range.
     pub last_id: u64,
-    /// Postings in all lanes.
+    /// Postings in all lanes, those left that have not moved to the run that it is merged into.
     pub postings: u64,
     /// Blocks in all lanes.
     pub blocks: u64,
     /// Documents that were removed and whose postings are still there.
     pub dead: u64,
+}
+
+/// A merge of runs that is under way: commits advance it, by work that is in proportion to what they
+/// insert and remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergeStats {
+    /// The number of the run that is being made.
+    pub run: u32,
+    /// Its level.
+    pub level: u8,
+    /// The runs that are being merged.
+    pub inputs: Vec<u32>,
+    /// Postings that are in the new run.
+    pub postings: u64,
+    /// Blocks that are in the new run.
+    pub blocks: u64,
+    /// Postings that are still in the old ones.
+    pub postings_left: u64,
 }
 
 /// A table of the file.
@@ -158,6 +186,7 @@ impl Snapshot {
             let tables = table_stats(&self.inner.tables()?.read)?;
             let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
             let (file_bytes, allocated_bytes) = file_size(&self.core().path)?;
+            let kept = total.saturating_sub(self.droppable_bytes(&tables));
             let per_document = total as f64 / state.documents.max(1) as f64;
             Ok(Stats {
                 documents: state.documents,
@@ -167,10 +196,12 @@ impl Snapshot {
                 dead_bytes: committed.dead.heap_bytes(),
                 filter_cache_bytes: self.core().filters.size_bytes(),
                 runs: runs.collect(),
+                merges: self.merge_stats(),
                 lanes: self.lane_stats(),
                 buckets: self.largest_buckets()?,
                 file_bytes,
                 allocated_bytes,
+                compact_gain_bytes: allocated_bytes.saturating_sub(kept),
                 bytes_per_document: if state.documents == 0 {
                     0.0
                 } else {
@@ -189,6 +220,37 @@ impl Snapshot {
             ids.push(entry?.0.value());
         }
         Ok(ids)
+    }
+
+    fn merge_stats(&self) -> Vec<MergeStats> {
+        let runs = &self.inner.committed.runs;
+        let of_merge = |output: &Arc<RunDescriptor>| {
+            let inputs = runs.inputs(output).unwrap_or_default();
+            let left = inputs.iter().map(|run| run.descriptor.postings());
+            MergeStats {
+                run: output.run,
+                level: output.level,
+                inputs: output.inputs.clone(),
+                postings: output.postings(),
+                blocks: output.blocks(),
+                postings_left: left.sum(),
+            }
+        };
+        runs.outputs.iter().map(of_merge).collect()
+    }
+
+    /// About how many bytes of tables a merge of all runs would drop.
+    fn droppable_bytes(&self, tables: &[TableStats]) -> u64 {
+        let committed = &self.inner.committed;
+        let dead = committed.runs.standing.iter().map(|run| {
+            let bytes: u64 = run.descriptor.lanes.iter().map(|lane| lane.bytes).sum();
+            let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
+            (bytes as f64 * share.min(1.0)) as u64
+        });
+        let filters = tables.iter().filter(|table| table.name == FILTERS.name());
+        let filters: u64 = filters.map(TableStats::total_bytes).sum();
+        let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
+        dead.sum::<u64>() + filters.saturating_sub(key_filter)
     }
 
     fn lane_stats(&self) -> Vec<LaneStats> {
@@ -286,7 +348,6 @@ fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     read: &ReadTransaction,
     definition: TableDefinition<'_, K, V>,
 ) -> Result<TableStats> {
-    use redb::TableHandle;
     let table = read.open_table(definition)?;
     // The engine's walk for its figures does not end where damaged pages form a circle, and
     // overflows the stack. Reading all rows does end there, with an error.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::postings::{KWayMerge, Posting, lane_iter_owned};
-use crate::store::engine::Contained;
+use crate::store::engine::{Contained, ReadOnlyBlocks};
 use crate::store::snapshot::SnapshotInner;
 use crate::store::source::PostingTable;
 
@@ -10,10 +10,7 @@ use crate::store::source::PostingTable;
 pub(crate) type PostingStream = Contained<Box<dyn Iterator<Item = Result<Posting>> + Send>>;
 
 impl SnapshotInner {
-    pub(crate) fn blocks(
-        &self,
-        table: PostingTable,
-    ) -> Result<&redb::ReadOnlyTable<&'static [u8; 22], &'static [u8]>> {
+    pub(crate) fn blocks(&self, table: PostingTable) -> Result<&ReadOnlyBlocks> {
         let tables = self.tables()?;
         Ok(match table {
             PostingTable::Keys => &tables.keys,

@@ -291,7 +291,7 @@ impl WriteTransaction {
         store.core.guarded(|| writer.commit())
     }
 
-    fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+    pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
         self.writer.store.core.check_signature(signature)
     }

@@ -10,7 +10,7 @@ use crate::format::header::{self, State};
 use crate::format::rows::{SignatureRow, encode_signature};
 use crate::id::DocumentId;
 use crate::lanes::hash_key;
-use crate::postings::{CodeRange, Memtable};
+use crate::postings::{CodeRange, Memtable, VisitAsked, Wanted};
 use crate::sketch::Signature;
 use crate::store::Inner;
 use crate::store::committed::Committed;
@@ -284,6 +284,28 @@ impl Source for Writer {
             filters: &write.open_table(FILTERS)?,
         };
         tables.probe(&self.runs, ranges, visit, is_enough)
+    }
+
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        let goes_on = self.recent.borrow_mut().sweep(lane, wanted, visit)?
+            && self.memtable.sweep(lane, wanted, visit)?;
+        if !goes_on || self.runs.standing.is_empty() {
+            return Ok(());
+        }
+        let write = self.write()?;
+        let tables = ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: &write.open_table(block_table(table))?,
+            filters: &write.open_table(FILTERS)?,
+        };
+        tables.sweep(&self.runs, lane, wanted, visit)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {

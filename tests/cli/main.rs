@@ -8,6 +8,7 @@
 )]
 
 mod add;
+mod batches;
 mod corpora;
 mod dedup;
 mod formats;

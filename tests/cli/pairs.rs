@@ -177,3 +177,101 @@ fn simhash_pairs_carry_the_distance() {
     );
     assert_eq!(both.lines().len(), 4);
 }
+
+#[test]
+fn large_buckets_are_cut_short_on_request_only() {
+    let folder = Folder::new();
+    let changes: String = (0..5)
+        .map(|n| line(&n.to_string(), &edited(1, n)))
+        .collect();
+    folder.write("c.jsonl", changes + &line("again", &edited(1, 4)));
+    let all = folder.run(&["pairs", "c.jsonl", "--words", "2"]).expect(0);
+    assert_eq!(all.lines().len(), 6 * 5 / 2);
+    assert!(!all.stderr.contains("warning"), "{}", all.stderr);
+    let arguments = ["pairs", "c.jsonl", "--words", "2", "--max-bucket"];
+    let wide = folder.run(&[&arguments[..], &["5"]].concat()).expect(0);
+    assert_eq!(wide.stdout, all.stdout);
+    assert!(!wide.stderr.contains("warning"), "{}", wide.stderr);
+
+    let cut = folder.run(&[&arguments[..], &["1"]].concat()).expect(0);
+    assert!(
+        cut.stderr
+            .contains("warning: --max-bucket left out comparisons in")
+    );
+    // some that are left out in one bucket meet in a smaller one
+    let (cut_pairs, all_pairs) = (pairs_of(&cut.stdout), pairs_of(&all.stdout));
+    assert!(cut_pairs.iter().all(|pair| all_pairs.contains(pair)));
+    // with the first, and what is equal
+    for (a, b) in [("0", "1"), ("0", "4"), ("0", "again"), ("4", "again")] {
+        assert!(cut_pairs.contains(&(a.into(), b.into())), "{a} {b}");
+    }
+    let quiet = folder.run(&[&arguments[..], &["1", "-q"]].concat());
+    assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", cut.stdout));
+
+    for verb in [
+        &["clusters"][..],
+        &["dedup", "-o", "-", "--policy", "cluster"],
+    ] {
+        let options = ["c.jsonl", "--words", "2", "--max-bucket", "1"];
+        let ran = folder.run(&[verb, &options[..]].concat()).expect(0);
+        assert!(ran.stderr.contains("warning: --max-bucket"), "{verb:?}");
+    }
+    let none = folder.run(&[&arguments[..], &["0"]].concat()).expect(2);
+    assert!(none.stderr.contains("--max-bucket"), "{}", none.stderr);
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "-", "--max-bucket", "9"])
+        .expect(2)
+        .says(&["--max-bucket", "--policy cluster"]);
+}
+
+#[test]
+fn a_giant_cluster_is_pointed_out() {
+    let folder = Folder::new();
+    let equal: String = (0..1_000)
+        .map(|n| line(&format!("k{n}"), "one two three four five six"))
+        .collect();
+    folder.write("c.jsonl", line("other", &text(1)) + &equal);
+    let warning = "warning: the cluster of k0 holds 1000 documents, 100 % of all";
+    for verb in [
+        &["clusters"][..],
+        &["dedup", "-o", "-", "--policy", "cluster"],
+    ] {
+        let ran = folder.run(&[verb, &["c.jsonl"]].concat()).expect(0);
+        assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+        let quiet = folder.run(&[verb, &["c.jsonl", "-q"]].concat()).expect(0);
+        assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", ran.stdout));
+    }
+}
+
+#[test]
+fn short_work_is_not_announced() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    for verb in [
+        &["pairs"][..],
+        &["clusters"],
+        &["dedup", "-o", "-", "--policy", "cluster"],
+    ] {
+        let ran = folder.run(&[verb, &["c.jsonl"]].concat()).expect(0);
+        assert!(!ran.stderr.contains("expecting"), "{}", ran.stderr);
+        assert!(ran.stderr.lines().count() <= 2, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn pairs_and_clusters_do_not_depend_on_threads() {
+    let folder = Folder::new();
+    let corpus: String = (0..600)
+        .map(|n| line(&n.to_string(), &edited(n % 150, n / 150)))
+        .collect();
+    folder.write("c.jsonl", corpus);
+    for verb in ["pairs", "clusters"] {
+        let outs = ["1", "2", "7"].map(|threads| {
+            let options = [verb, "c.jsonl", "--simhash", "64", "--minhash", "128"];
+            let ran = folder.run(&[&options[..], &["--threads", threads]].concat());
+            ran.expect(0).stdout
+        });
+        assert!(outs[0].lines().count() >= 450);
+        assert!(outs.iter().all(|out| out == &outs[0]));
+    }
+}

@@ -119,6 +119,35 @@ fn build_refuses_a_key_that_comes_twice() {
 }
 
 #[test]
+fn skipped_keys_are_named_with_their_places_in_order() {
+    let folder = Folder::new();
+    let corpus = line("a", &text(1)) + "\n\n" + &line("b", &text(2)) + "nonsense\n";
+    let corpus = corpus + &line("b", "") + &line("a", &text(3)) + &line("a", &text(4));
+    folder.write("c.jsonl", corpus);
+    folder.write("d.jsonl", line("c", "") + &line("b", &text(5)));
+    let refused = folder
+        .run(&["build", "a.rsm", "d.jsonl", "c.jsonl"])
+        .expect(3);
+    // Bad lines are met first, repeated keys when all has been read.
+    refused.says(&["c.jsonl:5", "--skip-bad"]);
+    let skipping = ["build", "a.rsm", "c.jsonl", "d.jsonl", "--skip-bad", "-v"];
+    let ran = folder.run(&skipping).expect(0);
+    let stderr = ran.stderr.clone();
+    ran.says(&["read 8, added 3, dropped 0, skipped 5, empty 1"]);
+    let skipped = stderr.lines().filter(|line| line.contains("came before"));
+    let expected = [
+        ("c.jsonl:6", "b"),
+        ("c.jsonl:7", "a"),
+        ("c.jsonl:8", "a"),
+        ("d.jsonl:2", "b"),
+    ];
+    let expected = expected
+        .map(|(place, key)| format!("resemblance: skipped {place}: key \"{key}\" came before"));
+    assert_eq!(skipped.collect::<Vec<_>>(), expected);
+    folder.run(&["check", "a.rsm"]).expect(0);
+}
+
+#[test]
 fn an_existing_file_is_never_overwritten() {
     let folder = Folder::new();
     folder.write("precious", "do not touch");

@@ -72,6 +72,8 @@ pub(crate) fn sealing_after(documents: u64) -> StoreOptions {
     StoreOptions::new()
         .seal_after(documents)
         .cache_bytes(4 << 20)
+        // Merges are seen under way, in the middle of lanes where runs are large enough.
+        .merge_slice(50)
 }
 
 /// That the invariants of the file hold. Nobody may have it open.

@@ -1,5 +1,8 @@
 //! Generated documents, the same in every run.
 
+use std::fmt;
+use std::ops::Range;
+
 use resemblance::{MinHash, Schema, Signature};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,6 +21,16 @@ pub enum Form {
     Postings,
     /// What a user stores: 128 values and a key.
     Records,
+}
+
+/// As the command line names it.
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Postings => "postings",
+            Self::Records => "records",
+        })
+    }
 }
 
 impl Form {
@@ -43,37 +56,36 @@ impl Form {
         (self == Self::Records).then(|| format!("doc-{number}"))
     }
 
-    /// The signature of document `number`. One in ten shares ten of its bands, every other one,
-    /// with an earlier document.
+    /// The signature of document `number`.
     pub fn signature(self, number: u64) -> Signature {
-        let mut values = self.random_values(number);
-        if number % 10 == 9 {
-            let earlier = self.random_values(mix(number) % number);
-            let rows = usize::from(self.rows());
-            let bands = values.chunks_mut(rows).zip(earlier.chunks(rows));
-            for (band, earlier) in bands.step_by(2) {
-                band.copy_from_slice(earlier);
-            }
-        }
-        Signature::from_minhash(values)
+        let places = 0..self.values();
+        Signature::from_minhash(places.map(|place| self.value(number, place)).collect())
     }
 
-    fn random_values(self, number: u64) -> Vec<u32> {
-        let values = u64::from(self.values());
-        let places = (0..values).map(|value| number * values + value);
-        places.map(|place| (mix(place) >> 32) as u32).collect()
+    /// One document in ten shares ten of its bands, every other one, with an earlier document.
+    fn value(self, number: u64, place: u16) -> u32 {
+        let shared = number % 10 == 9 && (place / self.rows()).is_multiple_of(2);
+        let from = if shared { mix(number) % number } else { number };
+        (mix(from * u64::from(self.values()) + u64::from(place)) >> 32) as u32
+    }
+
+    /// The code of one band of document `number`.
+    pub fn code(self, number: u64, band: u16) -> u64 {
+        let places = band * self.rows()..(band + 1) * self.rows();
+        code(places.map(|place| self.value(number, place)))
     }
 
     /// The codes of a signature's bands: what the store files it under.
     pub fn codes(self, signature: &Signature) -> Vec<u64> {
         let values = signature.minhash().unwrap_or_default();
         let bands = values.chunks_exact(self.rows().into()).take(BANDS.into());
-        let code = |band: &[u32]| {
-            let bytes: Vec<u8> = band.iter().flat_map(|value| value.to_le_bytes()).collect();
-            xxh3_64(&bytes) >> (64 - CODE_BITS)
-        };
-        bands.map(code).collect()
+        bands.map(|band| code(band.iter().copied())).collect()
     }
+}
+
+fn code(values: impl Iterator<Item = u32>) -> u64 {
+    let bytes: Vec<u8> = values.flat_map(u32::to_le_bytes).collect();
+    xxh3_64(&bytes) >> (64 - CODE_BITS)
 }
 
 /// The number at a place of a splitmix64 stream (Steele, Lea and Flood 2014).
@@ -82,4 +94,78 @@ pub fn mix(place: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
+}
+
+/// The numbers in ranges of `size`, the last may be shorter.
+pub fn batches(numbers: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let size = size.max(1);
+    let starts = numbers
+        .clone()
+        .step_by(usize::try_from(size).unwrap_or(usize::MAX));
+    starts.map(move |start| start..start.saturating_add(size).min(numbers.end))
+}
+
+/// What is asked for, in the forms that engines take.
+pub struct Probe {
+    pub signature: Signature,
+    pub codes: Vec<u64>,
+}
+
+impl Probe {
+    pub fn new(form: Form, number: u64) -> Self {
+        let signature = form.signature(number);
+        let codes = form.codes(&signature);
+        Self { signature, codes }
+    }
+
+    /// Documents that are among the first `documents`.
+    pub fn hits(form: Form, documents: u64, count: u64) -> Vec<Self> {
+        let numbers = (0..count).map(|probe| mix(probe) % documents);
+        numbers.map(|number| Self::new(form, number)).collect()
+    }
+
+    /// Documents that are far from all others.
+    pub fn misses(form: Form, documents: u64, count: u64) -> Vec<Self> {
+        let numbers = (0..count).map(|probe| (4 * documents + probe) * 10);
+        numbers.map(|number| Self::new(form, number)).collect()
+    }
+
+    /// Documents that are there, documents like some that are there, and others.
+    pub fn mixed(form: Form, documents: u64, count: u64) -> Vec<Self> {
+        let numbers = (0..count).map(|probe| match probe % 4 {
+            0 | 1 => mix(probe) % documents,
+            // Every tenth is like an earlier one.
+            2 => (documents / 10 + mix(probe) % documents / 10) * 10 + 9,
+            _ => (4 * documents + probe) * 10,
+        });
+        numbers.map(|number| Self::new(form, number)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_a_band_are_those_of_the_signature() {
+        for form in [Form::Postings, Form::Records] {
+            let mut shared = 0;
+            for number in 0..200 {
+                let codes = form.codes(&form.signature(number));
+                let alone: Vec<u64> = (0..BANDS).map(|band| form.code(number, band)).collect();
+                assert_eq!(codes, alone);
+                let earlier = form.codes(&form.signature(mix(number) % number.max(1)));
+                let equal = codes.iter().zip(&earlier).filter(|(a, b)| a == b).count();
+                shared += usize::from(number % 10 == 9 && equal > 0);
+            }
+            assert!(shared > 10, "one document in ten is like an earlier one");
+        }
+    }
+
+    #[test]
+    fn batches_cover_all_numbers_once() {
+        let numbers: Vec<u64> = batches(3..25, 10).flatten().collect();
+        assert_eq!(numbers, (3..25).collect::<Vec<_>>());
+        assert_eq!(batches(3..25, 10).count(), 3);
+    }
 }

@@ -1,182 +1,167 @@
 //! What takes part, behind one face.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::str::FromStr;
 
-use resemblance::{Document, DocumentId, Signature, Snapshot, Store, StoreOptions};
+use crate::batch::{Batch, Input};
+use crate::documents::{Form, Probe};
+use crate::options::Options;
+use crate::ours::Ours;
+use crate::process::allocated_bytes;
+use crate::sqlite::Sqlite;
+use crate::{Result, fjall, hash_map, lmdb, ours, sqlite};
 
-use crate::Result;
-use crate::documents::Form;
-use crate::report::allocated_bytes;
-use crate::sqlite::{Record, Row, Sqlite};
-
-/// Of every engine.
+/// Of every engine that has one.
 pub const CACHE_BYTES: u64 = 64 << 20;
-
-/// A batch of documents with what each engine takes of them, made before the clock runs.
-pub struct Batch {
-    /// The number of the first document, from 0.
-    pub first: u64,
-    keys: Vec<Option<String>>,
-    signatures: Vec<Signature>,
-    rows: Vec<Row>,
-    records: Vec<Record>,
-}
-
-impl Batch {
-    pub fn new(form: Form, numbers: std::ops::Range<u64>) -> Self {
-        Self {
-            first: numbers.start,
-            keys: numbers.clone().map(|number| form.key(number)).collect(),
-            signatures: numbers.map(|number| form.signature(number)).collect(),
-            rows: Vec::new(),
-            records: Vec::new(),
-        }
-    }
-
-    /// Adds the postings as rows, and if asked for the records; numbers stand for ids.
-    pub fn with_rows(mut self, form: Form, with_records: bool) -> Self {
-        let documents = self.keys.iter().zip(&self.signatures);
-        for (number, (key, signature)) in (self.first..).zip(documents) {
-            let codes = form.codes(signature);
-            self.rows
-                .extend((0..).zip(codes).map(|(band, code)| (band, code, number)));
-            if let (true, Some(key)) = (with_records, key) {
-                let values = signature.minhash().unwrap_or_default();
-                let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-                self.records.push((number, key.clone(), bytes.collect()));
-            }
-        }
-        self
-    }
-}
 
 /// An engine that documents are loaded into.
 pub trait Engine {
-    fn name(&self) -> &'static str;
+    /// Its version and settings, in words.
+    fn settings(&self) -> Result<String>;
 
-    /// Inserts and commits a batch.
+    /// Inserts a batch. It is durable when this returns, unless the engine is in memory.
     fn insert(&mut self, batch: &Batch) -> Result<()>;
 
-    /// The numbers of the documents that share a band with a signature, ascending, and how long
-    /// the answer took.
-    fn candidates(&self, signature: &Signature, codes: &[u64]) -> Result<(Vec<u64>, Duration)>;
+    /// Waits until nothing is left to do in the background.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
 
-    /// Bytes of its file on disk, all logs emptied. Ends it.
-    fn close(self: Box<Self>) -> Result<u64>;
+    /// Takes the state that probes see. Nothing is inserted after it.
+    fn begin_reading(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The numbers of the documents that share a band with a probe, ascending.
+    fn candidates(&self, probe: &Probe) -> Result<Vec<u64>>;
+
+    /// The same of many probes at once; `None` if the engine has no such thing.
+    fn candidates_many(&self, _: &[Probe]) -> Option<Result<Vec<Vec<u64>>>> {
+        None
+    }
+
+    /// What it has to say about itself after loading; and bytes of a document's postings alone
+    /// where it keeps more.
+    fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
+        Ok((Vec::new(), None))
+    }
+
+    /// Ends it, its logs emptied.
+    fn close(self: Box<Self>) -> Result<()>;
 }
 
-pub struct Ours {
-    pub store: Store,
-    pub path: PathBuf,
-    /// Made when all is loaded.
-    pub snapshot: Option<Snapshot>,
-    /// The id of document 0.
-    first_id: Option<u64>,
+/// The engines that keep postings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Resemblance,
+    Sqlite,
+    /// The rows of each batch are sorted by the primary key first.
+    SqliteSorted,
+    Lmdb,
+    Fjall,
+    HashMap,
 }
 
-impl Ours {
-    pub fn create(form: Form, folder: &Path) -> Result<Self> {
-        let path = folder.join("store.rsm");
-        let settings = StoreOptions::new().cache_bytes(CACHE_BYTES);
-        Ok(Self {
-            store: Store::create_with(&path, form.schema()?, &settings)?,
-            path,
-            snapshot: None,
-            first_id: None,
+impl Kind {
+    pub const ALL: [Self; 6] = [
+        Self::Resemblance,
+        Self::Sqlite,
+        Self::SqliteSorted,
+        Self::Lmdb,
+        Self::Fjall,
+        Self::HashMap,
+    ];
+
+    /// Whether what it keeps outlives it.
+    pub fn is_durable(self) -> bool {
+        self != Self::HashMap
+    }
+
+    /// The batch as the engine takes it.
+    pub fn batch(self, options: &Options, numbers: std::ops::Range<u64>) -> Batch {
+        let batch = Batch::new(options.form(), numbers);
+        let sqlite = matches!(self, Self::Sqlite | Self::SqliteSorted);
+        match self {
+            Self::Resemblance => batch,
+            _ if sqlite && options.with_records() => batch.with_rows(options.form()).with_records(),
+            _ => batch.with_rows(options.form()),
+        }
+    }
+
+    /// Opens what is in the folder, or makes it.
+    pub fn open(self, form: Form, folder: &Path) -> Result<Box<dyn Engine>> {
+        let path = self.path(folder);
+        Ok(match self {
+            Self::Resemblance => Box::new(Ours::open(form, &path)?),
+            Self::Sqlite => Box::new(Sqlite::open(&path, false)?),
+            Self::SqliteSorted => Box::new(Sqlite::open(&path, true)?),
+            Self::Lmdb => Box::new(lmdb::Lmdb::open(&path)?),
+            Self::Fjall => Box::new(fjall::Fjall::open(&path)?),
+            Self::HashMap => Box::new(hash_map::Map::default()),
+        })
+    }
+
+    /// Makes a new one of all that the input gives, in the engine's own fastest way.
+    pub fn bulk_load(self, folder: &Path, input: &mut Input) -> Result<Box<dyn Engine>> {
+        let path = self.path(folder);
+        match self {
+            Self::Resemblance => ours::bulk_load(&path, input)?,
+            Self::Sqlite | Self::SqliteSorted => sqlite::bulk_load(&path, input)?,
+            Self::Lmdb => lmdb::bulk_load(&path, input)?,
+            Self::Fjall => fjall::bulk_load(&path, input)?,
+            Self::HashMap => return Ok(Box::new(hash_map::bulk_load(input))),
+        }
+        self.open(input.form, folder)
+    }
+
+    /// Makes a closed one as small and as fast to read as it can be, in the engine's own way.
+    pub fn compact(self, folder: &Path) -> Result<()> {
+        let path = self.path(folder);
+        match self {
+            Self::Resemblance => ours::compact(&path),
+            Self::Sqlite | Self::SqliteSorted => sqlite::compact(&path),
+            Self::Lmdb => lmdb::compact(&path),
+            Self::Fjall => fjall::compact(&path),
+            Self::HashMap => Ok(()),
+        }
+    }
+
+    /// Bytes on disk of a closed one without its logs.
+    pub fn file_bytes(self, folder: &Path) -> Result<u64> {
+        let mut bytes = allocated_bytes(folder)?;
+        if self == Self::Fjall {
+            bytes -= fjall::log_bytes(&self.path(folder))?;
+        }
+        Ok(bytes)
+    }
+
+    fn path(self, folder: &Path) -> PathBuf {
+        folder.join(self.to_string())
+    }
+}
+
+/// As the command line names it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resemblance => "resemblance",
+            Self::Sqlite => "sqlite",
+            Self::SqliteSorted => "sqlite-sorted",
+            Self::Lmdb => "lmdb",
+            Self::Fjall => "fjall",
+            Self::HashMap => "hashmap",
         })
     }
 }
 
-impl Engine for Ours {
-    fn name(&self) -> &'static str {
-        "resemblance"
-    }
+impl FromStr for Kind {
+    type Err = String;
 
-    fn insert(&mut self, batch: &Batch) -> Result<()> {
-        let mut transaction = self.store.begin_write()?;
-        for (number, (key, signature)) in
-            (batch.first..).zip(batch.keys.iter().zip(&batch.signatures))
-        {
-            let document = match key {
-                Some(key) => Document::new(key.as_bytes()),
-                None => Document::without_key(),
-            };
-            let id = transaction.insert_document(document, signature)?.get();
-            let first_id = *self.first_id.get_or_insert(id);
-            assert_eq!(id, first_id + number, "ids follow each other");
-        }
-        Ok(transaction.commit()?)
-    }
-
-    fn candidates(&self, signature: &Signature, _: &[u64]) -> Result<(Vec<u64>, Duration)> {
-        let snapshot = self.snapshot.as_ref().ok_or("no snapshot")?;
-        let start = Instant::now();
-        let ids = snapshot.candidates(signature)?;
-        let time = start.elapsed();
-        let first_id = self.first_id.unwrap_or_default();
-        let ids = ids.into_iter().map(DocumentId::get);
-        Ok((ids.map(|id| id - first_id).collect(), time))
-    }
-
-    fn close(self: Box<Self>) -> Result<u64> {
-        let path = self.path.clone();
-        drop(self);
-        allocated_bytes(&path)
-    }
-}
-
-pub struct Theirs {
-    sqlite: Sqlite,
-    path: PathBuf,
-    sorted: bool,
-}
-
-impl Theirs {
-    /// `sorted`: whether rows are sorted by the primary key before they are inserted.
-    pub fn create(folder: &Path, sorted: bool) -> Result<Self> {
-        let path = folder.join(if sorted { "sorted.db" } else { "sqlite.db" });
-        Ok(Self {
-            sqlite: Sqlite::create(&path, CACHE_BYTES)?,
-            path,
-            sorted,
-        })
-    }
-
-    pub fn settings(&self) -> Result<String> {
-        self.sqlite.settings()
-    }
-}
-
-impl Engine for Theirs {
-    fn name(&self) -> &'static str {
-        if self.sorted {
-            "SQLite, sorted"
-        } else {
-            "SQLite"
-        }
-    }
-
-    fn insert(&mut self, batch: &Batch) -> Result<()> {
-        if !self.sorted {
-            return self.sqlite.insert(&batch.rows, &batch.records);
-        }
-        let mut rows = batch.rows.clone();
-        rows.sort_unstable();
-        self.sqlite.insert(&rows, &batch.records)
-    }
-
-    fn candidates(&self, _: &Signature, codes: &[u64]) -> Result<(Vec<u64>, Duration)> {
-        let start = Instant::now();
-        let ids = self.sqlite.candidates(codes)?;
-        Ok((ids, start.elapsed()))
-    }
-
-    fn close(self: Box<Self>) -> Result<u64> {
-        self.sqlite.checkpoint()?;
-        self.sqlite.close()?;
-        let log = self.path.with_extension("db-wal");
-        assert!(!log.exists(), "SQLite's log is gone");
-        allocated_bytes(&self.path)
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        let mut kinds = Self::ALL.into_iter();
+        kinds
+            .find(|kind| kind.to_string() == name)
+            .ok_or(format!("{name}: no such engine"))
     }
 }

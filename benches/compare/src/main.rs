@@ -1,32 +1,70 @@
-//! Measurements: `load` beside SQLite, and `sketch`.
+//! Measurements beside other engines, and of sketching.
 
+mod batch;
+mod build;
 mod documents;
 mod engine;
+mod fjall;
+mod hash_map;
+mod link;
+mod lmdb;
 mod load;
 mod options;
+mod ours;
+mod outcome;
+mod packed;
+mod probe;
+mod process;
+mod race;
 mod report;
+mod simhash;
 mod sketch;
 mod sqlite;
+mod steady;
+mod table;
 
 use std::error::Error;
 use std::process::ExitCode;
+
+use crate::engine::Kind;
+use crate::link::Link;
+use crate::options::Options;
 
 /// Whatever goes wrong ends the measurement.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "\
-usage: resemblance-compare load [--documents 200000] [--batch 10000] [--form postings|records|both]
-                                [--sqlite-records] [--alone] [--folder .]
-       resemblance-compare sketch [--folder .]
+usage: resemblance-compare VERB [options]
 
-load    inserts generated documents of 20 lanes, a durable commit a batch, into a store and twice
-        into SQLite (once with the rows of each batch as the documents come, once with them sorted
-        by primary key), batch by batch in turn, and asserts that all then answer alike
-  --form            postings: 20 values a document and no key; records: 128 values and a key
-  --sqlite-records  SQLite keeps keys and signatures of the form `records` as well
-  --alone           the store only, for a profiler
-  --folder          where the files are made: their file system is what is measured
-sketch  measures texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder";
+load     inserts generated documents of 20 lanes, a durable commit a batch; then probes
+steady   the same into engines that hold --base documents, then one document a commit, beside a
+         bare fdatasync of a page
+build    all documents at once, in every engine's own fastest way, from sorted input
+probe    candidates of one document, and of many at once: warm, cold, as loaded, compacted
+simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
+sketch   texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder
+
+Each engine runs in a process of its own, in turns with the others, and is stopped between its
+turns. All answers must be the same. Engines: resemblance, sqlite, sqlite-sorted, lmdb, fjall,
+hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, scan.
+
+  --documents 200000    inserted, besides the base
+  --base 3000000        (steady) documents that are there before
+  --batch 10000         documents a durable commit
+  --singles 2000        (steady) documents that are committed one by one
+  --form both           postings: 20 values a document and no key; records: 128 values and a key;
+                        load takes both in turn if not told otherwise, the other verbs postings
+  --sqlite-records      SQLite keeps keys and signatures of the form `records` as well
+  --engines a,b,c       these only; ratios are to the first
+  --seconds-limit 600   an engine that takes longer for its commits is quoted at what it reached
+  --memory-limit MIB    the same for its memory; 45 % of what is available if not given
+  --folder .            where the files are made: their file system is what is measured
+  --bulk                (probe) what is probed is made as `build` does
+  --probes 2000         (probe, simhash) of each kind
+  --cold-rounds 8       (probe) how often the page cache is dropped, for 25 probes each; 0: never
+  --expected N          (simhash) the number of documents for which tables are chosen
+  --scan-limit 100000   (simhash) most fingerprints that a linear scan joins with themselves
+  --alone ENGINE        one engine, in this very process: for a profiler";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,11 +87,44 @@ fn main() -> ExitCode {
 fn run(arguments: Vec<String>) -> Result<()> {
     let mut arguments = arguments.into_iter();
     let verb = arguments.next().unwrap_or_default();
-    let options =
-        options::Options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
+    let options = Options::parse(arguments).map_err(|error| format!("{error}\n{USAGE}"))?;
+    if let Some(name) = options.alone.clone() {
+        return alone(&verb, &name, &options);
+    }
     match verb.as_str() {
         "load" => load::run(&options),
+        "steady" => steady::run(&options),
+        "build" => build::run(&options),
+        "probe" => probe::run(&options),
+        "simhash" => simhash::run(&options),
         "sketch" => sketch::run(&options),
         _ => Err(USAGE.into()),
     }
+}
+
+/// Measures one engine in this process.
+fn alone(verb: &str, name: &str, options: &Options) -> Result<()> {
+    if options.turns {
+        return measure(verb, name, options).map(|_| ());
+    }
+    let folder = tempfile::tempdir_in(&options.folder)?;
+    let inside = options.inside(folder.path());
+    let link = measure(verb, name, &inside)?;
+    report::print(&options.folder, &[link.into_outcome()])
+}
+
+fn measure(verb: &str, name: &str, options: &Options) -> Result<Link> {
+    process::die_with_parent(options.turns)?;
+    let mut link = Link::new(name, options.turns)?;
+    let kind = || name.parse::<Kind>();
+    match verb {
+        "load" => load::alone(kind()?, options, &mut link)?,
+        "steady" if name == steady::SYNC => steady::sync_alone(options, &mut link)?,
+        "steady" => steady::alone(kind()?, options, &mut link)?,
+        "build" => build::alone(kind()?, options, &mut link)?,
+        "probe" => probe::alone(kind()?, options, &mut link)?,
+        "simhash" => simhash::alone(name, options, &mut link)?,
+        _ => return Err(format!("{verb} has no --alone").into()),
+    }
+    Ok(link)
 }

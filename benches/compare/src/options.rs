@@ -1,18 +1,32 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::Result;
 use crate::documents::Form;
+use crate::process::available_bytes;
 
-/// What is measured, and how.
+/// What is measured, and how. The usage says what each means.
+#[derive(Clone)]
 pub struct Options {
     pub documents: u64,
+    pub base: u64,
     pub batch: u64,
-    pub forms: Vec<Form>,
-    /// Whether SQLite keeps records where the store does.
-    pub sqlite_records: bool,
-    pub alone: bool,
+    pub singles: u64,
+    pub probes: u64,
+    pub cold_rounds: u64,
+    pub scan_limit: u64,
+    pub expected: Option<u64>,
+    pub bulk: bool,
+    forms: Vec<Form>,
+    engines: Option<Vec<String>>,
+    sqlite_records: bool,
+    pub time_limit: Duration,
+    pub memory_limit_bytes: u64,
+    pub alone: Option<String>,
+    /// Whether another process gives turns to this one.
+    pub turns: bool,
     pub folder: PathBuf,
 }
 
@@ -20,35 +34,107 @@ impl Options {
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let mut options = Self {
             documents: 200_000,
+            base: 3_000_000,
             batch: 10_000,
+            singles: 2_000,
+            probes: 2_000,
+            cold_rounds: 8,
+            scan_limit: 100_000,
+            expected: None,
+            bulk: false,
             forms: vec![Form::Postings, Form::Records],
+            engines: None,
             sqlite_records: false,
-            alone: false,
+            time_limit: Duration::from_secs(600),
+            // What doubles must not take all.
+            memory_limit_bytes: available_bytes()? / 20 * 9,
+            alone: None,
+            turns: false,
             folder: PathBuf::from("."),
         };
         while let Some(name) = arguments.next() {
             match name.as_str() {
+                "--bulk" => options.bulk = true,
                 "--sqlite-records" => options.sqlite_records = true,
-                "--alone" => options.alone = true,
+                "--turns" => options.turns = true,
                 _ => {
                     let value = arguments.next().ok_or(format!("{name}: no value"))?;
-                    options.set(&name, &value)?;
+                    options
+                        .set(&name, &value)
+                        .map_err(|error| format!("{name} {value}: {error}"))?;
                 }
             }
+        }
+        if options.documents == 0 || options.batch == 0 || options.probes == 0 {
+            return Err("--documents, --batch and --probes are at least 1".into());
         }
         Ok(options)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        match (name, value) {
-            ("--documents", _) => self.documents = value.parse()?,
-            ("--batch", _) => self.batch = value.parse()?,
-            ("--form", "postings") => self.forms = vec![Form::Postings],
-            ("--form", "records") => self.forms = vec![Form::Records],
-            ("--form", "both") => self.forms = vec![Form::Postings, Form::Records],
-            ("--folder", _) => self.folder = value.into(),
-            _ => return Err(format!("{name} {value}: unknown").into()),
+        match name {
+            "--documents" => self.documents = value.parse()?,
+            "--base" => self.base = value.parse()?,
+            "--batch" => self.batch = value.parse()?,
+            "--singles" => self.singles = value.parse()?,
+            "--probes" => self.probes = value.parse()?,
+            "--cold-rounds" => self.cold_rounds = value.parse()?,
+            "--scan-limit" => self.scan_limit = value.parse()?,
+            "--expected" => self.expected = Some(value.parse()?),
+            "--seconds-limit" => self.time_limit = Duration::from_secs(value.parse()?),
+            "--memory-limit" => self.memory_limit_bytes = value.parse::<u64>()? << 20,
+            "--engines" => self.engines = Some(value.split(',').map(str::to_owned).collect()),
+            "--alone" => self.alone = Some(value.to_owned()),
+            "--folder" => self.folder = value.into(),
+            "--form" => {
+                self.forms = match value {
+                    "postings" => vec![Form::Postings],
+                    "records" => vec![Form::Records],
+                    "both" => vec![Form::Postings, Form::Records],
+                    _ => return Err("not one of postings, records, both".into()),
+                }
+            }
+            _ => return Err("unknown".into()),
         }
         Ok(())
+    }
+
+    /// The same with files in another folder.
+    pub fn inside(&self, folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// All forms that were asked for.
+    pub fn forms(&self) -> &[Form] {
+        &self.forms
+    }
+
+    /// The form of measurements that have one.
+    pub fn form(&self) -> Form {
+        self.forms.first().copied().unwrap_or(Form::Postings)
+    }
+
+    /// Whether SQLite keeps records where the store does.
+    pub fn with_records(&self) -> bool {
+        self.with_records_of(self.form())
+    }
+
+    /// The same of any form.
+    pub fn with_records_of(&self, form: Form) -> bool {
+        self.sqlite_records && form == Form::Records
+    }
+
+    /// Those that were asked for, all of them known; else the default.
+    pub fn engines(&self, known: &[String], default: &[String]) -> Result<Vec<String>> {
+        let Some(engines) = &self.engines else {
+            return Ok(default.to_vec());
+        };
+        match engines.iter().find(|name| !known.contains(name)) {
+            Some(name) => Err(format!("--engines {name}: not one of {}", known.join(", ")).into()),
+            None => Ok(engines.clone()),
+        }
     }
 }

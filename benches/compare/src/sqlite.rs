@@ -1,85 +1,154 @@
 //! The same postings in SQLite.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Transaction, params};
 
 use crate::Result;
-
-/// A posting: band, code, document.
-pub type Row = (u16, u64, u64);
-
-/// A document: id, key, signature.
-pub type Record = (u64, String, Vec<u8>);
+use crate::batch::{Batch, Input, Record, Row};
+use crate::documents::Probe;
+use crate::engine::{CACHE_BYTES, Engine};
 
 pub struct Sqlite {
     connection: Connection,
+    path: PathBuf,
+    sorted: bool,
+}
+
+/// Opens a database with the settings of all measurements.
+pub fn connect(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Negative: in KiB instead of pages.
+    let cache = -i64::try_from(CACHE_BYTES / 1024)?;
+    connection.pragma_update(None, "cache_size", cache)?;
+    Ok(connection)
+}
+
+/// The settings as SQLite has them.
+pub fn settings(connection: &Connection) -> Result<String> {
+    let mut settings = format!("SQLite {}", rusqlite::version());
+    for name in [
+        "journal_mode",
+        "synchronous",
+        "page_size",
+        "cache_size",
+        "wal_autocheckpoint",
+        "mmap_size",
+    ] {
+        let value: Value = connection.pragma_query_value(None, name, |row| row.get(0))?;
+        settings += &match value {
+            Value::Integer(value) => format!(", {name} {value}"),
+            Value::Text(value) => format!(", {name} {value}"),
+            value => format!(", {name} {value:?}"),
+        };
+    }
+    Ok(settings)
+}
+
+/// Ends reading, moves the log into the file, and closes.
+pub fn close(connection: Connection, path: &Path) -> Result<()> {
+    if !connection.is_autocommit() {
+        connection.execute_batch("COMMIT")?;
+    }
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let busy: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    if busy != 0 {
+        return Err("the checkpoint could not finish".into());
+    }
+    connection.close().map_err(|(_, error)| error)?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    assert!(!Path::new(&log).exists(), "SQLite's log is gone");
+    Ok(())
 }
 
 impl Sqlite {
-    pub fn create(path: &Path, cache_bytes: u64) -> Result<Self> {
-        let connection = Connection::open(path)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        // Negative: in KiB instead of pages.
-        let cache = -i64::try_from(cache_bytes / 1024)?;
-        connection.pragma_update(None, "cache_size", cache)?;
+    /// `sorted`: whether the rows of a batch are sorted by the primary key before they are
+    /// inserted.
+    pub fn open(path: &Path, sorted: bool) -> Result<Self> {
+        let connection = connect(path)?;
         connection.execute_batch(
-            "CREATE TABLE postings (band INTEGER, hash INTEGER, id INTEGER,
-                                    PRIMARY KEY (band, hash, id)) WITHOUT ROWID;
-             CREATE TABLE records (id INTEGER PRIMARY KEY, key TEXT UNIQUE, signature BLOB)",
+            "CREATE TABLE IF NOT EXISTS postings (band INTEGER, hash INTEGER, id INTEGER,
+                 PRIMARY KEY (band, hash, id)) WITHOUT ROWID;
+             CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, key TEXT UNIQUE,
+                 signature BLOB)",
         )?;
-        Ok(Self { connection })
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            sorted,
+        })
+    }
+}
+
+/// One transaction, everything in the order of the primary keys.
+pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
+    let mut sqlite = Sqlite::open(path, true)?;
+    let transaction = sqlite.connection.transaction()?;
+    while let Some(rows) = input.next_band() {
+        insert_rows(&transaction, &rows)?;
+    }
+    input.for_each_records(|records| insert_records(&transaction, records))?;
+    transaction.commit()?;
+    close(sqlite.connection, path)
+}
+
+pub fn compact(path: &Path) -> Result<()> {
+    let connection = connect(path)?;
+    connection.execute_batch("VACUUM")?;
+    close(connection, path)
+}
+
+fn insert_rows(transaction: &Transaction<'_>, rows: &[Row]) -> Result<()> {
+    let mut insert = transaction.prepare_cached("INSERT INTO postings VALUES (?1, ?2, ?3)")?;
+    for &(band, code, id) in rows {
+        insert.execute(params![band, code as i64, id as i64])?;
+    }
+    Ok(())
+}
+
+fn insert_records(transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
+    let mut insert = transaction.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3)")?;
+    for (id, key, signature) in records {
+        insert.execute(params![*id as i64, key, signature])?;
+    }
+    Ok(())
+}
+
+impl Engine for Sqlite {
+    fn settings(&self) -> Result<String> {
+        let order = if self.sorted {
+            "the rows of each batch sorted by the primary key first, within the time"
+        } else {
+            "the rows of each batch as the documents come"
+        };
+        let settings = settings(&self.connection)?;
+        Ok(format!("{settings}; WITHOUT ROWID; {order}"))
     }
 
-    /// The settings as SQLite has them.
-    pub fn settings(&self) -> Result<String> {
-        let mut settings = format!("SQLite {}", rusqlite::version());
-        for name in [
-            "journal_mode",
-            "synchronous",
-            "page_size",
-            "cache_size",
-            "wal_autocheckpoint",
-            "mmap_size",
-        ] {
-            let value: rusqlite::types::Value =
-                self.connection
-                    .pragma_query_value(None, name, |row| row.get(0))?;
-            settings += &match value {
-                rusqlite::types::Value::Integer(value) => format!(", {name} {value}"),
-                rusqlite::types::Value::Text(value) => format!(", {name} {value}"),
-                value => format!(", {name} {value:?}"),
-            };
-        }
-        Ok(settings)
-    }
-
-    /// Inserts a batch in one transaction.
-    pub fn insert(&mut self, rows: &[Row], records: &[Record]) -> Result<()> {
+    fn insert(&mut self, batch: &Batch) -> Result<()> {
         let transaction = self.connection.transaction()?;
-        {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO postings VALUES (?1, ?2, ?3)")?;
-            for &(band, code, id) in rows {
-                insert.execute(params![band, code as i64, id as i64])?;
-            }
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3)")?;
-            for (id, key, signature) in records {
-                insert.execute(params![*id as i64, key, signature])?;
-            }
+        if self.sorted {
+            insert_rows(&transaction, &batch.sorted_rows())?;
+        } else {
+            insert_rows(&transaction, &batch.rows)?;
         }
+        insert_records(&transaction, &batch.records)?;
         Ok(transaction.commit()?)
     }
 
-    /// The documents that share a code in some band, ascending.
-    pub fn candidates(&self, codes: &[u64]) -> Result<Vec<u64>> {
-        let mut select = self
-            .connection
-            .prepare_cached("SELECT id FROM postings WHERE band = ?1 AND hash = ?2")?;
+    fn begin_reading(&mut self) -> Result<()> {
+        Ok(self.connection.execute_batch("BEGIN")?)
+    }
+
+    fn candidates(&self, probe: &Probe) -> Result<Vec<u64>> {
+        let sql = "SELECT id FROM postings WHERE band = ?1 AND hash = ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
         let mut ids = Vec::new();
-        for (band, code) in (0_u16..).zip(codes) {
+        for (band, code) in (0_u16..).zip(&probe.codes) {
             let mut rows = select.query(params![band, *code as i64])?;
             while let Some(row) = rows.next()? {
                 ids.push(row.get::<_, i64>(0)? as u64);
@@ -90,18 +159,7 @@ impl Sqlite {
         Ok(ids)
     }
 
-    /// Moves the log into the file and empties it.
-    pub fn checkpoint(&self) -> Result<()> {
-        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let busy: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
-        if busy == 0 {
-            Ok(())
-        } else {
-            Err("the checkpoint could not finish".into())
-        }
-    }
-
-    pub fn close(self) -> Result<()> {
-        self.connection.close().map_err(|(_, error)| error.into())
+    fn close(self: Box<Self>) -> Result<()> {
+        close(self.connection, &self.path)
     }
 }

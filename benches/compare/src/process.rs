@@ -1,0 +1,103 @@
+//! What the system says about this process and its files.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Advice;
+
+use crate::Result;
+
+/// A field of a file of lines `name: value` in `/proc`.
+fn field(path: &str, name: &str) -> Result<u64> {
+    find(&std::fs::read_to_string(path)?, name).map_err(|error| format!("{path}: {error}").into())
+}
+
+fn find(text: &str, name: &str) -> Result<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = lines
+        .find(|(found, _)| *found == name)
+        .ok_or(format!("no {name}"))?;
+    Ok(value.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// The most memory that this process has had at a time: pages of mapped files are counted, too.
+pub fn peak_bytes() -> Result<u64> {
+    Ok(field("/proc/self/status", "VmHWM")? << 10)
+}
+
+/// The memory that this process has.
+pub fn resident_bytes() -> Result<u64> {
+    Ok(field("/proc/self/status", "VmRSS")? << 10)
+}
+
+/// The memory of this process that is no file's.
+pub fn anonymous_bytes() -> Result<u64> {
+    Ok(field("/proc/self/status", "RssAnon")? << 10)
+}
+
+/// The memory that could be had without swapping.
+pub fn available_bytes() -> Result<u64> {
+    Ok(field("/proc/meminfo", "MemAvailable")? << 10)
+}
+
+/// Bytes that the process, in all its threads, has had to be written to a disk; nothing where
+/// the system does not count them.
+pub fn written_bytes() -> u64 {
+    field("/proc/self/io", "write_bytes").unwrap_or(0)
+}
+
+/// Calls that read, the two of this question among them, and bytes that had to come from a disk.
+pub fn reads() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let count = |name| find(&text, name).unwrap_or(0);
+    (count("syscr"), count("read_bytes"))
+}
+
+/// All files in a folder and in those in it, or the one file.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    if !folder.is_dir() {
+        found.push(folder.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder)? {
+        files(&entry?.path(), found)?;
+    }
+    Ok(())
+}
+
+/// Bytes that a file or the files in a folder take on disk: allocated blocks, not lengths.
+pub fn allocated_bytes(folder: &Path) -> Result<u64> {
+    let mut paths = Vec::new();
+    files(folder, &mut paths)?;
+    let mut bytes = 0;
+    for path in paths {
+        // Blocks of 512 bytes, whatever the file system's own are.
+        bytes += std::fs::metadata(path)?.blocks() * 512;
+    }
+    Ok(bytes)
+}
+
+/// Makes the next reads of the files in a folder come from the disk. Returns how.
+pub fn drop_page_cache(folder: &Path) -> Result<&'static str> {
+    rustix::fs::sync();
+    if std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
+        return Ok("the whole page cache dropped through /proc/sys/vm/drop_caches");
+    }
+    let mut paths = Vec::new();
+    files(folder, &mut paths)?;
+    for path in paths {
+        rustix::fs::fadvise(File::open(path)?, 0, None, Advice::DontNeed)?;
+    }
+    Ok("/proc/sys/vm/drop_caches is not permitted: \
+        the pages of the engine's files dropped with posix_fadvise instead")
+}
+
+/// A process that is given turns has nothing to do without the one that gives them, and could not
+/// even notice while it is stopped.
+pub fn die_with_parent(has_turns: bool) -> Result<()> {
+    if has_turns {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The signatures that are compared next, side by side in memory.
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{Error, Result};
+use crate::sketch::Signature;
+use crate::store::Snapshot;
+
+/// Fewer documents are not worth a thread.
+const LEAST_A_THREAD: usize = 512;
+
+/// Tells signatures apart: 96 bits of a hash of all that they consist of. Two of ten million
+/// different ones agree with a probability of 10⁻¹⁵, below that of a damaged row with a right
+/// checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Digest(u64, u32);
+
+/// Signatures by slot, in the order of their ids.
+#[derive(Default)]
+pub(super) struct Arena {
+    ids: Vec<u64>,
+    values: Vec<u32>,
+    value_count: usize,
+    /// The codes of the bands, where a join reads them.
+    codes: Vec<u64>,
+    code_count: usize,
+    fingerprints: Vec<u64>,
+    empty: Vec<bool>,
+    digests: Vec<Digest>,
+    /// For the bytes of one signature.
+    scratch: Vec<u8>,
+}
+
+impl Arena {
+    /// Bytes that a document takes.
+    pub(super) fn document_bytes(snapshot: &Snapshot) -> usize {
+        let (values, has_fingerprint) = snapshot.core().shape();
+        let bands = usize::from(snapshot.core().lanes.band_count());
+        let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<Digest>();
+        fixed + 4 * values + 8 * bands + if has_fingerprint { 8 } else { 0 }
+    }
+
+    /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
+    /// `with_codes`.
+    pub(super) fn load(
+        snapshot: &Snapshot,
+        ids: &[u64],
+        with_codes: bool,
+        threads: usize,
+    ) -> Result<Self> {
+        let threads = threads.min(ids.len() / LEAST_A_THREAD).max(1);
+        let share = ids.len().div_ceil(threads).max(1);
+        let mut parts = ids.chunks(share);
+        let own = parts.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let load = |part: &[u64], room| {
+                let core = snapshot.core();
+                core.guarded(|| Self::read(snapshot, part, with_codes, room))
+            };
+            let others: Vec<_> = parts
+                .map(|part| scope.spawn(move || load(part, part.len())))
+                .collect();
+            // All come together in the first part.
+            let mut arena = load(own, ids.len());
+            for other in others {
+                let other = other.join().unwrap_or_else(|_| Err(stopped()));
+                arena = arena.and_then(|mut arena| {
+                    arena.append(other?);
+                    Ok(arena)
+                });
+            }
+            arena
+        })
+    }
+
+    /// Reads signatures, with room for `room` of them.
+    fn read(snapshot: &Snapshot, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
+        let core = snapshot.core();
+        let bands = usize::from(core.lanes.band_count());
+        let mut arena = Self {
+            value_count: core.shape().0,
+            code_count: if with_codes { bands } else { 0 },
+            ..Self::default()
+        };
+        arena.ids.reserve_exact(room);
+        arena.values.reserve_exact(room * arena.value_count);
+        arena.codes.reserve_exact(room * arena.code_count);
+        arena.digests.reserve_exact(room);
+        snapshot.source().live_signatures(ids, &mut |id, row| {
+            let signature = row.to_signature(core.recipe);
+            if let Some(values) = signature.minhash()
+                && with_codes
+            {
+                core.lanes.band_codes(values, &mut arena.codes)?;
+            }
+            arena.push(id, &signature);
+            Ok(())
+        })?;
+        Ok(arena)
+    }
+
+    fn push(&mut self, id: u64, signature: &Signature) {
+        let values = signature.minhash().unwrap_or_default();
+        self.scratch.clear();
+        self.scratch.push(u8::from(signature.is_empty()));
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        self.scratch.extend(bytes);
+        if let Some(fingerprint) = signature.simhash() {
+            self.scratch.extend_from_slice(&fingerprint.to_le_bytes());
+            self.fingerprints.push(fingerprint);
+        }
+        let hash = xxh3_128(&self.scratch);
+        self.digests
+            .push(Digest((hash >> 64) as u64, (hash >> 32) as u32));
+        self.ids.push(id);
+        self.values.extend_from_slice(values);
+        self.empty.push(signature.is_empty());
+    }
+
+    fn append(&mut self, other: Self) {
+        self.ids.extend(other.ids);
+        self.values.extend(other.values);
+        self.codes.extend(other.codes);
+        self.fingerprints.extend(other.fingerprints);
+        self.empty.extend(other.empty);
+        self.digests.extend(other.digests);
+    }
+
+    /// The slot of a document, `None` if it is not here.
+    pub(super) fn slot(&self, id: u64) -> Option<usize> {
+        self.ids.binary_search(&id).ok()
+    }
+
+    pub(super) fn documents(&self) -> impl Iterator<Item = (u64, Digest)> {
+        self.ids.iter().copied().zip(self.digests.iter().copied())
+    }
+
+    pub(super) fn digest(&self, slot: usize) -> Option<Digest> {
+        self.digests.get(slot).copied()
+    }
+
+    pub(super) fn values(&self, slot: usize) -> &[u32] {
+        let start = slot * self.value_count;
+        let values = self.values.get(start..start + self.value_count);
+        values.unwrap_or_default()
+    }
+
+    pub(super) fn codes(&self, slot: usize) -> &[u64] {
+        let start = slot * self.code_count;
+        self.codes
+            .get(start..start + self.code_count)
+            .unwrap_or_default()
+    }
+
+    pub(super) fn fingerprint(&self, slot: usize) -> Option<u64> {
+        self.fingerprints.get(slot).copied()
+    }
+
+    pub(super) fn is_empty(&self, slot: usize) -> bool {
+        self.empty.get(slot).copied().unwrap_or(false)
+    }
+}
+
+/// A thread ended in a panic, which is nobody's fault but a damaged file's.
+pub(super) fn stopped() -> Error {
+    Error::corrupt("memory", "a thread of the join stopped")
+}

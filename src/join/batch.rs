@@ -1,0 +1,112 @@
+//! Buckets that are compared together: their documents in groups of equal signatures.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::join::arena::{Arena, Digest};
+use crate::store::Snapshot;
+
+/// The documents of a bucket that have one signature.
+pub(super) struct Group {
+    /// The least of their ids. Equal documents share all their buckets, so it is the same in each.
+    pub(super) first: u64,
+    /// Their places among the members of the batch, ascending by id.
+    pub(super) members: Range<usize>,
+    /// Where the arena has the signature.
+    pub(super) slot: usize,
+    pub(super) fingerprint: u64,
+}
+
+/// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
+pub(super) struct Piece {
+    pub(super) lane: u16,
+    pub(super) a: Range<usize>,
+    pub(super) b: Range<usize>,
+    /// Groups from here on are not compared among each other.
+    pub(super) representatives_end: usize,
+    /// Whether the signatures are read for this piece alone.
+    pub(super) is_read_alone: bool,
+}
+
+/// Buckets that were cut short, by lane and least code, with the first id of the last group that
+/// is compared with all: two groups met there only if one of them does not come after it.
+pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
+
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) arena: Arena,
+    pub(super) members: Vec<u64>,
+    /// Bucket by bucket, each ascending by first id.
+    pub(super) groups: Vec<Group>,
+    /// Those of the groups again, side by side for quick comparisons; none without SimHash.
+    pub(super) fingerprints: Vec<u64>,
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Batch {
+    /// Appends groups of equal documents.
+    pub(super) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
+        documents.sort_unstable();
+        for equal in documents.chunk_by(|a, b| a.0 == b.0) {
+            self.push_group(equal.iter().map(|(_, id)| *id), 0);
+        }
+    }
+
+    /// Appends a group of documents whose ids ascend.
+    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u64) {
+        let start = self.members.len();
+        self.members.extend(ids);
+        if let Some(&first) = self.members.get(start) {
+            self.groups.push(Group {
+                first,
+                members: start..self.members.len(),
+                slot: usize::MAX,
+                fingerprint,
+            });
+        }
+    }
+
+    pub(super) fn members_of(&self, group: usize) -> &[u64] {
+        let group = self.groups.get(group);
+        let members = group.and_then(|group| self.members.get(group.members.clone()));
+        members.unwrap_or_default()
+    }
+
+    /// Tells the groups in these places where the arena has their signatures.
+    pub(super) fn find_slots(&mut self, places: Range<usize>) {
+        let groups = self.groups.get_mut(places.clone()).unwrap_or_default();
+        let fingerprints = self.fingerprints.get_mut(places).unwrap_or_default();
+        for group in groups.iter_mut() {
+            group.slot = self.arena.slot(group.first).unwrap_or(usize::MAX);
+        }
+        for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
+            group.fingerprint = self.arena.fingerprint(group.slot).unwrap_or_default();
+            *fingerprint = group.fingerprint;
+        }
+    }
+
+    /// Reads the signatures of a piece that is read alone.
+    pub(super) fn read_piece(
+        &mut self,
+        snapshot: &Snapshot,
+        piece: usize,
+        with_codes: bool,
+        threads: usize,
+    ) -> Result<()> {
+        let Some(piece) = self.pieces.get(piece).filter(|piece| piece.is_read_alone) else {
+            return Ok(());
+        };
+        let (a, b) = (piece.a.clone(), piece.b.clone());
+        let later = if a == b { 0..0 } else { b };
+        let places = a.clone().chain(later.clone());
+        let first = |place: usize| self.groups.get(place).map(|group| group.first);
+        let ids: Vec<u64> = places.filter_map(first).collect();
+        // What was compared before goes first.
+        self.arena = Arena::default();
+        self.arena = Arena::load(snapshot, &ids, with_codes, threads)?;
+        self.find_slots(a);
+        self.find_slots(later);
+        Ok(())
+    }
+}

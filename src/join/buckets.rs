@@ -1,0 +1,109 @@
+//! The buckets of a lane, one after the other, without the documents that are gone.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::lanes::Lanes;
+use crate::postings::Posting;
+use crate::store::{DeadSet, PostingStream, PostingTable, Snapshot};
+
+/// Which documents take part: known without a look at their rows. One bit a document in stretches
+/// of ids of which any is gone or hidden, 8 bytes a document that is in no run yet.
+pub(super) struct Live {
+    sealed_below: u64,
+    /// Those in no run, ascending.
+    unsealed: Vec<u64>,
+    gone: DeadSet,
+    hidden: BTreeMap<u64, DeadChunk>,
+}
+
+impl Live {
+    pub(super) fn of(snapshot: &Snapshot) -> Result<Self> {
+        Ok(Self {
+            sealed_below: snapshot.inner.committed.state.sealed_below,
+            unsealed: snapshot.unsealed_ids()?,
+            gone: snapshot.inner.committed.dead.clone(),
+            hidden: BTreeMap::new(),
+        })
+    }
+
+    fn contains(&self, id: u64) -> bool {
+        if self.gone.contains(id) || self.is_hidden(id) {
+            return false;
+        }
+        id < self.sealed_below || self.is_unsealed(id)
+    }
+
+    fn is_hidden(&self, id: u64) -> bool {
+        let chunk = self.hidden.get(&(id / CHUNK_DOCUMENTS));
+        chunk.is_some_and(|chunk| chunk.contains(id))
+    }
+
+    fn is_unsealed(&self, id: u64) -> bool {
+        // Where none is gone the place is known.
+        let place = self.unsealed.first().and_then(|first| {
+            let place = usize::try_from(id.checked_sub(*first)?).ok()?;
+            self.unsealed.get(place)
+        });
+        place == Some(&id) || self.unsealed.binary_search(&id).is_ok()
+    }
+
+    /// Takes a document out of all buckets that are still to come.
+    pub(super) fn hide(&mut self, id: u64) {
+        let chunk = self.hidden.entry(id / CHUNK_DOCUMENTS);
+        chunk.or_insert_with(DeadChunk::new).set(id);
+    }
+}
+
+/// A lane that is being read.
+pub(super) struct BucketStream {
+    lane: u16,
+    postings: PostingStream,
+    /// Read, but of the next bucket.
+    next: Option<Posting>,
+}
+
+impl BucketStream {
+    pub(super) fn open(snapshot: &Snapshot, lane: u16) -> Result<Self> {
+        let is_table = lane > snapshot.core().lanes.band_count();
+        let table = if is_table {
+            PostingTable::Permuted
+        } else {
+            PostingTable::Bands
+        };
+        let mut postings = snapshot.inner.lane_stream(table, lane)?;
+        let next = postings.next().transpose()?;
+        Ok(Self {
+            lane,
+            postings,
+            next,
+        })
+    }
+
+    pub(super) fn lane(&self) -> u16 {
+        self.lane
+    }
+
+    /// The postings of the next bucket, ascending by code, then id; of live documents alone, so
+    /// there may be none. `false` at the end of the lane.
+    pub(super) fn read(
+        &mut self,
+        lanes: &Lanes,
+        live: &Live,
+        bucket: &mut Vec<Posting>,
+    ) -> Result<bool> {
+        bucket.clear();
+        let Some(first) = self.next else {
+            return Ok(false);
+        };
+        let (_, high) = lanes.bucket_range(self.lane, first.code);
+        while let Some(posting) = self.next.filter(|posting| posting.code <= high) {
+            if live.contains(posting.id) {
+                bucket.push(posting);
+            }
+            self.next = self.postings.next().transpose()?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,244 @@
+//! Comparing the groups of a batch, a bounded number of comparisons at a time.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::join::arena::stopped;
+use crate::join::batch::{Batch, CutBuckets, Group};
+use crate::join::partners::for_each_within;
+use crate::join::settings::Settings;
+use crate::lanes::Lanes;
+use crate::sketch::estimate_equal;
+
+/// Comparisons of a round, about. What they find is in memory until it is taken: 32 bytes each.
+const ROUND_COMPARISONS: usize = 1 << 17;
+
+/// Rows of a round: most buckets are small.
+const ROUND_ROWS: usize = 1 << 15;
+
+/// Fewer comparisons are not worth a thread.
+const LEAST_A_THREAD: usize = 1 << 11;
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The members of the group are equal to each other.
+    Equal { group: usize },
+    /// Each member of `a` is near each of `b`.
+    Near {
+        a: usize,
+        b: usize,
+        equal: u32,
+        distance: u32,
+    },
+}
+
+/// A group that is compared with others of its bucket that come before it.
+pub(super) struct Row {
+    lane: u16,
+    b: usize,
+    a: Range<usize>,
+    /// Whether its members come out as equal to each other first.
+    is_start: bool,
+}
+
+impl Row {
+    pub(super) fn comparisons(&self) -> usize {
+        self.a.len()
+    }
+}
+
+/// How far the comparisons of a batch are.
+#[derive(Default)]
+pub(super) struct Cursor {
+    piece: usize,
+    /// The next row of the piece, and how many of its comparisons have been made.
+    b: usize,
+    compared: usize,
+}
+
+impl Cursor {
+    /// The next rows, of one piece if it is read alone; none at the end of the batch. Also says
+    /// which piece must be read before.
+    pub(super) fn next_rows(
+        &mut self,
+        settings: &Settings,
+        batch: &Batch,
+    ) -> (Vec<Row>, Option<usize>) {
+        let (mut rows, mut comparisons, mut read) = (Vec::new(), 0, None);
+        while let Some(piece) = batch.pieces.get(self.piece)
+            && comparisons < ROUND_COMPARISONS
+            && rows.len() < ROUND_ROWS
+        {
+            let b = piece.b.start + self.b;
+            if b >= piece.b.end {
+                *self = Self {
+                    piece: self.piece + 1,
+                    ..Self::default()
+                };
+                if piece.is_read_alone && !rows.is_empty() {
+                    break;
+                }
+                continue;
+            }
+            if piece.is_read_alone && self.b == 0 && self.compared == 0 {
+                read = Some(self.piece);
+            }
+            let end = piece.a.end.min(b).min(piece.representatives_end);
+            let start = end.min(piece.a.start + self.compared);
+            let a = start..end.min(start + (ROUND_COMPARISONS - comparisons));
+            // Equal documents share all their buckets, so the first lane has them all.
+            let is_start = self.compared == 0
+                && (piece.a.start == 0 || !piece.is_read_alone)
+                && piece.lane == settings.lanes.start;
+            comparisons += a.len();
+            if a.end == end {
+                (self.b, self.compared) = (self.b + 1, 0);
+            } else {
+                self.compared += a.len();
+            }
+            if is_start || !a.is_empty() {
+                rows.push(Row {
+                    lane: piece.lane,
+                    b,
+                    a,
+                    is_start,
+                });
+            }
+        }
+        (rows, read)
+    }
+}
+
+/// Compares the groups of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Comparer<'a> {
+    pub(super) lanes: &'a Lanes,
+    pub(super) settings: &'a Settings,
+    pub(super) cut: &'a CutBuckets,
+    pub(super) batch: &'a Batch,
+}
+
+impl Comparer<'_> {
+    /// What the rows hold, in their order, whatever the number of threads.
+    pub(super) fn compare(self, rows: &[Row]) -> Result<Vec<Event>> {
+        let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
+        let threads = self.settings.options.thread_count();
+        let threads = threads.min(comparisons / LEAST_A_THREAD).max(1);
+        let mut shares = shares(rows, comparisons.div_ceil(threads)).into_iter();
+        let own = shares.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|share| scope.spawn(move || self.compare_share(share)))
+                .collect();
+            let mut events = self.compare_share(own);
+            for other in others {
+                events.extend(other.join().map_err(|_| stopped())?);
+            }
+            Ok(events)
+        })
+    }
+
+    fn compare_share(self, rows: &[Row]) -> Vec<Event> {
+        let mut events = Vec::new();
+        for row in rows {
+            self.compare_row(row, &mut events);
+        }
+        events
+    }
+
+    fn compare_row(self, row: &Row, events: &mut Vec<Event>) {
+        if row.is_start && self.batch.members_of(row.b).len() > 1 {
+            events.push(Event::Equal { group: row.b });
+        }
+        let is_table = row.lane > self.lanes.band_count();
+        let (Some(distance), true) = (self.settings.bounds.max_distance, is_table) else {
+            events.extend(row.a.clone().filter_map(|a| self.near(row.lane, a, row.b)));
+            return;
+        };
+        let fingerprints = &self.batch.fingerprints;
+        if let (Some(earlier), Some(own)) =
+            (fingerprints.get(row.a.clone()), fingerprints.get(row.b))
+        {
+            for_each_within(earlier, *own, distance, |place, _| {
+                events.extend(self.near(row.lane, row.a.start + place, row.b));
+            });
+        }
+    }
+
+    /// Two groups of a bucket, if they meet here first and are within bounds. What a table brings
+    /// together by chance, beyond the distance, no query would find by it: such pairs do not come
+    /// here.
+    fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
+        let arena = &self.batch.arena;
+        let (first, second) = self.batch.groups.get(a).zip(self.batch.groups.get(b))?;
+        if arena.is_empty(first.slot) != arena.is_empty(second.slot)
+            || self.met_before(lane, first, second)
+        {
+            return None;
+        }
+        let equal = estimate_equal(arena.values(first.slot), arena.values(second.slot));
+        let distance = (first.fingerprint ^ second.fingerprint).count_ones();
+        let bounds = &self.settings.bounds;
+        bounds.accepts(equal, distance).then_some(Event::Near {
+            a,
+            b,
+            // A signature has at most 65,535 values.
+            equal: equal as u32,
+            distance,
+        })
+    }
+
+    /// Whether two groups, `a` before `b`, were compared in a bucket of an earlier lane.
+    fn met_before(self, lane: u16, a: &Group, b: &Group) -> bool {
+        let arena = &self.batch.arena;
+        let codes = arena.codes(a.slot).iter().zip(arena.codes(b.slot));
+        // Lane 1 is the first band.
+        let mut earlier = (1..lane).zip(codes);
+        if earlier.any(|(lane, (a_code, b_code))| {
+            a_code == b_code && self.is_compared_in(lane, *a_code, a)
+        }) {
+            return true;
+        }
+        let first = 1 + self.lanes.band_count();
+        let Some((table, design)) = lane.checked_sub(first).zip(self.lanes.design()) else {
+            return false;
+        };
+        if self.cut.is_empty() {
+            let meeting = design.first_meeting_table(a.fingerprint, b.fingerprint);
+            return meeting != Some(table.into());
+        }
+        design
+            .tables()
+            .iter()
+            .zip(first..lane)
+            .any(|(table, lane)| {
+                let (low, high) = table.prefix_range(table.permute(a.fingerprint));
+                let code = table.permute(b.fingerprint);
+                (low..=high).contains(&code) && self.is_compared_in(lane, low, a)
+            })
+    }
+
+    /// Whether a group is compared with all that come after it in a bucket.
+    fn is_compared_in(self, lane: u16, low_code: u64, group: &Group) -> bool {
+        let last = self.cut.get(&(lane, low_code));
+        last.is_none_or(|last| group.first <= *last)
+    }
+}
+
+/// Rows in a row, each share with about so many comparisons.
+fn shares(rows: &[Row], comparisons: usize) -> Vec<&[Row]> {
+    let mut shares = Vec::new();
+    let (mut rest, mut held, mut end) = (rows, 0, 0);
+    for row in rows {
+        (held, end) = (held + row.a.len(), end + 1);
+        if held >= comparisons.max(1)
+            && let Some((share, others)) = rest.split_at_checked(end)
+        {
+            shares.push(share);
+            (rest, held, end) = (others, 0, 0);
+        }
+    }
+    shares.push(rest);
+    shares
+}

@@ -1,0 +1,224 @@
+//! What a join will take, before it is made.
+
+use crate::error::Result;
+use crate::join::arena::Arena;
+use crate::join::buckets::{BucketStream, Live};
+use crate::join::options::JoinOptions;
+use crate::join::partners::for_each_within;
+use crate::join::settings::{BATCH_BYTES, Settings};
+use crate::postings::Posting;
+use crate::sketch::estimate_equal;
+use crate::store::{Bounds, Snapshot};
+
+/// Postings of a lane that are looked at.
+const SAMPLE_POSTINGS: u64 = 1 << 18;
+
+/// In a band's bucket of so many documents signatures are looked at: many of them may be equal.
+const LARGE_BUCKET: usize = 32;
+
+/// Signatures of such a bucket that are compared with each other, and in all buckets together.
+const BUCKET_SIGNATURES: usize = 1 << 8;
+const SAMPLE_SIGNATURES: usize = 1 << 13;
+
+// What one core of a laptop takes, with the file in the system's cache.
+const POSTING_SECONDS: f64 = 60e-9;
+const SIGNATURE_SECONDS: f64 = 1.5e-6;
+const VALUE_SECONDS: f64 = 0.2e-9;
+const FINGERPRINT_SECONDS: f64 = 2e-9;
+
+/// What a join is expected to take: an estimate from a sample of the buckets. A few very large
+/// buckets that the sample does not see can make it several times too low. Made by [`Snapshot::expect_join`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct JoinEstimate {
+    /// Live documents.
+    pub documents: u64,
+    /// Postings to be read in all lanes: this one is no estimate.
+    pub postings: u64,
+    /// Signatures to be read, about; one that is in several large enough buckets counts in each.
+    pub signatures: u64,
+    /// Comparisons of two signatures, about.
+    pub comparisons: u64,
+    /// Pairs, about: those that meet in the first band, of large buckets verified in part, and
+    /// those that are near in the first table.
+    pub pairs: u64,
+    /// Memory in bytes, about, the store's cache not counted.
+    pub memory_bytes: u64,
+    /// Time in seconds, about, on one core of a laptop, with the file in the system's cache.
+    pub seconds: f64,
+}
+
+/// What the buckets of a part of a lane hold.
+#[derive(Default)]
+struct Sample {
+    postings: u64,
+    /// In buckets of two or more.
+    documents: f64,
+    candidates: f64,
+    near: f64,
+    largest: u64,
+}
+
+impl Snapshot {
+    /// What [`pairs`](Self::pairs) and [`clusters`](Self::clusters) are expected to take, from the
+    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
+    /// band and of the first table. Takes well under a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
+    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
+    /// assert!(expected.seconds < 1.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
+        let settings = Settings::new(self, bounds, JoinOptions::new(), false)?;
+        self.core().guarded(|| estimate(self, &settings))
+    }
+}
+
+fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
+    let live = Live::of(snapshot)?;
+    let mut expected = JoinEstimate {
+        documents: snapshot.len(),
+        ..JoinEstimate::default()
+    };
+    let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);
+    let bands_end = 1 + snapshot.core().lanes.band_count();
+    let lanes = &settings.lanes;
+    for lanes in [
+        lanes.start..lanes.end.min(bands_end),
+        lanes.start.max(bands_end)..lanes.end,
+    ] {
+        if lanes.is_empty() {
+            continue;
+        }
+        let postings: u64 = lanes.clone().map(|lane| postings_of(snapshot, lane)).sum();
+        let sample = sample(snapshot, settings, &live, lanes.start)?;
+        let scale = postings as f64 / sample.postings.max(1) as f64;
+        expected.postings += postings;
+        expected.comparisons += (sample.candidates * scale) as u64;
+        pairs += sample.near * scale / lanes.len() as f64;
+        largest = largest.max(sample.largest);
+        let is_table = lanes.start >= bands_end;
+        // Of a table only those near another are read.
+        let read = if is_table {
+            2.0 * sample.near
+        } else {
+            sample.documents
+        };
+        if settings.reads_signatures {
+            signatures += read * scale;
+        }
+        let comparison_seconds = if is_table {
+            FINGERPRINT_SECONDS
+        } else {
+            VALUE_SECONDS * settings.values as f64
+        };
+        expected.seconds += sample.candidates * scale * comparison_seconds;
+    }
+    expected.signatures = signatures as u64;
+    expected.pairs = pairs as u64;
+    expected.seconds += expected.postings as f64 * POSTING_SECONDS + signatures * SIGNATURE_SECONDS;
+    let batch_bytes = (expected.documents * settings.document_bytes).min(2 * BATCH_BYTES as u64);
+    let unsealed = snapshot.inner.committed.state.unsealed_documents;
+    expected.memory_bytes = batch_bytes + 96 * largest + 8 * unsealed + expected.documents / 8;
+    Ok(expected)
+}
+
+/// The postings of a lane, those of removed documents included.
+fn postings_of(snapshot: &Snapshot, lane: u16) -> u64 {
+    let committed = &snapshot.inner.committed;
+    let runs = committed.runs.descriptors();
+    let sealed: u64 = runs
+        .filter_map(|run| run.lane(lane))
+        .map(|summary| summary.postings)
+        .sum();
+    sealed + committed.memtable.lane(lane).len() as u64
+}
+
+fn sample(snapshot: &Snapshot, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {
+    let mut stream = BucketStream::open(snapshot, lane)?;
+    let mut bucket = Vec::new();
+    let mut sample = Sample::default();
+    let is_table = settings.table(snapshot, lane).is_some();
+    let lanes = &snapshot.core().lanes;
+    let mut signatures = SAMPLE_SIGNATURES;
+    while sample.postings < SAMPLE_POSTINGS && stream.read(lanes, live, &mut bucket)? {
+        let documents = bucket.len();
+        sample.postings += documents as u64;
+        sample.largest = sample.largest.max(documents as u64);
+        if documents < 2 {
+            continue;
+        }
+        let pairs = pairs_of(documents as f64);
+        let (mut candidates, mut near) = (pairs, pairs);
+        if is_table {
+            near = near_by_code(settings, &bucket);
+        } else if documents >= LARGE_BUCKET && signatures > 0 {
+            let (different, share) = look(snapshot, settings, &bucket)?;
+            candidates = pairs_of(documents as f64 * different);
+            near = pairs * share;
+            signatures = signatures.saturating_sub(documents.min(BUCKET_SIGNATURES));
+        }
+        sample.documents += documents as f64;
+        sample.candidates += candidates;
+        sample.near += near;
+    }
+    Ok(sample)
+}
+
+fn pairs_of(documents: f64) -> f64 {
+    (documents * (documents - 1.0) / 2.0).max(0.0)
+}
+
+/// Of some documents of a band's bucket, evenly spread: which share of the signatures is different,
+/// and which share of the pairs is near.
+fn look(snapshot: &Snapshot, settings: &Settings, bucket: &[Posting]) -> Result<(f64, f64)> {
+    let step = bucket.len().div_ceil(BUCKET_SIGNATURES).max(1);
+    let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
+    ids.sort_unstable();
+    let arena = Arena::load(snapshot, &ids, false, 1)?;
+    let mut digests: Vec<_> = arena.documents().map(|(_, digest)| digest).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    let mut near = 0_u32;
+    for b in 0..ids.len() {
+        let is_near = |a: &usize| {
+            let fingerprints = arena.fingerprint(*a).zip(arena.fingerprint(b));
+            let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+            let equal = estimate_equal(arena.values(*a), arena.values(b));
+            settings.bounds.accepts(equal, distance)
+        };
+        near += (0..b).filter(is_near).count() as u32;
+    }
+    let read = ids.len() as f64;
+    let share = f64::from(near) / pairs_of(read).max(1.0);
+    Ok((digests.len() as f64 / read.max(1.0), share))
+}
+
+/// Pairs of a table's bucket within the distance; of a large one from some of its codes.
+fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
+    const MOST_CODES: usize = 1 << 10;
+    let codes: Vec<u64> = bucket.iter().map(|posting| posting.code).collect();
+    let codes = codes.get(..MOST_CODES).unwrap_or(&codes);
+    let distance = settings.bounds.max_distance.unwrap_or(0);
+    let mut near = 0.0;
+    for (later, code) in codes.iter().enumerate() {
+        let earlier = codes.get(..later).unwrap_or_default();
+        for_each_within(earlier, *code, distance, |_, _| near += 1.0);
+    }
+    let share = bucket.len() as f64 / codes.len().max(1) as f64;
+    near * share * share
+}

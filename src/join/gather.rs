@@ -1,0 +1,319 @@
+//! From the buckets of the lanes to batches that fit into memory.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::join::arena::Arena;
+use crate::join::batch::{Batch, CutBuckets, Piece};
+use crate::join::buckets::{BucketStream, Live};
+use crate::join::options::LeftOut;
+use crate::join::partners::Partners;
+use crate::join::settings::Settings;
+use crate::postings::Posting;
+use crate::store::Snapshot;
+
+/// Documents of a batch whose signatures need not be read.
+const MOST_MEMBERS: usize = 1 << 18;
+
+/// Different fingerprints of a bucket up to which those without a partner are left out first. More
+/// are compared by several threads, and only once.
+const FEW_FINGERPRINTS: usize = 1 << 10;
+
+/// The documents of a bucket, before their signatures are read.
+struct Candidates {
+    lane: u16,
+    low_code: u64,
+    ids: Range<usize>,
+}
+
+/// Makes batches of what the lanes hold, in the order of the lanes.
+pub(super) struct Gatherer {
+    lanes: Range<u16>,
+    stream: Option<BucketStream>,
+    live: Live,
+    bucket: Vec<Posting>,
+    partners: Partners,
+    candidates: Vec<Candidates>,
+    ids: Vec<u64>,
+    /// A bucket that is too large to be in a batch with others.
+    large: Option<(u16, u64, Vec<u64>)>,
+    pub(super) cut: CutBuckets,
+    pub(super) left_out: LeftOut,
+}
+
+impl Gatherer {
+    pub(super) fn new(snapshot: &Snapshot, settings: &Settings) -> Result<Self> {
+        Ok(Self {
+            lanes: settings.lanes.clone(),
+            stream: None,
+            live: Live::of(snapshot)?,
+            bucket: Vec::new(),
+            partners: Partners::default(),
+            candidates: Vec::new(),
+            ids: Vec::new(),
+            large: None,
+            cut: CutBuckets::new(),
+            left_out: LeftOut::default(),
+        })
+    }
+
+    /// The next batch with anything to compare; `None` at the end of the last lane.
+    pub(super) fn next(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+    ) -> Result<Option<Batch>> {
+        let mut batch = Batch::default();
+        loop {
+            if let Some((lane, low_code, ids)) = self.large.take() {
+                self.read_large(snapshot, settings, &mut batch, (lane, low_code, ids))?;
+            } else if let Some(stream) = self.stream.take() {
+                self.fill(snapshot, settings, stream, &mut batch)?;
+                self.read_candidates(snapshot, settings, &mut batch)?;
+            } else if let Some(lane) = self.lanes.next() {
+                self.stream = Some(BucketStream::open(snapshot, lane)?);
+            } else {
+                return Ok(None);
+            }
+            if !batch.pieces.is_empty() {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// Takes buckets of one lane until there are enough.
+    fn fill(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+        mut stream: BucketStream,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        let lanes = &snapshot.core().lanes;
+        let lane = stream.lane();
+        let mut bucket = std::mem::take(&mut self.bucket);
+        while stream.read(lanes, &self.live, &mut bucket)? {
+            if let [first, _, ..] = bucket.as_slice() {
+                let low_code = lanes.bucket_range(lane, first.code).0;
+                if settings.reads_signatures {
+                    self.take_documents(snapshot, settings, lane, low_code, &bucket);
+                } else {
+                    self.take_fingerprints(snapshot, settings, batch, lane, &bucket);
+                }
+            }
+            if self.ids.len() >= settings.batch_documents || batch.members.len() >= MOST_MEMBERS {
+                self.stream = Some(stream);
+                break;
+            }
+        }
+        self.bucket = bucket;
+        Ok(())
+    }
+
+    /// Notes the documents of a bucket whose signatures are to be read: of a table those alone
+    /// that have a fingerprint near enough beside them.
+    fn take_documents(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+        lane: u16,
+        low_code: u64,
+        bucket: &[Posting],
+    ) {
+        let start = self.ids.len();
+        // Of a bucket that may be cut short all are wanted, to count what is left out.
+        let may_be_cut = settings.representatives(bucket.len()) < bucket.len();
+        let distance = settings.bounds.max_distance;
+        if let Some(table) = settings.table(snapshot, lane).filter(|_| !may_be_cut) {
+            let is_first = |a, b| !self.cut.is_empty() || table.meets_first(a, b);
+            self.partners.find(bucket, distance, is_first);
+            let near = self.partners.runs().filter(|(_, is_near)| *is_near);
+            let near = near.filter_map(|(run, _)| bucket.get(run)).flatten();
+            self.ids.extend(near.map(|posting| posting.id));
+        } else {
+            self.ids.extend(bucket.iter().map(|posting| posting.id));
+        }
+        if self.ids.len() > start {
+            self.candidates.push(Candidates {
+                lane,
+                low_code,
+                ids: start..self.ids.len(),
+            });
+        }
+    }
+
+    /// Takes a bucket of a table whose codes say all: they are the signatures.
+    fn take_fingerprints(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+        batch: &mut Batch,
+        lane: u16,
+        bucket: &[Posting],
+    ) {
+        let Some(table) = settings.table(snapshot, lane) else {
+            return;
+        };
+        let few = settings.representatives(FEW_FINGERPRINTS);
+        let is_first = |a, b| !self.cut.is_empty() || table.meets_first(a, b);
+        let distance = settings.bounds.max_distance;
+        let is_searched = self.partners.find_if_few(bucket, distance, few, is_first);
+        let mut place = None;
+        for (run, is_near) in self.partners.runs() {
+            let documents = bucket.get(run).unwrap_or_default();
+            if let Some(posting) = documents.first()
+                && (is_near || !is_searched)
+            {
+                place = place.or(Some((
+                    batch.groups.len(),
+                    batch.members.len(),
+                    posting.code,
+                )));
+                let ids = documents.iter().map(|posting| posting.id);
+                batch.push_group(ids, table.fingerprint(posting.code));
+            }
+        }
+        if let Some((groups, members, code)) = place {
+            let low_code = snapshot.core().lanes.bucket_range(lane, code).0;
+            let start = (groups, members);
+            if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
+                batch.pieces.push(piece);
+            }
+        }
+    }
+
+    /// Reads the signatures of the documents that were noted, in the order of their ids.
+    fn read_candidates(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+        batch: &mut Batch,
+    ) -> Result<()> {
+        if self.ids.len() > 2 * settings.batch_documents
+            && let Some(last) = self.candidates.pop()
+        {
+            // All others together are no more than a batch.
+            let ids = self.ids.split_off(last.ids.start);
+            self.large = Some((last.lane, last.low_code, ids));
+        }
+        if self.candidates.is_empty() {
+            return Ok(());
+        }
+        let mut distinct = self.ids.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let threads = settings.options.thread_count();
+        batch.arena = Arena::load(snapshot, &distinct, settings.with_codes, threads)?;
+        for candidates in std::mem::take(&mut self.candidates) {
+            let ids = self.ids.get(candidates.ids).unwrap_or_default();
+            let documents = ids.iter().filter_map(|id| {
+                let slot = batch.arena.slot(*id)?;
+                Some((batch.arena.digest(slot)?, *id))
+            });
+            let start = (batch.groups.len(), batch.members.len());
+            let documents = documents.collect();
+            batch.group(documents);
+            let (lane, low_code) = (candidates.lane, candidates.low_code);
+            if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
+                batch.find_slots(piece.b.clone());
+                batch.pieces.push(piece);
+            }
+        }
+        self.ids.clear();
+        Ok(())
+    }
+
+    /// Reads the signatures of a large bucket a share at a time, to find which are equal. If the
+    /// different ones are still too many, they are read again for each two shares to compare.
+    fn read_large(
+        &mut self,
+        snapshot: &Snapshot,
+        settings: &Settings,
+        batch: &mut Batch,
+        (lane, low_code, mut ids): (u16, u64, Vec<u64>),
+    ) -> Result<()> {
+        let threads = settings.options.thread_count();
+        let mut documents = Vec::with_capacity(ids.len());
+        ids.sort_unstable();
+        for share in ids.chunks(settings.batch_documents) {
+            let arena = Arena::load(snapshot, share, false, threads)?;
+            documents.extend(arena.documents().map(|(id, digest)| (digest, id)));
+        }
+        drop(ids);
+        batch.group(documents);
+        let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, (0, 0)) else {
+            return Ok(());
+        };
+        let end = piece.b.end;
+        let share = if end <= 2 * settings.batch_documents {
+            end
+        } else {
+            settings.batch_documents
+        };
+        let shares = || {
+            (0..end)
+                .step_by(share.max(1))
+                .map(|start| start..end.min(start + share))
+        };
+        for b in shares() {
+            let wanted = |a: &Range<usize>| {
+                a.start <= b.start && (a.start == 0 || a.start < piece.representatives_end)
+            };
+            batch.pieces.extend(shares().filter(wanted).map(|a| Piece {
+                a,
+                b: b.clone(),
+                is_read_alone: true,
+                ..piece
+            }));
+        }
+        Ok(())
+    }
+
+    /// Puts the groups of a bucket in order, from the places of its first group and its first
+    /// member on. `None`: there is nothing to compare, and they are gone again.
+    fn finish_bucket(
+        &mut self,
+        settings: &Settings,
+        batch: &mut Batch,
+        lane: u16,
+        low_code: u64,
+        (start, members): (usize, usize),
+    ) -> Option<Piece> {
+        let groups = batch.groups.get_mut(start..).unwrap_or_default();
+        groups.sort_unstable_by_key(|group| group.first);
+        let representatives = settings.representatives(groups.len());
+        if let Some((compared, rest)) = groups.split_at_checked(representatives)
+            && let (Some(last), false) = (compared.last(), rest.is_empty())
+        {
+            self.cut.insert((lane, low_code), last.first);
+            self.left_out
+                .add(rest.iter().map(|group| group.members.len() as u64));
+        }
+        let has_equal =
+            lane == settings.lanes.start && groups.iter().any(|group| group.members.len() > 1);
+        if groups.len() < 2 && !has_equal {
+            batch.groups.truncate(start);
+            batch.members.truncate(members);
+            return None;
+        }
+        if settings.has_fingerprints {
+            let fingerprints = groups.iter().map(|group| group.fingerprint);
+            batch.fingerprints.extend(fingerprints);
+        }
+        if has_equal && settings.hides_equal {
+            // They are linked to the first of them here, which stands for them from now on.
+            for place in start..batch.groups.len() {
+                let equal = batch.members_of(place).iter().skip(1);
+                equal.for_each(|id| self.live.hide(*id));
+            }
+        }
+        let places = start..batch.groups.len();
+        Some(Piece {
+            lane,
+            a: places.clone(),
+            representatives_end: start + representatives,
+            b: places,
+            is_read_alone: false,
+        })
+    }
+}

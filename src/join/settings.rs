@@ -1,0 +1,120 @@
+//! What a join asks for, worked out once.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::join::arena::Arena;
+use crate::join::options::JoinOptions;
+use crate::lanes::TableDesign;
+use crate::sketch::EmptyDocuments;
+use crate::store::{Bounds, Resolved, Snapshot};
+
+/// Signatures in memory at a time take at most twice as much.
+pub(super) const BATCH_BYTES: usize = 32 << 20;
+
+/// So many are held however large they are.
+const LEAST_BATCH_DOCUMENTS: usize = 1 << 10;
+
+pub(super) struct Settings {
+    pub(super) bounds: Resolved,
+    pub(super) options: JoinOptions,
+    /// Whether any pairs will do that connect all that are near, instead of all pairs.
+    pub(super) links_only: bool,
+    /// The lanes that are read.
+    pub(super) lanes: Range<u16>,
+    /// Whether the codes do not say all.
+    pub(super) reads_signatures: bool,
+    pub(super) has_fingerprints: bool,
+    /// Whether bands are read, whose codes tell who met before.
+    pub(super) with_codes: bool,
+    /// Whether documents that equal an earlier one are left out of the lanes after the first.
+    pub(super) hides_equal: bool,
+    /// About half of the documents whose signatures are in memory at a time.
+    pub(super) batch_documents: usize,
+    /// What a signature takes in memory, codes included.
+    pub(super) document_bytes: u64,
+    /// MinHash values of a signature; 0 without.
+    pub(super) values: usize,
+}
+
+impl Settings {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        bounds: Bounds,
+        options: JoinOptions,
+        links_only: bool,
+    ) -> Result<Self> {
+        options.validate()?;
+        let schema = snapshot.schema();
+        let bounds = bounds.resolve(schema, false)?;
+        let (values, has_fingerprints) = snapshot.core().shape();
+        // Of documents without features only the signature says that they have none.
+        let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
+        let with_codes = bounds.probes_bands();
+        let document_bytes = Arena::document_bytes(snapshot);
+        Ok(Self {
+            lanes: lanes_read(snapshot, &bounds),
+            bounds,
+            options,
+            links_only,
+            reads_signatures: values > 0 || has_empty,
+            has_fingerprints,
+            with_codes,
+            // What is left out of a bucket that is cut short is counted document by document.
+            hides_equal: links_only && options.most_representatives().is_none(),
+            batch_documents: (BATCH_BYTES / document_bytes).max(LEAST_BATCH_DOCUMENTS),
+            document_bytes: document_bytes as u64,
+            values,
+        })
+    }
+
+    /// How many of so many groups of a bucket are compared with all of it.
+    pub(super) fn representatives(&self, groups: usize) -> usize {
+        let most = self.options.most_representatives();
+        most.map_or(groups, |most| most.min(groups))
+    }
+
+    /// The table of a lane, `None` for a band.
+    pub(super) fn table<'s>(&self, snapshot: &'s Snapshot, lane: u16) -> Option<TableLane<'s>> {
+        let lanes = &snapshot.core().lanes;
+        let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
+        Some(TableLane {
+            design: lanes.design()?,
+            number,
+        })
+    }
+}
+
+/// The lanes that give the candidates of some bounds.
+pub(super) fn lanes_read(snapshot: &Snapshot, bounds: &Resolved) -> Range<u16> {
+    let lanes = &snapshot.core().lanes;
+    let bands_end = 1 + lanes.band_count();
+    let start = if bounds.probes_bands() { 1 } else { bands_end };
+    let end = if bounds.probes_tables() {
+        lanes.count()
+    } else {
+        bands_end
+    };
+    start..end
+}
+
+/// A permuted table.
+#[derive(Clone, Copy)]
+pub(super) struct TableLane<'s> {
+    design: &'s TableDesign,
+    number: usize,
+}
+
+impl TableLane<'_> {
+    pub(super) fn fingerprint(&self, code: u64) -> u64 {
+        let table = self.design.tables().get(self.number);
+        table.map_or(code, |table| table.restore(code))
+    }
+
+    /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table.
+    pub(super) fn meets_first(&self, a: u64, b: u64) -> bool {
+        // Only where they differ matters, and bits move alike in both.
+        let differing = self.fingerprint(a ^ b);
+        self.design.first_meeting_table(differing, 0) == Some(self.number)
+    }
+}

@@ -1,0 +1,199 @@
+//! Large buckets, equal documents, and what is expected and said of a join.
+
+use super::*;
+
+fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions::new().seal_after(4_000);
+    let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
+    let signature = signature(store.schema(), &mut Random(3));
+    let mut transaction = store.begin_write().unwrap();
+    for _ in 0..count {
+        transaction.append(&signature).unwrap();
+    }
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    (folder, snapshot)
+}
+
+#[test]
+fn equal_documents_are_not_compared_with_each_other() {
+    for schema in schemas() {
+        let (_folder, snapshot) = of_equal(10_000, schema);
+        for batch_documents in [None, Some(1_000)] {
+            let bounds = Bounds::new();
+            let options = JoinOptions::new();
+            let mut links = join(&snapshot, bounds, options, true, batch_documents);
+            assert_eq!(links.by_ref().count(), 9_999);
+            assert_eq!(links.comparisons(), 0);
+            let mut pairs = join(&snapshot, bounds, options, false, batch_documents);
+            let last = pairs.by_ref().take(2_000_000).last().unwrap().unwrap();
+            assert!(last.a < last.b && last.b.get() > 1_000);
+            assert_eq!(pairs.comparisons(), 0);
+        }
+    }
+}
+
+#[test]
+fn comparisons_are_counted() {
+    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..300u32 {
+        // All in one bucket of the first lane, two each of a hundred and fifty signatures.
+        let values = [vec![7; 8], vec![number / 2; 8]].concat();
+        transaction
+            .append(&Signature::from_minhash(values))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for batch_documents in [None, Some(16)] {
+        let options = JoinOptions::new();
+        let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
+        assert_eq!(pairs.by_ref().count(), 150);
+        assert_eq!(pairs.comparisons(), 150 * 149 / 2);
+        let options = options.max_bucket(10);
+        let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
+        assert_eq!(pairs.by_ref().count(), 150);
+        assert_eq!(pairs.comparisons(), 10 * 9 / 2 + 10 * 140);
+        let left_out = pairs.left_out();
+        let figures = (left_out.buckets, left_out.documents, left_out.pairs);
+        assert_eq!(figures, (1, 280, 280 * 279 / 2 - 140));
+    }
+}
+
+#[test]
+fn many_fingerprints_in_one_bucket() {
+    // More than are searched for partners one by one, and more than a round compares.
+    let schema = Schema::builder().simhash(SimHash::bits64());
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
+    let mut random = Random(9);
+    let mut fingerprints = Vec::new();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..1_500u64 {
+        let fingerprint = match number % 10 {
+            3 => fingerprints[number as usize - 3] ^ 1 << random.below(64),
+            _ => random.next() >> 16,
+        };
+        fingerprints.push(fingerprint);
+        transaction
+            .append(&Signature::from_simhash(fingerprint))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let mut expected = Vec::new();
+    for (b, second) in fingerprints.iter().enumerate() {
+        let near = |(_, first): &(usize, &u64)| (*first ^ second).count_ones() <= 3;
+        let earlier = fingerprints[..b].iter().enumerate().filter(near);
+        expected.extend(earlier.map(|(a, _)| (a as u64, b as u64)));
+    }
+    expected.sort_unstable();
+    assert!(expected.len() >= 150);
+    let mut orders = BTreeSet::new();
+    for threads in [1, 4] {
+        let options = JoinOptions::new().threads(threads);
+        let mut pairs = join(&snapshot, Bounds::new(), options, false, None);
+        let (order, _) = in_order(&mut pairs);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, expected);
+        // All but the few whose flipped bit is among the first sixteen.
+        assert!(pairs.comparisons() > 1_400 * 1_399 / 2);
+        orders.insert(order);
+    }
+    assert_eq!(orders.len(), 1);
+}
+
+#[test]
+fn a_cluster_with_a_large_share_is_suspicious() {
+    let schema = || Schema::builder().minhash(MinHash::new(16)).build().unwrap();
+    let (_folder, snapshot) = of_equal(1_000, schema());
+    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    let found = clusters.suspicious()[0];
+    assert_eq!((found.first.get(), found.documents), (0, 1_000));
+    assert!((found.share - 1.0).abs() < 1e-12);
+    assert_eq!(clusters.count(), 1);
+    let (_folder, snapshot) = of_equal(999, schema());
+    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    assert!(clusters.suspicious().is_empty());
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let (_folder, snapshot) = of_equal(
+        2,
+        Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
+    );
+    let options = JoinOptions::new();
+    for wrong in [
+        options.threads(0),
+        options.threads(1_025),
+        options.max_bucket(0),
+    ] {
+        assert!(
+            snapshot.pairs_with(Bounds::new(), &wrong).is_err(),
+            "{wrong:?}"
+        );
+        assert!(
+            snapshot.clusters_with(Bounds::new(), &wrong).is_err(),
+            "{wrong:?}"
+        );
+    }
+}
+
+#[test]
+fn expectations_are_near_what_happens() {
+    let (_folder, snapshot) = of_equal(
+        300,
+        Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
+    );
+    let expected = snapshot.expect_join(Bounds::new()).unwrap();
+    let lanes = u64::from(snapshot.core().lanes.band_count());
+    assert_eq!((expected.documents, expected.postings), (300, 300 * lanes));
+    assert_eq!(
+        (expected.signatures, expected.pairs),
+        (300 * lanes, 300 * 299 / 2)
+    );
+    // A look at some of them shows that they are equal.
+    assert!(expected.comparisons <= 4 * lanes, "{expected:?}");
+    assert!(expected.seconds > 0.0 && expected.memory_bytes > 300 * 96);
+
+    for schema in schemas() {
+        let (_folder, snapshot) = filled(schema, 77);
+        let expected = snapshot.expect_join(Bounds::new()).unwrap();
+        let mut pairs = join(&snapshot, Bounds::new(), JoinOptions::new(), false, None);
+        let found = pairs.by_ref().count() as u64;
+        assert!(
+            (found / 4..=4 * found).contains(&expected.pairs),
+            "{found}: {expected:?}"
+        );
+        assert!(expected.comparisons >= pairs.comparisons(), "{expected:?}");
+    }
+    // Different documents in one large bucket: few are near.
+    let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path().join("s"), schema.build().unwrap()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..600u32 {
+        let values = [vec![7; 8], vec![number / 30; 8]].concat();
+        let signature = Signature::from_minhash(values);
+        transaction.append(&signature).unwrap();
+    }
+    transaction.commit().unwrap();
+    let expected = store
+        .snapshot()
+        .unwrap()
+        .expect_join(Bounds::new())
+        .unwrap();
+    let near = 20 * (30 * 29 / 2);
+    assert!(
+        (near / 2..near * 2).contains(&expected.pairs),
+        "{near}: {expected:?}"
+    );
+    let refused = snapshot.expect_join(Bounds::new().min_similarity(2.0));
+    assert!(refused.is_err());
+}

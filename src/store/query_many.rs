@@ -1,0 +1,233 @@
+//! Queries for many signatures at once.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::id::DocumentId;
+use crate::sketch::Signature;
+use crate::store::batch::{self, Candidate, Codes, Families, Pieces};
+use crate::store::bounds::{Bounds, By, Resolved};
+use crate::store::core::Core;
+use crate::store::query::{Matches, Scope, Scored, Subject};
+use crate::store::snapshot::Snapshot;
+use crate::store::source::Source;
+
+/// One question about many signatures, put together and then [`run`](Self::run). Made by
+/// [`Snapshot::query_many`].
+#[must_use = "a query does nothing until it is run"]
+pub struct QueryMany<'a> {
+    source: &'a dyn Source,
+    signatures: &'a [Signature],
+    bounds: Bounds,
+    limit: usize,
+}
+
+impl fmt::Debug for QueryMany<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryMany")
+            .field("signatures", &self.signatures.len())
+            .field("bounds", &self.bounds)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl QueryMany<'_> {
+    /// All bounds at once.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// See [`Bounds::min_similarity`].
+    pub fn min_similarity(mut self, similarity: f64) -> Self {
+        self.bounds = self.bounds.min_similarity(similarity);
+        self
+    }
+
+    /// See [`Bounds::max_distance`].
+    pub fn max_distance(mut self, distance: u32) -> Self {
+        self.bounds = self.bounds.max_distance(distance);
+        self
+    }
+
+    /// See [`Bounds::by`].
+    pub fn by(mut self, by: By) -> Self {
+        self.bounds = self.bounds.by(by);
+        self
+    }
+
+    /// See [`Bounds::accept_lower_recall`].
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.bounds = self.bounds.accept_lower_recall();
+        self
+    }
+
+    /// At most this many matches for each signature, the best; all if not given.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Answers the question for each signature, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::run`](crate::Query::run); that of a signature of another kind says its index.
+    pub fn run(self) -> Result<Vec<Matches>> {
+        let core = self.source.core();
+        check_signatures(core, self.signatures)?;
+        let bounds = self.bounds.resolve(&core.schema, false)?;
+        core.guarded(|| {
+            let mut answers = Vec::with_capacity(self.signatures.len());
+            let families = Families::of(&bounds);
+            each_piece(self.source, self.signatures, families, |piece, found| {
+                let scored = score(self.source, piece, found, &bounds)?;
+                for (signature, scored) in piece.iter().zip(scored) {
+                    answers.push(self.finish(signature, scored, &bounds)?);
+                }
+                Ok(())
+            })?;
+            Ok(answers)
+        })
+    }
+
+    fn finish(&self, signature: &Signature, found: Found, bounds: &Resolved) -> Result<Matches> {
+        if !self.source.core().is_filed(signature) {
+            return Ok(Matches::none(Scope::Candidates));
+        }
+        let Found { near, compared } = found;
+        let subject = Subject::new(signature);
+        let scope = Scope::Candidates;
+        let mut matches = subject.finish(self.source, near, self.limit, scope, compared)?;
+        matches.recall = bounds.recall;
+        Ok(matches)
+    }
+}
+
+/// What was found for one signature.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    near: Vec<Scored>,
+    /// How many candidates were compared.
+    compared: usize,
+}
+
+/// Compares the signatures of a piece with their candidates.
+fn score(
+    source: &dyn Source,
+    piece: &[Signature],
+    candidates: &[Candidate],
+    bounds: &Resolved,
+) -> Result<Vec<Found>> {
+    let mut all = vec![Found::default(); piece.len()];
+    batch::compare(source, candidates, &mut |candidate, row| {
+        let asker = candidate.asker as usize;
+        if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
+            found.compared += 1;
+            let score = Subject::new(signature).score(source, candidate.id, row);
+            let near = score.filter(|s| bounds.accepts(s.equal, s.distance));
+            found.near.extend(near);
+        }
+    })?;
+    Ok(all)
+}
+
+/// Shows the signatures piece by piece with their candidates.
+fn each_piece(
+    source: &dyn Source,
+    signatures: &[Signature],
+    families: Families,
+    mut visit: impl FnMut(&[Signature], &[Candidate]) -> Result<()>,
+) -> Result<()> {
+    let mut pieces = Pieces::of(signatures.len());
+    while let Some(range) = pieces.next() {
+        let piece = signatures.get(range.clone()).unwrap_or_default();
+        let codes = Codes::of(source.core(), families, piece.iter())?;
+        match batch::candidates(source, &codes)? {
+            Some(candidates) => visit(piece, &candidates)?,
+            None => pieces.halve(range),
+        }
+    }
+    Ok(())
+}
+
+fn check_signatures(core: &Core, signatures: &[Signature]) -> Result<()> {
+    let mut checks = signatures.iter().enumerate();
+    checks.try_for_each(|(index, signature)| {
+        let checked = core.check_signature(signature);
+        checked.map_err(|error| batch::in_batch(error, index))
+    })
+}
+
+impl Snapshot {
+    /// Asks for documents that are near each of many signatures. Every answer is that of
+    /// [`query`](Self::query), and together they come several times sooner: the more signatures,
+    /// the less a signature costs, up to some ten thousand.
+    ///
+    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
+    /// a million candidates.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let other = store.sketch_text("a text about something else")?;
+    /// store.insert("first", &page)?;
+    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
+    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
+    /// assert!(answers[1].is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
+        QueryMany {
+            source: self.source(),
+            signatures,
+            bounds: Bounds::new(),
+            limit: usize::MAX,
+        }
+    }
+
+    /// The documents that share a bucket with each of many signatures, not verified, ascending by
+    /// id: what [`candidates`](Self::candidates) gives for each, and sooner, as with
+    /// [`query_many`](Self::query_many).
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryMany::run`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let id = store.append(&page)?;
+    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
+    /// assert_eq!(candidates, [[id], [id]]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        check_signatures(self.core(), signatures)?;
+        let source = self.source();
+        self.core().guarded(|| {
+            let mut all = Vec::with_capacity(signatures.len());
+            each_piece(source, signatures, Families::ALL, |piece, found| {
+                let mut live = vec![Vec::new(); piece.len()];
+                batch::compare(source, found, &mut |Candidate { id, asker }, row| {
+                    let asker = asker as usize;
+                    if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))
+                        && row.is_empty() == signature.is_empty()
+                    {
+                        live.push(DocumentId::new(id));
+                    }
+                })?;
+                all.append(&mut live);
+                Ok(())
+            })?;
+            Ok(all)
+        })
+    }
+}
