@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::super::filter_cache::FilterCache;
+use super::super::filter_cache::{FilterCache, FilterOf};
 use super::super::lane_iter::lane_iter;
 use super::super::run::{probe_lane, write_lane};
 use super::super::testing::{
@@ -17,6 +17,15 @@ const LANE: u16 = 1;
 
 /// A lane of some runs.
 type Inputs = Vec<(u32, LaneSummary)>;
+
+fn filter_of(run: u32, shape: FilterShape) -> FilterOf {
+    FilterOf {
+        run,
+        lane: LANE,
+        shape,
+        buckets: BUCKETS,
+    }
+}
 
 /// How codes are spread.
 const SPREADS: [fn(&mut Random) -> u64; 3] = [
@@ -171,9 +180,9 @@ fn probes_find_everything_while_runs_are_merged() {
             assert!(!is_output);
         } else if let Some(shape) = lane.filter.filter(|_| !is_output) {
             // Nothing stays in this cache: the pieces themselves are asked.
-            let filters = &tables.filters;
             let cache = FilterCache::new(0);
-            let held = cache.may_hold(filters, (run, LANE), (shape, BUCKETS), (code, code));
+            let filter = filter_of(run, shape);
+            let held = cache.read(&tables.filters, &filter, (code, code));
             if !held.unwrap() {
                 return;
             }
@@ -209,9 +218,8 @@ fn probes_find_everything_while_runs_are_merged() {
     let cache = FilterCache::new(1 << 20);
     for expected in &all {
         let codes = (expected.code, expected.code);
-        let filter = (summary.filter.unwrap(), BUCKETS);
-        let held = cache.may_hold(&tables.filters, (77, LANE), filter, codes);
-        assert!(held.unwrap());
+        let filter = filter_of(77, summary.filter.unwrap());
+        assert!(cache.read(&tables.filters, &filter, codes).unwrap());
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod sweep;
 mod testing;
 
 pub(crate) use crate::format::posting::Posting;
-pub(crate) use filter_cache::FilterCache;
+pub(crate) use filter_cache::{FilterCache, FilterOf, Reader as FilterReader};
 pub(crate) use filter_writer::FilterPlan;
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;

@@ -28,7 +28,7 @@ const STEP_BLOCKS: usize = 64;
 
 /// A run with less than this share of all documents has filters in the lanes of bands and tables. The
 /// largest runs have most hits, and filters of theirs would not stay in the cache.
-const FILTERED_SHARE: u64 = 8;
+const FILTERED_SHARE: u64 = 4;
 
 /// Bits of a filter a posting.
 const FILTER_BITS: u64 = 10;

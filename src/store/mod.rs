@@ -16,6 +16,7 @@ mod merges;
 mod open;
 mod options;
 mod pending;
+mod probe;
 mod query;
 mod query_many;
 mod reads;

@@ -38,8 +38,8 @@ impl StoreOptions {
         }
     }
 
-    /// Bytes of the cache, shared by reads and the writer: three quarters for pages, one quarter for
-    /// filters. At least 1 MiB is used.
+    /// Bytes of the cache, shared by reads and the writer: one half for pages, the other for
+    /// filters of runs. At least 1 MiB is used.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -87,7 +87,7 @@ impl StoreOptions {
 
     /// What of the cache is for filters of runs.
     pub(crate) fn filter_cache_bytes(&self) -> u64 {
-        self.cache_bytes / 4
+        self.cache_bytes / 2
     }
 
     /// The size of the page cache as the engine takes it.

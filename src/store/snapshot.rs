@@ -17,9 +17,10 @@ use crate::store::Inner;
 use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
+use crate::store::probe::ProbeTables;
 use crate::store::query::{Matches, Query, Subject};
 use crate::store::record::Record;
-use crate::store::source::{self, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
+use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
 
 /// The store as it was at one commit. It sees no later change, never waits for the writer, and the
 /// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It

@@ -3,20 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
-use redb::ReadableTable;
-
 use crate::error::{Error, Result};
 use crate::format::rows::{self, DocumentRow, SignatureRow};
-use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::lanes::hash_key;
-use crate::postings::{
-    CodeRange, Memtable, Posting, ProbeCost, VisitAsked, Wanted, probe_lane, sweep_lane,
-};
+use crate::postings::{CodeRange, Memtable, Posting, VisitAsked, Wanted};
 use crate::store::core::Core;
 use crate::store::record::Record;
-use crate::store::run_set::RunSet;
 
 /// The three tables of postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,104 +225,4 @@ pub(crate) fn probe_memtable(
         }
     });
     result
-}
-
-/// The tables that probes read of runs, and the filters in memory.
-pub(crate) struct ProbeTables<'t, B, F> {
-    pub(crate) core: &'t Core,
-    pub(crate) table: PostingTable,
-    pub(crate) blocks: &'t B,
-    pub(crate) filters: &'t F,
-}
-
-impl<B, F> ProbeTables<'_, B, F>
-where
-    B: ReadableTable<&'static [u8; 22], &'static [u8]>,
-    F: ReadableTable<&'static [u8; 10], &'static [u8]>,
-{
-    /// Probes runs, newest first, until it is enough.
-    pub(crate) fn probe(
-        &self,
-        runs: &RunSet,
-        ranges: &[CodeRange],
-        visit: &mut Visit<'_>,
-        is_enough: &mut dyn FnMut() -> Result<bool>,
-    ) -> Result<()> {
-        let mut cost = ProbeCost::default();
-        for run in runs.descriptors().rev() {
-            for (index, range) in ranges.iter().enumerate() {
-                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
-                    continue;
-                };
-                if !self.may_hold(run, lane, range)? {
-                    cost.ruled_out += 1;
-                    continue;
-                }
-                let visit = &mut |posting| visit(index, posting);
-                let (low, high) = (range.low_code, range.high_code);
-                let name = self.table.name();
-                let read = probe_lane(self.blocks, name, run.run, lane, low, high, visit)?;
-                cost.blocks += read.blocks;
-            }
-            if is_enough()? {
-                break;
-            }
-        }
-        self.core.reads.add(cost);
-        Ok(())
-    }
-
-    /// Sweeps a lane of runs, one after the other.
-    pub(crate) fn sweep(
-        &self,
-        runs: &RunSet,
-        lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
-    ) -> Result<()> {
-        let mut cost = ProbeCost::default();
-        let mut held = Vec::new();
-        for run in runs.descriptors() {
-            let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
-                continue;
-            };
-            held.clear();
-            for wanted in wanted {
-                let range = CodeRange {
-                    lane,
-                    low_code: wanted.low_code,
-                    high_code: wanted.high_code,
-                };
-                if self.may_hold(run, summary, &range)? {
-                    held.push(*wanted);
-                }
-            }
-            cost.ruled_out += (wanted.len() - held.len()) as u64;
-            let name = self.table.name();
-            let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
-            cost.blocks += read.blocks;
-        }
-        self.core.reads.add(cost);
-        Ok(())
-    }
-
-    /// What the filter of a lane says; `true` where it has none, or none that is complete.
-    pub(crate) fn may_hold(
-        &self,
-        run: &RunDescriptor,
-        lane: &LaneSummary,
-        range: &CodeRange,
-    ) -> Result<bool> {
-        if let Some(after) = lane.after.filter(|after| range.low_code < after.code) {
-            // What was below has moved, and the pieces of the filter are gone.
-            return Ok(range.high_code >= after.code);
-        }
-        let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
-            return Ok(true);
-        };
-        let filter = (shape, self.core.lanes.bucket_bits(lane.lane));
-        let codes = (range.low_code, range.high_code);
-        let filters = &self.core.filters;
-        filters.may_hold(self.filters, (run.run, lane.lane), filter, codes)
-    }
 }

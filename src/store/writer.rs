@@ -17,13 +17,15 @@ use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::dead_set::DeadChanges;
 use crate::store::engine::{
-    BANDS, BlockTable, DEAD, DOCUMENTS, FILTERS, KEYS, META, PERMUTED, SIGNATURES, contained,
+    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, FILTERS, KEYS, META, PERMUTED, SIGNATURES,
+    contained,
 };
 use crate::store::pending::Pending;
+use crate::store::probe::ProbeTables;
 use crate::store::recent::Recent;
 use crate::store::record::Document;
 use crate::store::run_set::RunSet;
-use crate::store::source::{self, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
+use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
 
 pub(crate) struct Writer {
     pub(crate) store: Arc<Inner>,
@@ -229,7 +231,13 @@ impl Writer {
         };
         let publication = &self.store.publication;
         publication.publish(Arc::new(committed));
-        match contained(|| Ok(write.commit()?)) {
+        // A reader of the state before keeps the engine from a second, volatile commit, in which it
+        // would free the pages that this one leaves: the next commit does so anyway, and after a
+        // volatile one every page that has to be read is first looked for among unwritten ones.
+        let before = Contained::new(self.store.engine.begin_read()?);
+        let outcome = contained(|| Ok(write.commit()?));
+        drop(before);
+        match outcome {
             Ok(()) => publication.settle(commit),
             Err(error) => {
                 publication.withdraw(commit);
