@@ -1,12 +1,10 @@
 //! The file of an offline build: rows as documents come, one run at the end, one commit.
 
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
-use crate::format::engine::engine_error;
 use crate::format::filter::FilterShape;
 use crate::format::header::{self, State};
 use crate::format::rows::{DocumentRow, encode_signature};
@@ -18,10 +16,11 @@ use crate::postings::{FilterPlan, Posting, level_of, write_lane};
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::store::Inner;
-use crate::store::engine::{DOCUMENTS, META, RUNS, RowTable, SIGNATURES, contained};
+use crate::store::engine::{DOCUMENTS, META, RUNS, SIGNATURES, contained};
 use crate::store::merges::{KEY_FILTER_BITS, run_tables};
 use crate::store::open;
 use crate::store::options::StoreOptions;
+use crate::store::pending::append_rows;
 use crate::store::recent::document_codes;
 use crate::store::record::Document;
 use crate::store::source::PostingTable;
@@ -131,9 +130,9 @@ impl BulkStore {
         self.flushing = Some(thread::spawn(move || {
             let result = store.core.guarded(|| {
                 let documents = rows.iter().map(|rows| rows.0.as_slice());
-                append_rows(&write, DOCUMENTS, first_id, documents)?;
+                append_rows(&write, DOCUMENTS, (first_id..).zip(documents))?;
                 let signatures = rows.iter().map(|rows| rows.1.as_slice());
-                append_rows(&write, SIGNATURES, first_id, signatures)
+                append_rows(&write, SIGNATURES, (first_id..).zip(signatures))
             });
             result.map(|()| rows)
         }));
@@ -277,21 +276,6 @@ impl Drop for BulkStore {
             let _ = contained(|| Ok(write.abort()?));
         }
     }
-}
-
-/// Adds rows with consecutive ids above all that are there.
-fn append_rows<'r>(
-    write: &redb::WriteTransaction,
-    table: RowTable,
-    first_id: u64,
-    rows: impl Iterator<Item = &'r [u8]>,
-) -> Result<()> {
-    let mut table = write.open_table(table)?;
-    let mut cursor = table.upper_bound_mut(Bound::<u64>::Unbounded)?;
-    for (id, row) in (first_id..).zip(rows) {
-        cursor.insert_before(id, row).map_err(engine_error)?;
-    }
-    Ok(cursor.close()?)
 }
 
 fn no_row(id: u64) -> Error {

@@ -17,7 +17,7 @@ use crate::report::{self, microseconds, percentile};
 const COLD_PROBES: u64 = 25;
 
 /// Probes that are asked at once.
-const BATCH_PROBES: usize = 1000;
+const BATCH_PROBES: usize = 10_000;
 
 pub fn run(options: &Options) -> Result<()> {
     println!("## probe: {}", describe(options.form(), options));
