@@ -54,7 +54,7 @@ impl Store {
         let path = path.as_ref();
         // Merging and moving would give damaged pages good checksums, and moving does not even end
         // where those that say what is free are damaged.
-        if may_write(path, options)? {
+        if may_write(path)? {
             verify_pages(path, options)?;
         }
         let store = Self::open_with(path, options)?;

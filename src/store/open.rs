@@ -26,6 +26,7 @@ use crate::store::run_set::{Run, RunSet};
 
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
+    let options = &options.for_bands(schema.minhash().is_some());
     let core = Core::new(path.into(), schema, options.clone())?;
     let engine = Engine::create(path, options)?;
     let laid_out = contained(|| lay_out(&engine, &core));
@@ -89,8 +90,10 @@ fn self_test(core: &Core) -> Result<(u64, u64)> {
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
-    if !may_write(path, options)? {
-        return open_read_only(path, options);
+    let (may_write, has_bands) = peek(path)?;
+    let options = &options.for_bands(has_bands);
+    if !may_write {
+        return load_read_only(path, options);
     }
     let engine = Engine::open(path, options)?;
     contained(|| load(path, engine, options, true))
@@ -100,12 +103,26 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
 ///
 /// The engine changes a file as soon as it opens it for writing, so this looks through a handle
 /// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
-pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
-    let engine = match Engine::open_read_only(path, options) {
-        Err(Error::NeedsRecovery { .. }) => return Ok(true),
+pub(crate) fn may_write(path: &Path) -> Result<bool> {
+    Ok(peek(path)?.0)
+}
+
+/// What [`may_write`] says, and whether the schema has MinHash bands.
+fn peek(path: &Path) -> Result<(bool, bool)> {
+    let few_pages = StoreOptions::new().cache_bytes(0);
+    let engine = match Engine::open_read_only(path, &few_pages) {
+        Err(Error::NeedsRecovery { .. }) => return Ok((true, true)),
         engine => engine?,
     };
-    contained(|| admit(path, &meta(path, &engine.begin_read()?)?))
+    contained(|| {
+        let meta = meta(path, &engine.begin_read()?)?;
+        let may_write = admit(path, &meta)?;
+        let row = meta.get(header::SCHEMA)?;
+        let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
+        // A schema that cannot be read is reported by who needs it.
+        let has_bands = |schema: Schema| schema.minhash().is_some();
+        Ok((may_write, schema.and_then(Result::ok).is_none_or(has_bands)))
+    })
 }
 
 type MetaTable = redb::ReadOnlyTable<&'static str, &'static [u8]>;
@@ -137,6 +154,12 @@ fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
 
 pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
+    let (_, has_bands) = peek(path)?;
+    // A peek passes over a file that needs recovery, and this finds it.
+    load_read_only(path, &options.for_bands(has_bands))
+}
+
+fn load_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
     let engine = Engine::open_read_only(path, options)?;
     contained(|| load(path, engine, options, false))
 }

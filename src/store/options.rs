@@ -16,6 +16,7 @@ pub struct StoreOptions {
     pub(crate) seal_after_documents: u64,
     pub(crate) quick_repair: bool,
     pub(crate) merge_slice_postings: u64,
+    has_bands: bool,
 }
 
 impl Default for StoreOptions {
@@ -35,11 +36,12 @@ impl StoreOptions {
             // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
             // one before could not fill a block with.
             merge_slice_postings: 64 * 700,
+            has_bands: true,
         }
     }
 
     /// Bytes of the cache, shared by reads and the writer: one half for pages, the other for
-    /// filters of runs. At least 1 MiB is used.
+    /// filters of runs, or without MinHash seven eighths and one. At least 1 MiB is used.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -85,9 +87,17 @@ impl StoreOptions {
         }
     }
 
+    /// The options for a store with MinHash bands, or without: most lanes of tables have no filters.
+    pub(crate) fn for_bands(&self, has_bands: bool) -> Self {
+        Self {
+            has_bands,
+            ..self.clone()
+        }
+    }
+
     /// What of the cache is for filters of runs.
     pub(crate) fn filter_cache_bytes(&self) -> u64 {
-        self.cache_bytes / 2
+        self.cache_bytes / if self.has_bands { 2 } else { 8 }
     }
 
     /// The size of the page cache as the engine takes it.
