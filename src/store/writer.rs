@@ -40,12 +40,17 @@ pub(crate) struct Writer {
     pub(crate) pending: Pending,
     pub(crate) dead: DeadChanges,
     changed: bool,
+    /// Documents removed whose rows were in the tables.
+    removed_rows: u64,
     /// The `postings_moved` that merges have been told of.
     pub(crate) merged_up_to: u64,
     /// Whether it has written lanes of runs.
     pub(crate) has_written_runs: bool,
     failure: Option<String>,
 }
+
+/// So many removals copy more pages than a transaction of inserts does.
+const MANY_REMOVED: u64 = 1_000;
 
 /// The engine's table for a kind of lane.
 pub(crate) fn block_table(table: PostingTable) -> BlockTable {
@@ -75,6 +80,7 @@ impl Writer {
             pending: Pending::default(),
             dead: DeadChanges::new(latest.dead.clone()),
             changed: false,
+            removed_rows: 0,
             merged_up_to: latest.state.postings_moved,
             has_written_runs: false,
             failure: None,
@@ -156,6 +162,8 @@ impl Writer {
             if !found {
                 return Ok(false);
             }
+            self.removed_rows += 1;
+            let write = self.write()?;
             if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
                 let place = format!("table signatures, document {id}");
                 return Err(Error::corrupt(
@@ -229,12 +237,16 @@ impl Writer {
         let Some(write) = self.write.take() else {
             return Ok(());
         };
-        let publication = &self.store.publication;
-        publication.publish(Arc::new(committed));
         // A reader of the state before keeps the engine from a second, volatile commit, in which it
         // would free the pages that this one leaves: the next commit does so anyway, and after a
         // volatile one every page that has to be read is first looked for among unwritten ones.
-        let before = Contained::new(self.store.engine.begin_read()?);
+        // Not where many rows were removed: their pages, all copied, are better used again at once.
+        let before = match self.removed_rows {
+            0..MANY_REMOVED => Some(Contained::new(self.store.engine.begin_read()?)),
+            _ => None,
+        };
+        let publication = &self.store.publication;
+        publication.publish(Arc::new(committed));
         let outcome = contained(|| Ok(write.commit()?));
         drop(before);
         match outcome {

@@ -1,0 +1,202 @@
+//! Merges of runs that take many commits.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "common/mod.rs"]
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Place, check_clean};
+use resemblance::{MergeStats, MinHash, Schema, Signature, Store, StoreOptions};
+
+const LANES: u64 = 21;
+const SEAL_AFTER: u64 = 2_000;
+const DOCUMENTS_A_COMMIT: u64 = 100;
+
+fn schema() -> Schema {
+    let minhash = MinHash::new(20).banding(20, 1);
+    Schema::builder().minhash(minhash).build().unwrap()
+}
+
+fn options() -> StoreOptions {
+    StoreOptions::new()
+        .seal_after(SEAL_AFTER)
+        .cache_bytes(4 << 20)
+        .merge_slice(1)
+}
+
+fn signature(number: u64) -> Signature {
+    let value =
+        |lane: u64| ((number * LANES + lane + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+    Signature::from_minhash((0..20).map(value).collect())
+}
+
+fn insert(store: &Store, numbers: std::ops::Range<u64>) {
+    let mut transaction = store.begin_write().unwrap();
+    for number in numbers {
+        transaction
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
+    let stats = store.snapshot().unwrap().stats().unwrap();
+    stats
+        .merges
+        .into_iter()
+        .map(|merge| (merge.run, merge))
+        .collect()
+}
+
+/// Every document is found by key and by content, once.
+fn holds(store: &Store, documents: u64) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), documents);
+    for number in (0..documents).step_by(17) {
+        assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        let found = snapshot.query(&signature(number)).run().unwrap();
+        assert_eq!(found.len(), 1, "{number}");
+        assert_eq!(found[0].key(), Some(&number.to_le_bytes()[..]));
+    }
+}
+
+/// A merge of four runs has 4 x 2,000 x 21 postings; a commit brings 100 x 21. A lane is the least that a
+/// merge advances by where it is smaller than what is read at once.
+#[test]
+fn a_commit_merges_in_proportion_to_what_it_brings() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let most = 2 * DOCUMENTS_A_COMMIT * LANES + 4 * SEAL_AFTER;
+    let (mut before, mut under_way) = (BTreeMap::new(), 0);
+    for commit in 0..250 {
+        let first = commit * DOCUMENTS_A_COMMIT;
+        insert(&store, first..first + DOCUMENTS_A_COMMIT);
+        let now = merges(&store);
+        for (run, merge) in &now {
+            let done = before
+                .get(run)
+                .map_or(0, |merge: &MergeStats| merge.postings);
+            assert!(merge.postings - done <= most, "{merge:?} after {done}");
+            under_way += usize::from(merge.postings > 0);
+        }
+        for (run, merge) in &before {
+            assert!(
+                now.contains_key(run) || merge.postings_left <= most,
+                "{merge:?} ended"
+            );
+        }
+        before = now;
+    }
+    assert!(under_way > 50, "{under_way}");
+    holds(&store, 250 * DOCUMENTS_A_COMMIT);
+    drop(store);
+    check_clean(&place.store());
+}
+
+/// Images of the file between commits and in the middle of transactions are what a crash there leaves.
+#[test]
+fn a_crash_in_the_middle_of_a_merge_loses_nothing() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let image = place.file("image");
+    let mut under_way = 0;
+    for commit in 0..120 {
+        let first = commit * DOCUMENTS_A_COMMIT;
+        insert(&store, first..first + DOCUMENTS_A_COMMIT);
+        let documents = first + DOCUMENTS_A_COMMIT;
+        let merging = merges(&store).values().any(|merge| merge.postings > 0);
+        if !merging || commit % 3 != 0 {
+            continue;
+        }
+        under_way += 1;
+        // More than the page cache holds, so that some of it is in the file already.
+        let mut transaction = store.begin_write().unwrap();
+        for number in documents..documents + 2 * SEAL_AFTER {
+            transaction.append(&signature(number)).unwrap();
+        }
+        std::fs::copy(place.store(), &image).unwrap();
+        drop(transaction);
+        let crashed = Store::open_with(&image, &options()).unwrap();
+        holds(&crashed, documents);
+        assert!(!merges(&crashed).is_empty());
+        insert(&crashed, documents..documents + DOCUMENTS_A_COMMIT);
+        drop(crashed);
+        check_clean(&image);
+        holds(&store, documents);
+    }
+    assert!(under_way >= 5, "{under_way}");
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
+    let place = Place::new();
+    drop(Store::create_with(place.store(), schema(), &options()).unwrap());
+    let (mut left, mut shrunk) = (None, 0);
+    for commit in 0..150 {
+        let store = Store::open_with(place.store(), &options()).unwrap();
+        let first = commit * DOCUMENTS_A_COMMIT;
+        insert(&store, first..first + DOCUMENTS_A_COMMIT);
+        if let Some((run, merge)) = merges(&store).pop_first() {
+            let before = left.replace((run, merge.postings_left));
+            shrunk +=
+                usize::from(before.is_some_and(|(r, left)| r == run && merge.postings_left < left));
+        }
+    }
+    assert!(shrunk > 10, "{shrunk}");
+    let store = Store::open(place.store()).unwrap();
+    holds(&store, 150 * DOCUMENTS_A_COMMIT);
+    let before = store.snapshot().unwrap().stats().unwrap();
+    assert!(before.runs.len() > 1);
+    drop(store);
+    // Compaction ends what is under way.
+    Store::compact(place.store()).unwrap();
+    let store = Store::open(place.store()).unwrap();
+    let after = store.snapshot().unwrap().stats().unwrap();
+    assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
+    holds(&store, 150 * DOCUMENTS_A_COMMIT);
+    drop(store);
+    check_clean(&place.store());
+}
+
+/// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps
+/// for itself.
+#[test]
+fn stats_say_what_compact_would_gain() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    insert(&store, 0..20_000);
+    let mut transaction = store.begin_write().unwrap();
+    for number in (0..20_000u64).filter(|number| number % 3 > 0) {
+        assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
+    }
+    transaction.commit().unwrap();
+    let expected = store
+        .snapshot()
+        .unwrap()
+        .stats()
+        .unwrap()
+        .compact_gain_bytes;
+    drop(store);
+    let size = |path| {
+        let store = Store::open(path).unwrap();
+        store.snapshot().unwrap().stats().unwrap().allocated_bytes
+    };
+    let before = size(place.store());
+    Store::compact(place.store()).unwrap();
+    let gained = before - size(place.store());
+    assert!(expected > before / 4, "{expected} of {before}");
+    assert!(
+        gained.abs_diff(expected) < before / 5,
+        "{gained}, expected {expected} of {before}"
+    );
+}
