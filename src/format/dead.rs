@@ -103,6 +103,11 @@ impl DeadChunk {
         (dropped, left)
     }
 
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.settled.len() + self.since.len()
+    }
+
     pub(crate) fn is_clear(&self) -> bool {
         self.since.is_empty() && self.settled.iter().all(|bits| *bits == 0)
     }

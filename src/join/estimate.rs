@@ -145,7 +145,7 @@ fn postings_of(snapshot: &Snapshot, lane: u16) -> u64 {
         .filter_map(|run| run.lane(lane))
         .map(|summary| summary.postings)
         .sum();
-    sealed + committed.memtable.lane(lane).len() as u64
+    sealed + committed.memtable.lane_postings(lane)
 }
 
 fn sample(snapshot: &Snapshot, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {

@@ -118,6 +118,14 @@ impl Memtable {
         merge_slices(&lanes.collect::<Vec<_>>())
     }
 
+    /// How many postings a lane has.
+    pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| segment.lane(lane).len() as u64)
+            .sum()
+    }
+
     /// The numbers of all lanes of any segment, ascending.
     #[cfg(test)]
     pub(crate) fn lanes(&self) -> Vec<u16> {

@@ -18,13 +18,13 @@ mod testing;
 
 pub(crate) use crate::format::posting::Posting;
 pub(crate) use filter_cache::{FilterCache, FilterOf, Reader as FilterReader};
-pub(crate) use filter_writer::FilterPlan;
+pub(crate) use filter_writer::{FilterPlan, FilterTable};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use levels::{MergePlan, RunShape, level_of, plan};
 pub(crate) use memtable::Memtable;
 pub(crate) use merge::LaneMerge;
 pub(crate) use radix::sort_by_number;
-pub(crate) use run::{LaneSummary, ProbeCost, RunTables, probe_lane, write_lane};
+pub(crate) use run::{BlockTable, LaneSummary, ProbeCost, RunTables, probe_lane, write_lane};
 pub(crate) use segment::{CodeRange, SegmentBuilder};
 pub(crate) use sweep::{VisitAsked, Wanted, sweep_lane};

@@ -61,7 +61,8 @@ impl DeadSet {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK_DOCUMENTS / 8
+        let chunks = self.chunks.values();
+        chunks.map(|chunk| chunk.heap_bytes() as u64).sum()
     }
 }
 

@@ -31,6 +31,12 @@ enum Verdict {
     Ask(FilterOf),
 }
 
+/// The lanes to read, run by run, the newest first.
+pub(crate) struct Plan<'r> {
+    lanes: Vec<Planned<'r>>,
+    cost: ProbeCost,
+}
+
 /// A lane of a run that has to be read for a range.
 struct Planned<'r> {
     run: &'r RunDescriptor,
@@ -39,22 +45,61 @@ struct Planned<'r> {
     verdict: Verdict,
 }
 
+impl<'r> Plan<'r> {
+    /// What has to be read for these ranges: all filters in memory are asked at once.
+    pub(crate) fn of(core: &Core, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
+        let buckets = |range: &CodeRange| core.lanes.bucket_bits(range.lane);
+        let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
+        let reader = core.filters.reader();
+        let mut plan = Self {
+            lanes: Vec::new(),
+            cost: ProbeCost::default(),
+        };
+        for run in runs.descriptors().rev() {
+            for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
+                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
+                    continue;
+                };
+                let codes = (range.low_code, range.high_code);
+                match verdict(&reader, (run, lane), *buckets, codes) {
+                    Verdict::RuledOut => plan.cost.ruled_out += 1,
+                    verdict => plan.lanes.push(Planned {
+                        run,
+                        lane,
+                        index,
+                        verdict,
+                    }),
+                }
+            }
+        }
+        plan
+    }
+
+    /// Whether nothing has to be read, which is then counted: no table need be opened.
+    pub(crate) fn is_empty(&self, core: &Core) -> bool {
+        if self.lanes.is_empty() {
+            core.reads.add(self.cost);
+        }
+        self.lanes.is_empty()
+    }
+}
+
 impl<B, F> ProbeTables<'_, B, F>
 where
     B: ReadableTable<&'static [u8; 22], &'static [u8]>,
     F: ReadableTable<&'static [u8; 10], &'static [u8]>,
 {
-    /// Probes runs, newest first, until it is enough.
+    /// Probes runs as planned for these ranges, until it is enough.
     pub(crate) fn probe(
         &self,
-        runs: &RunSet,
+        plan: Plan<'_>,
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
-        let mut cost = ProbeCost::default();
+        let mut cost = plan.cost;
         let mut last_run = None;
-        for planned in self.plan(runs, ranges, &mut cost) {
+        for planned in plan.lanes {
             let Planned {
                 run, lane, index, ..
             } = planned;
@@ -85,38 +130,6 @@ where
         }
         self.core.reads.add(cost);
         Ok(())
-    }
-
-    /// The lanes to read, run by run, the newest first. All filters in memory are asked at once.
-    fn plan<'r>(
-        &self,
-        runs: &'r RunSet,
-        ranges: &[CodeRange],
-        cost: &mut ProbeCost,
-    ) -> Vec<Planned<'r>> {
-        let lanes = &self.core.lanes;
-        let buckets = |range: &CodeRange| lanes.bucket_bits(range.lane);
-        let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
-        let reader = self.core.filters.reader();
-        let mut all = Vec::new();
-        for run in runs.descriptors().rev() {
-            for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
-                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
-                    continue;
-                };
-                let codes = (range.low_code, range.high_code);
-                match verdict(&reader, (run, lane), *buckets, codes) {
-                    Verdict::RuledOut => cost.ruled_out += 1,
-                    verdict => all.push(Planned {
-                        run,
-                        lane,
-                        index,
-                        verdict,
-                    }),
-                }
-            }
-        }
-        all
     }
 
     /// Sweeps a lane of runs, one after the other.

@@ -17,7 +17,7 @@ use crate::store::Inner;
 use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
-use crate::store::probe::ProbeTables;
+use crate::store::probe::{Plan, ProbeTables};
 use crate::store::query::{Matches, Query, Subject};
 use crate::store::record::Record;
 use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
@@ -258,8 +258,12 @@ impl Source for SnapshotInner {
         if is_enough()? {
             return Ok(());
         }
+        let plan = Plan::of(&self.store.core, &self.committed.runs, ranges);
+        if plan.is_empty(&self.store.core) {
+            return Ok(());
+        }
         self.probe_tables(table)?
-            .probe(&self.committed.runs, ranges, visit, is_enough)
+            .probe(plan, ranges, visit, is_enough)
     }
 
     fn sweep(

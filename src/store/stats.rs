@@ -261,7 +261,7 @@ impl Snapshot {
             let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
                 (postings + summary.postings, blocks + summary.blocks)
             });
-            let in_memory = committed.memtable.lane(lane).len() as u64;
+            let in_memory = committed.memtable.lane_postings(lane);
             LaneStats {
                 lane,
                 role: role.to_string(),

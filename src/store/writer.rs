@@ -10,18 +10,18 @@ use crate::format::header::{self, State};
 use crate::format::rows::{SignatureRow, encode_signature};
 use crate::id::DocumentId;
 use crate::lanes::hash_key;
-use crate::postings::{CodeRange, Memtable, VisitAsked, Wanted};
+use crate::postings::{self, CodeRange, Memtable, VisitAsked, Wanted};
 use crate::sketch::Signature;
 use crate::store::Inner;
 use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::dead_set::DeadChanges;
 use crate::store::engine::{
-    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, FILTERS, KEYS, META, PERMUTED, SIGNATURES,
-    contained,
+    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
 };
+use crate::store::merges::run_tables;
 use crate::store::pending::Pending;
-use crate::store::probe::ProbeTables;
+use crate::store::probe::{Plan, ProbeTables};
 use crate::store::recent::Recent;
 use crate::store::record::Document;
 use crate::store::run_set::RunSet;
@@ -206,6 +206,19 @@ impl Writer {
         Ok(())
     }
 
+    fn probe_tables<'t, 'w>(
+        &'t self,
+        table: PostingTable,
+        opened: &'t postings::RunTables<'w>,
+    ) -> ProbeTables<'t, postings::BlockTable<'w>, postings::FilterTable<'w>> {
+        ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: &opened.blocks,
+            filters: &opened.filters,
+        }
+    }
+
     fn flush_dead(&mut self) -> Result<()> {
         if let Some(write) = self.write.as_ref().filter(|_| self.dead.is_changed()) {
             self.dead.flush(&mut write.open_table(DEAD)?)?;
@@ -293,17 +306,17 @@ impl Source for Writer {
     ) -> Result<()> {
         self.recent.borrow_mut().probe(ranges, visit)?;
         source::probe_memtable(&self.memtable, ranges, visit)?;
-        if is_enough()? || self.runs.standing.is_empty() {
+        if is_enough()? {
             return Ok(());
         }
-        let write = self.write()?;
-        let tables = ProbeTables {
-            core: &self.store.core,
-            table,
-            blocks: &write.open_table(block_table(table))?,
-            filters: &write.open_table(FILTERS)?,
-        };
-        tables.probe(&self.runs, ranges, visit, is_enough)
+        // Opening tables costs more than asking filters, which rule most look-ups of keys out.
+        let plan = Plan::of(&self.store.core, &self.runs, ranges);
+        if plan.is_empty(&self.store.core) {
+            return Ok(());
+        }
+        let opened = run_tables(self.write()?, table)?;
+        self.probe_tables(table, &opened)
+            .probe(plan, ranges, visit, is_enough)
     }
 
     fn sweep(
@@ -318,14 +331,9 @@ impl Source for Writer {
         if !goes_on || self.runs.standing.is_empty() {
             return Ok(());
         }
-        let write = self.write()?;
-        let tables = ProbeTables {
-            core: &self.store.core,
-            table,
-            blocks: &write.open_table(block_table(table))?,
-            filters: &write.open_table(FILTERS)?,
-        };
-        tables.sweep(&self.runs, lane, wanted, visit)
+        let opened = run_tables(self.write()?, table)?;
+        self.probe_tables(table, &opened)
+            .sweep(&self.runs, lane, wanted, visit)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
