@@ -78,6 +78,22 @@ fn read_bits_slowly(bytes: &[u8], byte: usize, shift: usize, width: u32) -> u64 
     field & mask(width)
 }
 
+/// The fields of `width` bits (at most 64) one after the other, without end; bits beyond the end of
+/// `bytes` are zeros.
+#[inline]
+pub(crate) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_ {
+    let (mask, fits_a_word) = (mask(width), width <= 57);
+    let mut position = 0;
+    std::iter::repeat_with(move || {
+        let (byte, shift) = (position / 8, position % 8);
+        position += width as usize;
+        if fits_a_word && let Some(Ok(word)) = bytes.get(byte..byte + 8).map(<[u8; 8]>::try_from) {
+            return (u64::from_le_bytes(word) >> shift) & mask;
+        }
+        read_bits_slowly(bytes, byte, shift, width)
+    })
+}
+
 /// The 64 bits from bit `64 * index` on; bits beyond the end are zeros.
 #[inline]
 pub(crate) fn read_word(bytes: &[u8], index: usize) -> u64 {
@@ -111,6 +127,7 @@ mod tests {
                     value(i as u64)
                 );
             }
+            assert!(fields(&bytes, width).take(100).eq((0..100).map(value)));
         }
     }
 

@@ -21,12 +21,14 @@
 //! and Fano: two bits and the logarithm of the mean gap for each code. The upper part ends with
 //! the bit of the last posting, whose code the key holds: the length of every part is known.
 
-use super::bits::{mask, read_bits, read_word};
+use super::bits::{fields, mask, read_bits, read_word};
 use super::checksum;
 use super::posting::{BlockKey, Posting, split_block_key};
 use crate::{Error, Result};
 
+#[cfg(test)]
 pub(crate) use super::block_encoder::encode;
+pub(crate) use super::block_encoder::encode_if;
 
 /// The longest value, checksum included, that redb puts beside its key in a leaf of one 4,096-byte
 /// page. One byte more takes two pages.
@@ -225,30 +227,41 @@ impl<'v> Block<'v> {
     pub(crate) fn decode(&self, postings: &mut Vec<Posting>) -> Result<(), String> {
         let start = postings.len();
         postings.resize(start + self.count, Posting::lowest_of(0));
-        let mut slots = postings.get_mut(start..).unwrap_or_default().iter_mut();
-        let mut previous = self.previous;
-        let (mut ordered, mut index) = (true, 0);
-        for word_index in 0..self.upper_bits.div_ceil(64) {
-            let mut word = read_word(self.upper, word_index);
-            while word != 0 {
-                let position = word_index * 64 + word.trailing_zeros() as usize;
-                let posting = Posting {
-                    code: self.code((position - index) as u64, index),
-                    id: self.id(index),
-                };
-                ordered &= previous.is_none_or(|previous| previous < posting);
-                previous = Some(posting);
-                if let Some(slot) = slots.next() {
-                    *slot = posting;
-                }
-                index += 1;
-                word &= word - 1;
-            }
+        let unpacked = postings.get_mut(start..).unwrap_or_default();
+        // One part after the other: each pass is a short loop over what stays in the nearest cache.
+        self.unpack_upper(unpacked);
+        let lower = fields(self.lower, self.low_bits);
+        for (posting, low) in unpacked.iter_mut().zip(lower) {
+            // Wraps in a forged block only.
+            posting.code = self.first_code.wrapping_add(posting.code | low);
         }
+        let ids = fields(self.ids, self.id_bits);
+        for (posting, offset) in unpacked.iter_mut().zip(ids) {
+            posting.id = self.least_id.wrapping_add(offset);
+        }
+        let unpacked = &*unpacked;
+        let follows = unpacked.first().map(Posting::rank) > self.previous.map(|p| p.rank());
+        let pairs = unpacked.iter().zip(unpacked.iter().skip(1));
+        let ordered = pairs.fold(follows, |ordered, (a, b)| ordered & (a.rank() < b.rank()));
         if ordered {
             return Ok(());
         }
         Err("found postings out of order, expected strictly ascending ones".into())
+    }
+
+    /// The upper parts of the codes, at their places.
+    fn unpack_upper(&self, postings: &mut [Posting]) {
+        let mut slots = (0..).zip(postings);
+        for word_index in 0..self.upper_bits.div_ceil(64) {
+            let mut word = read_word(self.upper, word_index);
+            while word != 0
+                && let Some((index, posting)) = slots.next()
+            {
+                let position = word_index * 64 + word.trailing_zeros() as usize;
+                posting.code = ((position - index) as u64) << self.low_bits;
+                word &= word - 1;
+            }
+        }
     }
 
     #[inline]
@@ -278,6 +291,14 @@ impl<'v> Block<'v> {
         // Wraps in a forged block only.
         self.first_code
             .wrapping_add(high << self.low_bits | self.low(index))
+    }
+}
+
+/// How many postings the header of a block claims to have, before anything is verified.
+pub(crate) fn claimed_postings(value: &[u8]) -> u64 {
+    match value {
+        [_, _, _, _, _, c0, c1, ..] => u16::from_le_bytes([*c0, *c1]).into(),
+        _ => 0,
     }
 }
 

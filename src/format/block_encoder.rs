@@ -5,7 +5,7 @@ use super::block::{BLOCK_POSTINGS, BLOCK_VALUE_BYTES, HAS_PREVIOUS, HEADER_BYTES
 use super::checksum::{self, CHECKSUM_BYTES};
 use super::posting::{BlockKey, Posting, block_key};
 
-/// What [`encode`] packed.
+/// What [`encode_if`] packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) key: BlockKey,
@@ -15,17 +15,19 @@ pub(crate) struct Encoded {
     pub(crate) last: Posting,
 }
 
-/// Packs as many of `postings` as fit one block. They are in strictly ascending order, and all after
-/// `previous`, the last posting of the block before in this lane of the run.
+/// Packs as many of `postings` as fit one block, if a block of so many is wanted. They are in strictly
+/// ascending order, and all after `previous`, the last posting of the block before in this lane of the
+/// run.
 ///
-/// `value` is overwritten. There is nothing to pack, and `None`, only without postings.
-pub(crate) fn encode(
+/// `value` is overwritten. `None`: the block is not wanted, or there are no postings.
+pub(crate) fn encode_if(
     table: &str,
     run: u32,
     lane: u16,
     previous: Option<Posting>,
     postings: &[Posting],
     value: &mut Vec<u8>,
+    is_wanted: impl FnOnce(usize) -> bool,
 ) -> Option<Encoded> {
     debug_assert!(
         postings
@@ -33,14 +35,15 @@ pub(crate) fn encode(
             .take(BLOCK_POSTINGS)
             .is_sorted_by(|a, b| a < b)
     );
-    let shape = Shape::of_largest_prefix(postings)?;
+    let shape = Shape::of_largest_prefix(postings).filter(|shape| is_wanted(shape.count))?;
     let taken = postings.get(..shape.count)?;
     let (first, last) = (taken.first()?, *taken.last()?);
     let before = previous.unwrap_or(Posting::lowest_of(0));
     let count = u16::try_from(shape.count).ok()?;
 
     value.clear();
-    value.reserve(BLOCK_VALUE_BYTES);
+    // Packing writes whole words, one beyond the end.
+    value.reserve(BLOCK_VALUE_BYTES + 16);
     value.push(KIND);
     value.push(if previous.is_some() { HAS_PREVIOUS } else { 0 });
     // Widths are at most 64.
@@ -60,6 +63,19 @@ pub(crate) fn encode(
         count: shape.count,
         last,
     })
+}
+
+/// As [`encode_if`], whatever fits.
+#[cfg(test)]
+pub(crate) fn encode(
+    table: &str,
+    run: u32,
+    lane: u16,
+    previous: Option<Posting>,
+    postings: &[Posting],
+    value: &mut Vec<u8>,
+) -> Option<Encoded> {
+    encode_if(table, run, lane, previous, postings, value, |_| true)
 }
 
 /// What the size of a block depends on.

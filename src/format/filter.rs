@@ -114,13 +114,34 @@ impl FilterPiece {
         self.bytes.fill(0);
     }
 
+    #[inline(always)]
     pub(crate) fn insert(&mut self, bucket: u64) {
         let (block, hash) = self.place(bucket);
+        let bits = SALTS.map(|salt| bit(hash, salt));
         let Some(block) = self.bytes.get_mut(block..block + BLOCK_BYTES) else {
             return;
         };
-        for (word, salt) in block.as_chunks_mut::<4>().0.iter_mut().zip(SALTS) {
-            *word = (u32::from_le_bytes(*word) | bit(hash, salt)).to_le_bytes();
+        for (word, bit) in block.as_chunks_mut::<4>().0.iter_mut().zip(bits) {
+            *word = (u32::from_le_bytes(*word) | bit).to_le_bytes();
+        }
+    }
+
+    /// Inserts many, several times quicker where the processor handles the eight words at once.
+    pub(crate) fn insert_all(&mut self, buckets: impl Iterator<Item = u64>) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: what the function is compiled for is there, as has just been asked.
+            #[allow(unsafe_code, reason = "a kernel for processors that have been asked")]
+            return unsafe { self.insert_all_avx2(buckets) };
+        }
+        buckets.for_each(|bucket| self.insert(bucket));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn insert_all_avx2(&mut self, buckets: impl Iterator<Item = u64>) {
+        for bucket in buckets {
+            self.insert(bucket);
         }
     }
 
@@ -232,6 +253,17 @@ mod tests {
         assert!((100..400).contains(&wrong), "{wrong} of 20,000");
         piece.clear();
         assert!((0..3_000).all(|number| !piece.may_hold(mix64(number))));
+    }
+
+    #[test]
+    fn many_at_once_are_as_one_by_one() {
+        for postings in [1, 2, 77, 3_000] {
+            let shape = FilterShape::of(postings, 10);
+            let (mut at_once, mut one_by_one) = (FilterPiece::new(shape), FilterPiece::new(shape));
+            at_once.insert_all((0..postings).map(mix64));
+            (0..postings).for_each(|number| one_by_one.insert(mix64(number)));
+            assert_eq!(at_once, one_by_one);
+        }
     }
 
     #[test]

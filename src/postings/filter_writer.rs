@@ -1,4 +1,4 @@
-//! Writes the filter of a lane while the lane is written.
+//! Packs the filter of a lane while the lane is packed.
 
 use redb::Table;
 
@@ -8,6 +8,7 @@ use crate::format::posting::Posting;
 use crate::lanes::BucketBits;
 use crate::{Error, Result};
 
+use super::rows::Rows;
 use super::run::Value;
 
 /// A table of pieces of filters, open for writing.
@@ -20,8 +21,8 @@ pub(crate) struct FilterPlan {
     pub(crate) buckets: BucketBits,
 }
 
-/// Writes the pieces of one filter, in order.
-pub(crate) struct FilterWriter {
+/// Packs the pieces of one filter, in order.
+pub(crate) struct FilterPacker {
     run: u32,
     lane: u16,
     plan: FilterPlan,
@@ -30,7 +31,7 @@ pub(crate) struct FilterWriter {
     piece: FilterPiece,
 }
 
-impl FilterWriter {
+impl FilterPacker {
     pub(crate) fn new(run: u32, lane: u16, plan: FilterPlan) -> Self {
         Self {
             run,
@@ -58,48 +59,42 @@ impl FilterWriter {
 
     /// Pushes again what the piece held where the lane goes on.
     pub(crate) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) {
-        for code in codes {
-            let bucket = self.plan.buckets.bucket(code);
-            if self.plan.shape.piece(bucket) == self.number {
-                self.piece.insert(bucket);
-            }
+        let FilterPlan { shape, buckets } = self.plan;
+        let restored = codes.into_iter().map(|code| buckets.bucket(code));
+        let number = self.number;
+        self.piece
+            .insert_all(restored.filter(|bucket| shape.piece(*bucket) == number));
+    }
+
+    /// Takes the next postings of the lane, in order.
+    pub(crate) fn push_all(&mut self, postings: &[Posting], pieces: &mut Rows<FilterKey>) {
+        let FilterPlan { shape, buckets } = self.plan;
+        let number_of = |posting: &Posting| shape.piece(buckets.bucket(posting.code));
+        let mut rest = postings;
+        while let Some(number) = rest.first().map(number_of) {
+            self.close_until(number, pieces);
+            let count = rest.partition_point(|posting| number_of(posting) <= number);
+            let (of_piece, after) = rest.split_at(count);
+            let of_piece = of_piece.iter();
+            self.piece
+                .insert_all(of_piece.map(|posting| buckets.bucket(posting.code)));
+            rest = after;
         }
     }
 
-    /// Takes the next posting of the lane.
-    ///
-    /// # Errors
-    /// Those of writing.
-    #[inline]
-    pub(crate) fn push(&mut self, table: &mut FilterTable<'_>, code: u64) -> Result<()> {
-        let bucket = self.plan.buckets.bucket(code);
-        let number = self.plan.shape.piece(bucket);
+    /// Packs what is left.
+    pub(crate) fn finish(&mut self, pieces: &mut Rows<FilterKey>) {
+        self.close_until(self.plan.shape.pieces, pieces);
+    }
+
+    /// Packs the pieces before this one.
+    fn close_until(&mut self, number: u32, pieces: &mut Rows<FilterKey>) {
         while self.number < number {
-            self.write(table)?;
+            let key = filter_key(self.run, self.lane, self.number);
+            pieces.push(key, &self.piece.encode(&key));
+            self.piece.clear();
+            self.number += 1;
         }
-        self.piece.insert(bucket);
-        Ok(())
-    }
-
-    /// Writes what is left.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub(crate) fn finish(&mut self, table: &mut FilterTable<'_>) -> Result<()> {
-        while self.number < self.plan.shape.pieces {
-            self.write(table)?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, table: &mut FilterTable<'_>) -> Result<()> {
-        let key = filter_key(self.run, self.lane, self.number);
-        table
-            .insert(&key, self.piece.encode(&key).as_slice())
-            .map_err(engine_error)?;
-        self.piece.clear();
-        self.number += 1;
-        Ok(())
     }
 }
 

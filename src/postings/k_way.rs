@@ -57,34 +57,56 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for KWayMerge<I> {
     }
 }
 
-/// As one number: compared without a branch, which the order of postings would mislead.
-#[inline]
-fn rank(posting: &Posting) -> u128 {
-    u128::from(posting.code) << 64 | u128::from(posting.id)
-}
-
 /// Appends the merge of two sorted slices, from both ends at once: each end waits for its own
 /// comparisons, and so the two take little longer than one.
-pub(super) fn merge_two(a: &[Posting], b: &[Posting], merged: &mut Vec<Posting>) {
+pub(super) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<Posting>) {
     let start = merged.len();
     merged.resize(start + a.len() + b.len(), Posting::lowest_of(0));
     let mut slots = merged.get_mut(start..).unwrap_or_default();
-    let (mut a, mut b) = (a, b);
-    // A step takes one posting from each end, so that neither side may have less than two.
-    while let ([first_a, .., last_a], [first_b, .., last_b]) = (a, b) {
-        let [low, rest @ .., high] = std::mem::take(&mut slots) else {
-            return;
-        };
-        let takes_low_a = rank(first_a) <= rank(first_b);
-        let takes_high_a = rank(last_a) > rank(last_b);
-        *low = if takes_low_a { *first_a } else { *first_b };
-        *high = if takes_high_a { *last_a } else { *last_b };
-        let (low_a, high_a) = (usize::from(takes_low_a), usize::from(takes_high_a));
+    loop {
+        // Neither side can be used up by so many steps.
+        let steps = a.len().min(b.len()) / 2;
+        if steps == 0 {
+            break;
+        }
+        let (low_a, high_a) = merge_ends(a, b, slots, steps);
         a = a.get(low_a..a.len() - high_a).unwrap_or_default();
-        b = b.get(1 - low_a..b.len() + high_a - 1).unwrap_or_default();
-        slots = rest;
+        b = b
+            .get(steps - low_a..b.len() - (steps - high_a))
+            .unwrap_or_default();
+        let rest = steps..slots.len() - steps;
+        slots = slots.get_mut(rest).unwrap_or_default();
     }
     merge_rest(a, b, slots);
+}
+
+/// Takes so many postings from each end: how many of these were the first ones of `a`, and how many
+/// the last.
+#[inline]
+fn merge_ends(a: &[Posting], b: &[Posting], slots: &mut [Posting], steps: usize) -> (usize, usize) {
+    let (low_slots, rest) = slots.split_at_mut(steps);
+    let (_, high_slots) = rest.split_at_mut(rest.len() - steps);
+    let pairs = low_slots.iter_mut().zip(high_slots.iter_mut().rev());
+    let (last_a, last_b) = (a.len() - 1, b.len() - 1);
+    let (mut low_a, mut high_a) = (0, 0);
+    for (step, (low, high)) in pairs.enumerate() {
+        let ends = (
+            a.get(low_a),
+            b.get(step - low_a),
+            a.get(last_a - high_a),
+            b.get(last_b - (step - high_a)),
+        );
+        let (Some(first_a), Some(first_b), Some(last_a), Some(last_b)) = ends else {
+            break;
+        };
+        let takes_low_a = first_a.rank() <= first_b.rank();
+        let takes_high_a = last_a.rank() > last_b.rank();
+        *low = *if takes_low_a { first_a } else { first_b };
+        *high = *if takes_high_a { last_a } else { last_b };
+        low_a += usize::from(takes_low_a);
+        high_a += usize::from(takes_high_a);
+    }
+    (low_a, high_a)
 }
 
 /// Fills `slots` with the merge of two slices, of which one is as good as empty.
@@ -93,7 +115,7 @@ fn merge_rest(mut a: &[Posting], mut b: &[Posting], slots: &mut [Posting]) {
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b)
         && let Some(slot) = slots.next()
     {
-        if rank(first_a) <= rank(first_b) {
+        if first_a.rank() <= first_b.rank() {
             (*slot, a) = (*first_a, rest_a);
         } else {
             (*slot, b) = (*first_b, rest_b);
@@ -105,23 +127,39 @@ fn merge_rest(mut a: &[Posting], mut b: &[Posting], slots: &mut [Posting]) {
 
 /// The merge of sorted slices, two by two: for few of them twice as quick as a heap.
 pub(crate) fn merge_slices(slices: &[&[Posting]]) -> Vec<Posting> {
-    let merge_pairs = |slices: &[&[Posting]]| -> Vec<Vec<Posting>> {
-        let pairs = slices.chunks(2).map(|pair| {
-            let mut merged = Vec::new();
-            match pair {
-                [a, b] => merge_two(a, b, &mut merged),
-                _ => merged = pair.concat(),
+    let mut merged = Vec::new();
+    SliceMerger::default().append(slices, &mut merged);
+    merged
+}
+
+/// Merges sorted slices, and keeps the memory that it takes in between.
+#[derive(Default)]
+pub(crate) struct SliceMerger {
+    scratch: Vec<Vec<Posting>>,
+}
+
+impl SliceMerger {
+    /// Appends the merge of sorted slices.
+    pub(crate) fn append(&mut self, slices: &[&[Posting]], merged: &mut Vec<Posting>) {
+        match slices {
+            [] => {}
+            [one] => merged.extend_from_slice(one),
+            [a, b] => merge_two(a, b, merged),
+            _ => {
+                let (front, back) = slices.split_at(slices.len() / 2);
+                let [a, b] = [front, back].map(|half| {
+                    let mut merged = self.scratch.pop().unwrap_or_default();
+                    self.append(half, &mut merged);
+                    merged
+                });
+                merge_two(&a, &b, merged);
+                for mut used in [a, b] {
+                    used.clear();
+                    self.scratch.push(used);
+                }
             }
-            merged
-        });
-        pairs.collect()
-    };
-    let mut merged = merge_pairs(slices);
-    while merged.len() > 1 {
-        let slices: Vec<&[Posting]> = merged.iter().map(Vec::as_slice).collect();
-        merged = merge_pairs(&slices);
+        }
     }
-    merged.pop().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,31 +1,59 @@
-//! Packs a stream of postings into the blocks of a lane.
+//! Packs the postings of a lane into blocks, and writes them.
 
-use crate::format::block::{BLOCK_POSTINGS, encode};
+use crate::format::block::{BLOCK_POSTINGS, encode_if};
 use crate::format::engine::engine_error;
-use crate::format::posting::Posting;
+use crate::format::filter::FilterKey;
+use crate::format::posting::{BlockKey, Posting};
 use crate::{Error, Result};
 
-use super::filter_writer::{FilterPlan, FilterWriter};
+use super::filter_writer::{FilterPacker, FilterPlan};
+use super::rows::Rows;
 use super::run::{LaneSummary, RunTables, place, probe_lane};
 
-/// Writes the blocks of one lane of one run, holding back at most two blocks' postings, and its
-/// filter.
-pub(crate) struct LaneWriter {
+/// Rows that have been packed and not been written.
+#[derive(Default)]
+pub(crate) struct Packed {
+    blocks: Rows<BlockKey>,
+    pieces: Rows<FilterKey>,
+}
+
+impl Packed {
+    /// Writes the rows, and forgets them.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
+        for (key, value) in self.blocks.iter() {
+            tables.blocks.insert(key, value).map_err(engine_error)?;
+        }
+        for (key, value) in self.pieces.iter() {
+            tables.filters.insert(key, value).map_err(engine_error)?;
+        }
+        self.blocks.clear();
+        self.pieces.clear();
+        Ok(())
+    }
+}
+
+/// Packs the blocks of one lane of one run, and its filter. Touches no table: it may be on another
+/// thread than what writes.
+pub(crate) struct LanePacker {
     table_name: &'static str,
     run: u32,
-    filter: Option<FilterWriter>,
-    /// Pushed, but in no block yet.
+    filter: Option<FilterPacker>,
+    /// In no block yet.
     pending: Vec<Posting>,
-    /// The last posting pushed.
+    /// How many of these are known to be in order, and are in the filter.
+    settled: usize,
+    /// The last posting that is settled.
     newest: Option<Posting>,
-    /// Of what has been written.
+    /// Of what has been packed.
     summary: LaneSummary,
-    /// The blocks that were there when it began.
-    blocks_before: u64,
+    /// The block that is being packed.
     value: Vec<u8>,
 }
 
-impl LaneWriter {
+impl LanePacker {
     pub(crate) fn new(
         table_name: &'static str,
         run: u32,
@@ -39,11 +67,11 @@ impl LaneWriter {
         Self {
             table_name,
             run,
-            filter: filter.map(|filter| FilterWriter::new(run, lane, filter)),
+            filter: filter.map(|filter| FilterPacker::new(run, lane, filter)),
             pending: Vec::new(),
+            settled: 0,
             newest: None,
             summary,
-            blocks_before: 0,
             value: Vec::new(),
         }
     }
@@ -59,11 +87,10 @@ impl LaneWriter {
         filter: Option<FilterPlan>,
     ) -> Result<Self> {
         let table_name = tables.name;
-        let mut writer = Self::new(table_name, run, written.lane, filter);
-        writer.summary = written;
-        writer.blocks_before = written.blocks;
-        writer.newest = written.last;
-        if let (Some(filter), Some(last)) = (writer.filter.as_mut(), written.last) {
+        let mut packer = Self::new(table_name, run, written.lane, filter);
+        packer.summary = written;
+        packer.newest = written.last;
+        if let (Some(filter), Some(last)) = (packer.filter.as_mut(), written.last) {
             filter.resume(last);
             let mut codes = Vec::new();
             let first = filter.first_code(last.code);
@@ -76,107 +103,181 @@ impl LaneWriter {
             probe_lane(blocks, table_name, run, &written, low, high, &mut visit)?;
             filter.restore(codes);
         }
-        Ok(writer)
+        Ok(packer)
+    }
+
+    /// Takes the postings that `append` appends, which must come after those before, but for those
+    /// of ids for which `is_dropped` holds; and packs the blocks that are full.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if they do not come after those before.
+    pub(crate) fn extend(
+        &mut self,
+        append: impl FnOnce(&mut Vec<Posting>),
+        is_dropped: impl Fn(u64) -> bool,
+        packed: &mut Packed,
+    ) -> Result<()> {
+        let start = self.pending.len();
+        append(&mut self.pending);
+        let appended = self.pending.get(start..).unwrap_or_default();
+        if let Some(first) = appended.iter().position(|posting| is_dropped(posting.id)) {
+            let mut kept = start + first;
+            for place in kept..self.pending.len() {
+                let posting = self.pending.get(place).copied();
+                if let Some(posting) = posting.filter(|posting| !is_dropped(posting.id))
+                    && let Some(slot) = self.pending.get_mut(kept)
+                {
+                    *slot = posting;
+                    kept += 1;
+                }
+            }
+            self.pending.truncate(kept);
+        }
+        self.settle(packed)?;
+        self.pack(packed, |left, taken| taken < left);
+        Ok(())
     }
 
     /// Takes the next posting, which must come after those before.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it does not, and those of writing.
+    /// [`Error::Corrupt`] if those up to now did not.
     #[inline]
-    pub(crate) fn push(&mut self, tables: &mut RunTables<'_>, posting: Posting) -> Result<()> {
-        if self.newest.is_some_and(|newest| newest >= posting) {
-            return Err(self.unordered(posting));
-        }
-        self.newest = Some(posting);
-        if let Some(filter) = &mut self.filter {
-            filter.push(&mut tables.filters, posting.code)?;
-        }
+    fn push(&mut self, posting: Posting, packed: &mut Packed) -> Result<()> {
         self.pending.push(posting);
         if self.pending.len() >= 2 * BLOCK_POSTINGS {
-            self.write_blocks(tables, |left, _| left >= BLOCK_POSTINGS)?;
+            self.settle(packed)?;
+            self.pack(packed, |left, _| left >= BLOCK_POSTINGS);
         }
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Packs what is left.
     ///
     /// # Errors
-    /// Those of writing.
-    pub(crate) fn finish(mut self, tables: &mut RunTables<'_>) -> Result<LaneSummary> {
-        self.write_blocks(tables, |_, _| true)?;
+    /// [`Error::Corrupt`] if postings did not come in order.
+    pub(crate) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
+        self.settle(packed)?;
+        self.pack(packed, |_, _| true);
         match &mut self.filter {
-            Some(filter) if self.summary.postings > 0 => filter.finish(&mut tables.filters)?,
+            Some(filter) if self.summary.postings > 0 => filter.finish(&mut packed.pieces),
             // What has no postings needs no filter, and none has been begun.
             _ => self.summary.filter = None,
         }
         Ok(self.summary)
     }
 
-    /// Writes the blocks that are full.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub(crate) fn write_full_blocks(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
-        self.write_blocks(tables, |left, taken| taken < left)
-    }
-
-    /// What has been written.
-    pub(crate) fn written(&self) -> LaneSummary {
+    /// What has been packed.
+    pub(crate) fn packed(&self) -> LaneSummary {
         self.summary
     }
 
-    /// Whether it has written a block.
-    pub(crate) fn has_written(&self) -> bool {
-        self.summary.blocks > self.blocks_before
-    }
-
     /// The first posting that is in no block yet.
-    pub(crate) fn first_unwritten(&self) -> Option<Posting> {
+    pub(crate) fn first_pending(&self) -> Option<Posting> {
         self.pending.first().copied()
     }
 
-    /// The last posting that is in a block.
-    pub(crate) fn last_written(&self) -> Option<Posting> {
-        self.summary.last
-    }
-
-    /// Writes blocks while the next one is wanted, given how many postings are left and how many of
-    /// these it takes.
-    fn write_blocks(
-        &mut self,
-        tables: &mut RunTables<'_>,
-        is_wanted: impl Fn(usize, usize) -> bool,
-    ) -> Result<()> {
-        let mut start = 0;
-        while let Some(rest) = self.pending.get(start..)
-            && is_wanted(rest.len(), 0)
-        {
-            let (run, lane) = (self.run, self.summary.lane);
-            let previous = self.summary.last;
-            let encoded = encode(self.table_name, run, lane, previous, rest, &mut self.value);
-            let Some(encoded) = encoded.filter(|block| is_wanted(rest.len(), block.count)) else {
-                break;
-            };
-            tables
-                .blocks
-                .insert(&encoded.key, self.value.as_slice())
-                .map_err(engine_error)?;
-            start += encoded.count;
-            self.summary.postings += encoded.count as u64;
-            self.summary.blocks += 1;
-            self.summary.bytes += self.value.len() as u64;
-            self.summary.last = Some(encoded.last);
+    /// Looks at the order of what has come, and puts it into the filter.
+    fn settle(&mut self, packed: &mut Packed) -> Result<()> {
+        let fresh = self.pending.get(self.settled..).unwrap_or_default();
+        let Some(first) = fresh.first() else {
+            return Ok(());
+        };
+        let follows = self.newest.is_none_or(|newest| newest < *first);
+        // Without a branch for each: all of them are looked at in any case, but once.
+        let pairs = fresh.iter().zip(fresh.iter().skip(1));
+        let is_sorted = pairs.fold(true, |sorted, (a, b)| sorted & (a.rank() < b.rank()));
+        if !(follows && is_sorted) {
+            return Err(self.unordered(fresh));
         }
-        self.pending.drain(..start);
+        if let Some(filter) = &mut self.filter {
+            filter.push_all(fresh, &mut packed.pieces);
+        }
+        self.newest = fresh.last().copied();
+        self.settled = self.pending.len();
         Ok(())
     }
 
+    /// Packs blocks while the next one is wanted, given how many postings are left and how many of
+    /// these it takes.
+    fn pack(&mut self, packed: &mut Packed, is_wanted: impl Fn(usize, usize) -> bool) {
+        let mut start = 0;
+        let (run, lane) = (self.run, self.summary.lane);
+        while let Some(rest) = self.pending.get(start..)
+            && is_wanted(rest.len(), 0)
+        {
+            let (previous, value) = (self.summary.last, &mut self.value);
+            let is_wanted = |count| is_wanted(rest.len(), count);
+            let name = self.table_name;
+            let encoded = encode_if(name, run, lane, previous, rest, value, is_wanted);
+            let Some(encoded) = encoded else {
+                break;
+            };
+            start += encoded.count;
+            self.summary.postings += encoded.count as u64;
+            self.summary.blocks += 1;
+            self.summary.bytes += value.len() as u64;
+            self.summary.last = Some(encoded.last);
+            packed.blocks.push(encoded.key, value);
+        }
+        self.pending.drain(..start);
+        self.settled = self.settled.saturating_sub(start);
+    }
+
     #[cold]
-    fn unordered(&self, posting: Posting) -> Error {
+    fn unordered(&self, fresh: &[Posting]) -> Error {
+        let before = self.newest.into_iter().chain(fresh.iter().copied());
+        let mut pairs = before.clone().zip(before.skip(1));
+        let wrong = pairs.find(|(a, b)| a >= b);
         Error::corrupt(
             place(self.table_name, self.run, self.summary.lane),
-            format!("found {posting:?} after {:?}", self.newest),
+            match wrong {
+                Some((before, found)) => format!("found {found:?} after {before:?}"),
+                None => "found postings out of order".into(),
+            },
         )
     }
+}
+
+/// As [`write_lane`], of postings that are in memory.
+///
+/// # Errors
+/// Those of writing, and [`Error::Corrupt`] if the order is broken.
+pub(crate) fn write_sorted(
+    tables: &mut RunTables<'_>,
+    run: u32,
+    lane: u16,
+    filter: Option<FilterPlan>,
+    postings: Vec<Posting>,
+) -> Result<LaneSummary> {
+    let mut packer = LanePacker::new(tables.name, run, lane, filter);
+    let mut packed = Packed::default();
+    packer.pending = postings;
+    let summary = packer.finish(&mut packed)?;
+    packed.write(tables)?;
+    Ok(summary)
+}
+
+/// Writes a lane of a run: `postings` in strictly ascending order.
+///
+/// # Errors
+/// Those of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
+pub(crate) fn write_lane(
+    tables: &mut RunTables<'_>,
+    run: u32,
+    lane: u16,
+    filter: Option<FilterPlan>,
+    postings: impl Iterator<Item = Result<Posting>>,
+) -> Result<LaneSummary> {
+    let mut packer = LanePacker::new(tables.name, run, lane, filter);
+    let mut packed = Packed::default();
+    for posting in postings {
+        packer.push(posting?, &mut packed)?;
+        if !packed.blocks.is_empty() {
+            packed.write(tables)?;
+        }
+    }
+    let summary = packer.finish(&mut packed)?;
+    packed.write(tables)?;
+    Ok(summary)
 }

@@ -4,13 +4,16 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::super::filter_cache::{FilterCache, FilterOf};
 use super::super::lane_iter::lane_iter;
-use super::super::run::{probe_lane, write_lane};
+use super::super::lane_writer::write_lane;
+use super::super::pipeline::Stretch;
+use super::super::run::probe_lane;
 use super::super::testing::{
     BUCKETS, NAME, Random, TABLE, database, pieces, posting, rows, tables, write, write_filtered,
 };
 use super::*;
 use crate::Error;
 use crate::format::filter::FilterShape;
+use crate::format::posting::BlockKey;
 
 /// The lane that is merged in these tests.
 const LANE: u16 = 1;
@@ -70,13 +73,22 @@ fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSumma
     LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), (run, output)).unwrap()
 }
 
-/// Merges with a pause after each step, which goes by so many blocks, and calls `look` in each.
+/// A step of so many blocks.
+fn step_of(blocks: usize) -> Stretch {
+    Stretch {
+        postings: 1,
+        blocks,
+        is_parallel: false,
+    }
+}
+
+/// Merges with a pause after each stretch, and calls `look` in each.
 fn merge_with_pauses(
     transaction: &WriteTransaction,
     inputs: &mut Inputs,
     (run, shape): (u32, FilterShape),
-    blocks: usize,
-    is_dropped: &impl Fn(u64) -> bool,
+    stretch: Stretch,
+    is_dropped: &(impl Fn(u64) -> bool + Sync),
     look: &mut dyn FnMut(&Inputs, &LaneSummary),
 ) -> LaneSummary {
     let mut output = LaneSummary {
@@ -86,13 +98,8 @@ fn merge_with_pauses(
     loop {
         let mut tables = tables(transaction);
         let mut merge = merge_of(&tables, inputs, run, output);
-        let is_last = loop {
-            let step = merge.step(&mut tables, blocks, is_dropped).unwrap();
-            if step.is_last || merge.has_progress() {
-                break step.is_last;
-            }
-        };
-        if is_last {
+        let step = merge.advance(&mut tables, stretch, is_dropped).unwrap();
+        if step.is_last {
             return merge.finish(&mut tables).unwrap();
         }
         let (written, left) = merge.pause(&mut tables).unwrap();
@@ -137,7 +144,7 @@ fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
                     &transaction,
                     &mut inputs,
                     (77, shape),
-                    blocks,
+                    step_of(blocks),
                     &is_dropped,
                     &mut |inputs, output| {
                         pauses += 1;
@@ -161,6 +168,81 @@ fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
         }
     }
     assert!(pauses > 150, "{pauses}");
+}
+
+/// Blocks and pieces of filters after each pause, and the summary in the end.
+fn history(stretch: Stretch, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let sizes = [20_000, 9_000, 1, 14_000];
+    let (mut inputs, all) = write_runs(&transaction, &sizes, SPREADS[0]);
+    let shape = FilterShape::of(all.len() as u64, 10);
+    let mut history = Vec::new();
+    let content = || {
+        let tables = (rows(&transaction), pieces(&transaction));
+        format!(
+            "{:x}",
+            xxhash_rust::xxh3::xxh3_128(format!("{tables:?}").as_bytes())
+        )
+    };
+    let mut look = |inputs: &Inputs, output: &LaneSummary| {
+        history.push(format!("{} {inputs:?} {output:?}", content()));
+    };
+    let output = (77, shape);
+    let summary = merge_with_pauses(
+        &transaction,
+        &mut inputs,
+        output,
+        stretch,
+        is_dropped,
+        &mut look,
+    );
+    history.push(format!("{} {summary:?}", content()));
+    history
+}
+
+#[test]
+fn two_threads_write_what_one_writes() {
+    let mut pauses = 0;
+    for postings in [1, 3_000, 20_000, u64::MAX] {
+        for blocks in [1, 4, 64] {
+            for is_dropped in [|_| false, |id| id % 3 == 0, |_| true] {
+                let [one, two] = [false, true].map(|is_parallel| {
+                    let stretch = Stretch {
+                        postings,
+                        blocks,
+                        is_parallel,
+                    };
+                    history(stretch, &is_dropped)
+                });
+                assert!(one == two, "{postings} {blocks}");
+                pauses += one.len() - 1;
+            }
+        }
+    }
+    assert!(pauses > 50, "{pauses}");
+}
+
+#[test]
+fn a_panic_of_the_second_thread_is_an_error() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (inputs, _) = write_runs(&transaction, &[30_000, 30_000], SPREADS[0]);
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    let stretch = Stretch {
+        postings: u64::MAX,
+        blocks: 4,
+        is_parallel: true,
+    };
+    let is_dropped = |id| {
+        assert!(id != (1 << 40) + 25_000, "a surprise");
+        false
+    };
+    let error = merge
+        .advance(&mut tables, stretch, &is_dropped)
+        .unwrap_err();
+    assert!(error.to_string().contains("a surprise"), "{error}");
 }
 
 /// Each posting is found by a probe that asks the filters first, in every pause; and what is in
@@ -209,7 +291,7 @@ fn probes_find_everything_while_runs_are_merged() {
         &transaction,
         &mut inputs,
         (77, shape),
-        2,
+        step_of(2),
         &dropped,
         &mut look,
     );
@@ -235,8 +317,7 @@ fn what_is_held_is_bounded_and_passed_blocks_are_freed() {
         let (mut steps, mut most_postings, mut most_blocks) = (0, 0, 0);
         while !merge.step(&mut tables, blocks, &|_| false).unwrap().is_last {
             steps += 1;
-            let held: usize = merge.inputs.iter().map(|input| input.postings.len()).sum();
-            most_postings = most_postings.max(held);
+            most_postings = most_postings.max(merge.work.held());
             let there = tables.blocks.iter().unwrap().count() as u64;
             most_blocks = most_blocks.max(there - total.min(there));
         }
@@ -269,12 +350,12 @@ fn a_damaged_input_ends_the_merge() {
             tables.blocks.insert(key, damaged.as_slice()).unwrap();
         }
         let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
-        let error = loop {
-            match merge.step(&mut tables, 4, &|_| false) {
-                Ok(step) => assert!(!step.is_last, "{index}"),
-                Err(error) => break error,
-            }
+        let stretch = Stretch {
+            postings: u64::MAX,
+            blocks: 4,
+            is_parallel: index % 3 == 0,
         };
+        let error = merge.advance(&mut tables, stretch, &|_| false).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{index}");
         drop(tables);
         transaction.abort().unwrap();

@@ -9,8 +9,7 @@ use crate::format::engine::engine_error;
 use crate::format::posting::{BlockKey, Posting, block_key, split_block_key};
 use crate::{Error, Result};
 
-use super::filter_writer::{FilterPlan, FilterTable};
-use super::lane_writer::LaneWriter;
+use super::filter_writer::FilterTable;
 
 pub(crate) use crate::format::run_descriptor::LaneSummary;
 
@@ -36,24 +35,6 @@ pub(crate) struct ProbeCost {
     pub(crate) blocks: u64,
     /// Lanes of runs that a filter ruled out.
     pub(crate) ruled_out: u64,
-}
-
-/// Writes a lane of a run: `postings` in strictly ascending order.
-///
-/// # Errors
-/// Those of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
-pub(crate) fn write_lane(
-    tables: &mut RunTables<'_>,
-    run: u32,
-    lane: u16,
-    filter: Option<FilterPlan>,
-    postings: impl Iterator<Item = Result<Posting>>,
-) -> Result<LaneSummary> {
-    let mut writer = LaneWriter::new(tables.name, run, lane, filter);
-    for posting in postings {
-        writer.push(tables, posting?)?;
-    }
-    writer.finish(tables)
 }
 
 /// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order.

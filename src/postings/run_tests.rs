@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use super::super::lane_iter::{lane_iter, lane_iter_owned};
+use super::super::lane_writer::write_lane;
 use super::super::testing::{
     NAME, Random, TABLE, database, in_range, posting, rows, tables, write,
 };

@@ -78,7 +78,7 @@ pub(super) fn write(
     postings: &BTreeSet<Posting>,
 ) -> LaneSummary {
     let postings = postings.iter().copied().map(Ok);
-    super::run::write_lane(&mut tables(transaction), run, lane, None, postings).unwrap()
+    super::lane_writer::write_lane(&mut tables(transaction), run, lane, None, postings).unwrap()
 }
 
 /// Writes a lane with a filter of this shape.
@@ -94,7 +94,8 @@ pub(super) fn write_filtered(
         buckets: BUCKETS,
     };
     let postings = postings.iter().copied().map(Ok);
-    super::run::write_lane(&mut tables(transaction), run, lane, Some(filter), postings).unwrap()
+    super::lane_writer::write_lane(&mut tables(transaction), run, lane, Some(filter), postings)
+        .unwrap()
 }
 
 /// All rows of the table.

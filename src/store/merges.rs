@@ -8,20 +8,37 @@ use crate::format::filter::FilterShape;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::format::runs::encode_run;
 use crate::lanes::LaneRole;
-use crate::postings::{LaneMerge, MergePlan, RunTables, plan};
+use crate::postings::{LaneMerge, MergePlan, RunTables, Stretch, plan};
 use crate::store::dead_set::Dropped;
 use crate::store::engine::{FILTERS, RUNS};
 use crate::store::run_set::Run;
 use crate::store::source::PostingTable;
 use crate::store::writer::{Writer, block_table};
 
-/// How many postings a merge takes on for each posting that was inserted or removed. Four runs of a
-/// level have to be merged before the next four are there; twice as fast leaves room.
-const PACE: u64 = 2;
+/// How many quarters of a posting a merge takes on for each posting that was inserted or removed. Four
+/// runs of a level have to be merged before the next four are there: what goes little faster spreads
+/// the work evenly, and as many postings are merged in every commit as there are levels, and a quarter
+/// more.
+const PACE: u64 = 5;
+
+/// The same for runs of level 0, which take few commits to be merged and stand in the way of all
+/// others.
+const PACE_LOWEST: u64 = 8;
 
 /// The same for a run that is rewritten alone, because a quarter of it is dead: it has been rewritten
 /// by the time that half of it is.
-const PACE_ALONE: u64 = 4;
+const PACE_ALONE: u64 = 16;
+
+/// What paces are counted in.
+const QUARTERS: u64 = 4;
+
+fn pace(level: u8, runs: usize) -> u64 {
+    match (runs, level) {
+        (1, _) => PACE_ALONE,
+        (_, ..=1) => PACE_LOWEST,
+        _ => PACE,
+    }
+}
 
 /// How many input blocks a merge holds decoded.
 const STEP_BLOCKS: usize = 64;
@@ -70,12 +87,8 @@ impl Writer {
         let mut worked_off = 0;
         for output in self.runs.outputs.clone() {
             let moved = self.state.postings_moved.saturating_sub(output.kept_up_to);
-            let pace = if output.inputs.len() == 1 {
-                PACE_ALONE
-            } else {
-                PACE
-            };
-            let behind = moved.saturating_mul(pace);
+            let pace = pace(output.level, output.inputs.len());
+            let behind = moved.saturating_mul(pace) / QUARTERS;
             let inputs = self.runs.inputs(&output).unwrap_or_default();
             let rest = inputs.iter().map(|run| run.descriptor.postings()).sum();
             let slice = self.store.core.options.merge_slice_postings;
@@ -83,7 +96,7 @@ impl Writer {
                 continue;
             }
             if self.advance_merge(&output, behind)? {
-                worked_off += (rest / pace).max(1);
+                worked_off += (rest.saturating_mul(QUARTERS) / pace).max(1);
             }
         }
         Ok(worked_off)
@@ -224,19 +237,19 @@ impl Writer {
             .filter_map(|input| Some((input.run, *input.lane(lane)?)));
         let buckets = lanes.bucket_bits(lane);
         let mut merge = LaneMerge::new(&tables, buckets, of_lane, (run, *summary))?;
-        let is_dropped = |id| dropped.contains(id);
-        let mut read = 0;
-        let is_complete = loop {
-            let step = merge.step(&mut tables, STEP_BLOCKS, &is_dropped)?;
-            read += step.postings;
-            if step.is_last || (read >= postings && merge.has_progress()) {
-                break step.is_last;
-            }
+        let options = &self.store.core.options;
+        let stretch = Stretch {
+            postings,
+            blocks: STEP_BLOCKS,
+            is_parallel: options.merges_in_parallel
+                && postings.min(merge.unread()) >= options.merge_slice_postings,
         };
+        let is_dropped = |id| dropped.contains(id);
+        let step = merge.advance(&mut tables, stretch, &is_dropped)?;
         let of_lane = inputs
             .iter_mut()
             .filter_map(|input| input.lanes.iter_mut().find(|summary| summary.lane == lane));
-        if is_complete {
+        if step.is_last {
             *summary = merge.finish(&mut tables)?;
             of_lane.for_each(|summary| *summary = LaneSummary::empty(lane));
         } else {
@@ -246,7 +259,7 @@ impl Writer {
                 .zip(left)
                 .for_each(|(summary, left)| *summary = left);
         }
-        Ok((read, is_complete))
+        Ok((step.postings, step.is_last))
     }
 
     /// Leaves the rest of a merge to a later slice.

@@ -16,6 +16,7 @@ pub struct StoreOptions {
     pub(crate) seal_after_documents: u64,
     pub(crate) quick_repair: bool,
     pub(crate) merge_slice_postings: u64,
+    pub(crate) merges_in_parallel: bool,
     has_bands: bool,
 }
 
@@ -36,6 +37,7 @@ impl StoreOptions {
             // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
             // one before could not fill a block with.
             merge_slice_postings: 64 * 700,
+            merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             has_bands: true,
         }
     }
@@ -62,6 +64,15 @@ impl StoreOptions {
     #[must_use]
     pub fn quick_repair(mut self, on: bool) -> Self {
         self.quick_repair = on;
+        self
+    }
+
+    /// Whether a commit that has much to merge computes on a second thread while it reads and writes
+    /// on its own. On where the machine has more than one processor; what is written is the same. The
+    /// thread ends before the commit does.
+    #[must_use]
+    pub fn merge_in_parallel(mut self, on: bool) -> Self {
+        self.merges_in_parallel = on;
         self
     }
 

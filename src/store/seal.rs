@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
-use crate::postings::{FilterPlan, Memtable, write_lane};
+use crate::postings::{FilterPlan, Memtable, write_sorted};
 use crate::store::recent::BURIED;
 use crate::store::source::PostingTable;
 use crate::store::writer::Writer;
@@ -42,8 +42,7 @@ impl Writer {
             let buckets = self.store.core.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });
             let mut tables = self.run_tables(PostingTable::of(role))?;
-            let postings = postings.into_iter().map(Ok);
-            lanes.push(write_lane(&mut tables, run, lane, filter, postings)?);
+            lanes.push(write_sorted(&mut tables, run, lane, filter, postings)?);
         }
         let descriptor = RunDescriptor {
             run,

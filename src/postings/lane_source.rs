@@ -1,0 +1,285 @@
+//! What a merge takes from tables and gives back to them: the side that touches the engine.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+use redb::ReadableTable;
+
+use crate::Result;
+use crate::format::block::claimed_postings;
+use crate::format::engine::engine_error;
+use crate::format::posting::{BlockKey, Posting, block_key, split_block_key};
+use crate::lanes::BucketBits;
+
+use super::filter_writer::remove_pieces;
+use super::lane_writer::Packed;
+use super::rows::Rows;
+use super::run::{LaneSummary, RunTables, lane_bounds, missing};
+
+/// What one step works on, and what comes of it. It goes around, so that its memory is used again.
+#[derive(Default)]
+pub(super) struct Portion {
+    /// The blocks that were read, under their keys and the places of their runs among the inputs: those
+    /// of each input together, in order.
+    pub(super) blocks: Rows<(usize, BlockKey)>,
+    /// Everything up to this posting has been read: it can be merged.
+    pub(super) bound: Option<Posting>,
+    /// Postings in these blocks, as their headers say.
+    pub(super) postings: u64,
+    /// There are no more.
+    pub(super) is_last: bool,
+    pub(super) outcome: Outcome,
+}
+
+/// What has come of a portion.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) packed: Packed,
+    /// The blocks that were read, each with the place of its input.
+    pub(super) read: Vec<(usize, Kept)>,
+    /// The last posting that is in a block of the output.
+    pub(super) last: Option<Posting>,
+    /// The first one that is in none yet.
+    pub(super) first_pending: Option<Posting>,
+    /// Blocks of the output.
+    pub(super) blocks: u64,
+}
+
+/// A block that has been read, but not removed.
+pub(super) struct Kept {
+    pub(super) last: Posting,
+    pub(super) postings: u64,
+    pub(super) bytes: u64,
+}
+
+/// The inputs of the merge of a lane, as they stand in the tables.
+pub(super) struct LaneSource {
+    buckets: BucketBits,
+    inputs: Vec<Input>,
+}
+
+impl LaneSource {
+    pub(super) fn new(
+        buckets: BucketBits,
+        inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
+    ) -> Self {
+        let inputs = inputs.into_iter();
+        let inputs = inputs.map(|(run, expected)| Input::new(run, expected));
+        Self {
+            buckets,
+            inputs: inputs.collect(),
+        }
+    }
+
+    /// Reads about so many blocks, at least one an input of which all that was read before has been
+    /// handed on: the keys say how far that goes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] if a block is missing, and those of reading.
+    pub(super) fn read(
+        &mut self,
+        tables: &RunTables<'_>,
+        blocks: usize,
+        portion: &mut Portion,
+    ) -> Result<()> {
+        let share = (blocks / self.inputs.len().max(1)).max(1);
+        portion.blocks.clear();
+        portion.postings = 0;
+        for (place, input) in self.inputs.iter_mut().enumerate() {
+            if input.is_exhausted && !input.is_read() {
+                portion.postings += input.read(tables, place, share, &mut portion.blocks)?;
+            }
+        }
+        // Up to the least end of what has been read, nothing can be missing.
+        let unread = self.inputs.iter().filter(|input| !input.is_read());
+        let bound = unread.filter_map(|input| input.end).min();
+        let bound = bound.unwrap_or(Posting::MAX);
+        for input in &mut self.inputs {
+            input.is_exhausted = input.end.is_none_or(|end| end <= bound);
+        }
+        let is_finished = |input: &Input| input.is_read() && input.is_exhausted;
+        portion.is_last = self.inputs.iter().all(is_finished);
+        portion.bound = Some(bound);
+        Ok(())
+    }
+
+    /// Postings that have not been read.
+    pub(super) fn unread(&self) -> u64 {
+        self.inputs.iter().map(Input::unread).sum()
+    }
+
+    /// Notes blocks that turned out to be good.
+    pub(super) fn keep(&mut self, blocks: impl Iterator<Item = (usize, Kept)>) {
+        for (input, block) in blocks {
+            if let Some(input) = self.inputs.get_mut(input) {
+                input.kept.push_back(block);
+            }
+        }
+    }
+
+    /// Removes the blocks that end at or before `cursor`.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn free(
+        &mut self,
+        tables: &mut RunTables<'_>,
+        cursor: Option<Posting>,
+    ) -> Result<()> {
+        for input in &mut self.inputs {
+            input.free(tables, cursor)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is left.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn finish(mut self, tables: &mut RunTables<'_>) -> Result<()> {
+        self.free(tables, Some(Posting::MAX))?;
+        for input in self.inputs {
+            input.free_filter(tables, self.buckets, None)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what ends at or before `cursor`, and gives what is left behind it.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn pause(
+        mut self,
+        tables: &mut RunTables<'_>,
+        cursor: Option<Posting>,
+    ) -> Result<Vec<LaneSummary>> {
+        self.free(tables, cursor)?;
+        let mut left = Vec::with_capacity(self.inputs.len());
+        for input in self.inputs {
+            if let Some(cursor) = cursor {
+                input.free_filter(tables, self.buckets, Some(cursor))?;
+            }
+            left.push(input.left(cursor));
+        }
+        Ok(left)
+    }
+}
+
+/// One run's side of a merge.
+struct Input {
+    run: u32,
+    expected: LaneSummary,
+    blocks_read: u64,
+    postings_read: u64,
+    /// The last posting read.
+    end: Option<Posting>,
+    /// All that was read has been handed on.
+    is_exhausted: bool,
+    kept: VecDeque<Kept>,
+    /// What its lane still has.
+    left: LaneSummary,
+}
+
+impl Input {
+    fn new(run: u32, expected: LaneSummary) -> Self {
+        Self {
+            run,
+            expected,
+            blocks_read: 0,
+            postings_read: 0,
+            end: None,
+            is_exhausted: true,
+            kept: VecDeque::new(),
+            left: expected,
+        }
+    }
+
+    /// Everything has been read.
+    fn is_read(&self) -> bool {
+        self.blocks_read >= self.expected.blocks
+    }
+
+    fn unread(&self) -> u64 {
+        self.expected.postings.saturating_sub(self.postings_read)
+    }
+
+    /// Reads up to `blocks` blocks, at least one; how many postings they claim to have.
+    fn read(
+        &mut self,
+        tables: &RunTables<'_>,
+        place: usize,
+        blocks: usize,
+        read: &mut Rows<(usize, BlockKey)>,
+    ) -> Result<u64> {
+        let lane = self.expected.lane;
+        let (lowest, highest) = lane_bounds(self.run, &self.expected);
+        let after: Bound<BlockKey> = match self.end {
+            Some(last) => Bound::Excluded(block_key(self.run, lane, last)),
+            None => Bound::Included(lowest),
+        };
+        let bounds = (after.as_ref(), Bound::Included(&highest));
+        let rows = tables
+            .blocks
+            .range::<&BlockKey>(bounds)
+            .map_err(engine_error)?;
+        let (mut blocks_read, mut postings) = (0, 0);
+        for row in rows.take(blocks) {
+            let (key, value) = row.map_err(engine_error)?;
+            let (key, value) = (key.value(), value.value());
+            postings += claimed_postings(value);
+            blocks_read += 1;
+            self.end = Some(split_block_key(key).2);
+            read.push((place, *key), value);
+        }
+        if blocks_read == 0 {
+            return Err(missing(tables.name, self.run, lane, self.end, None));
+        }
+        self.blocks_read += blocks_read;
+        self.postings_read += postings;
+        Ok(postings)
+    }
+
+    fn free(&mut self, tables: &mut RunTables<'_>, cursor: Option<Posting>) -> Result<()> {
+        while let Some(block) = self.kept.front()
+            && Some(block.last) <= cursor
+        {
+            let key = block_key(self.run, self.expected.lane, block.last);
+            tables.blocks.remove(&key).map_err(engine_error)?;
+            self.left.postings = self.left.postings.saturating_sub(block.postings);
+            self.left.blocks = self.left.blocks.saturating_sub(1);
+            self.left.bytes = self.left.bytes.saturating_sub(block.bytes);
+            self.kept.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Removes the pieces of the filter that no probe needs once all up to `cursor` has gone; all
+    /// without a cursor.
+    fn free_filter(
+        &self,
+        tables: &mut RunTables<'_>,
+        buckets: BucketBits,
+        cursor: Option<Posting>,
+    ) -> Result<()> {
+        let Some(shape) = self.expected.filter else {
+            return Ok(());
+        };
+        let piece = |posting: Posting| shape.piece(buckets.bucket(posting.code));
+        let is_empty = cursor >= self.expected.last;
+        let end = cursor.filter(|_| !is_empty).map_or(shape.pieces, piece);
+        let start = self.expected.after.map_or(0, piece);
+        let lane = self.expected.lane;
+        remove_pieces(&mut tables.filters, self.run, lane, start..end)
+    }
+
+    /// What its lane still has behind `cursor`.
+    fn left(&self, cursor: Option<Posting>) -> LaneSummary {
+        if self.left.blocks == 0 {
+            return LaneSummary::empty(self.expected.lane);
+        }
+        LaneSummary {
+            after: cursor.max(self.expected.after),
+            ..self.left
+        }
+    }
+}
