@@ -13,7 +13,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Place, check_clean};
-use resemblance::{MergeStats, MinHash, Schema, Signature, Store, StoreOptions};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use resemblance::{Error, MergeStats, MinHash, Schema, Signature, Store, StoreOptions};
 
 const LANES: u64 = 21;
 const SEAL_AFTER: u64 = 2_000;
@@ -166,6 +167,105 @@ fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
     holds(&store, 150 * DOCUMENTS_A_COMMIT);
     drop(store);
     check_clean(&place.store());
+}
+
+const BANDS: TableDefinition<'static, &[u8; 22], &[u8]> = TableDefinition::new("bands");
+const FILTERS: TableDefinition<'static, &[u8; 10], &[u8]> = TableDefinition::new("filters");
+const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+
+/// The blocks of bands, the filters and the runs.
+fn content(path: &std::path::Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let database = Database::open(path).unwrap();
+    let read = database.begin_read().unwrap();
+    let (bands, filters, runs) = (
+        read.open_table(BANDS).unwrap(),
+        read.open_table(FILTERS).unwrap(),
+        read.open_table(RUNS).unwrap(),
+    );
+    let bands = bands.iter().unwrap().map(Result::unwrap);
+    let bands = bands.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()));
+    let filters = filters.iter().unwrap().map(Result::unwrap);
+    let filters = filters.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()));
+    let runs = runs.iter().unwrap().map(Result::unwrap);
+    let runs =
+        runs.map(|(key, value)| (key.value().to_le_bytes().to_vec(), value.value().to_vec()));
+    bands.chain(filters).chain(runs).collect()
+}
+
+#[test]
+fn two_threads_leave_the_file_that_one_leaves() {
+    let (one, two) = (Place::new(), Place::new());
+    let stores = [(&one, false), (&two, true)].map(|(place, on)| {
+        let options = options().merge_in_parallel(on);
+        Store::create_with(place.store(), schema(), &options).unwrap()
+    });
+    let (mut stores, mut under_way) = (Some(stores), 0);
+    for commit in 0..90 {
+        let first = commit * 4 * DOCUMENTS_A_COMMIT;
+        let open = stores.take().unwrap();
+        for store in &open {
+            insert(store, first..first + 4 * DOCUMENTS_A_COMMIT);
+            let mut transaction = store.begin_write().unwrap();
+            for number in (0..first).step_by(97) {
+                transaction.remove((number + commit).to_le_bytes()).unwrap();
+            }
+            transaction.commit().unwrap();
+        }
+        under_way += merges(&open[0]).len();
+        if commit % 15 < 14 {
+            stores = Some(open);
+            continue;
+        }
+        drop(open);
+        assert!(content(&one.store()) == content(&two.store()), "{commit}");
+        stores = Some([(&one, false), (&two, true)].map(|(place, on)| {
+            let options = options().merge_in_parallel(on);
+            Store::open_with(place.store(), &options).unwrap()
+        }));
+    }
+    assert!(under_way > 50, "{under_way}");
+    drop(stores);
+    check_clean(&two.store());
+}
+
+#[test]
+fn a_damaged_block_stops_a_merge_and_loses_nothing() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    insert(&store, 0..3 * SEAL_AFTER);
+    drop(store);
+    let database = Database::open(place.store()).unwrap();
+    let write = database.begin_write().unwrap();
+    {
+        let mut bands = write.open_table(BANDS).unwrap();
+        let (key, mut value) = {
+            let (key, value) = bands.last().unwrap().unwrap();
+            (*key.value(), value.value().to_vec())
+        };
+        value[100] ^= 1;
+        bands.insert(&key, value.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+    drop(database);
+    for on in [true, false] {
+        let options = options().merge_in_parallel(on);
+        let store = Store::open_with(place.store(), &options).unwrap();
+        let mut transaction = store.begin_write().unwrap();
+        let mut outcome = Ok(());
+        for number in 3 * SEAL_AFTER..9 * SEAL_AFTER {
+            outcome = transaction.append(&signature(number)).map(|_| ());
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let outcome = outcome.and_then(|()| transaction.commit());
+        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.len(), 3 * SEAL_AFTER);
+        for number in (0..3 * SEAL_AFTER).step_by(17) {
+            assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        }
+    }
 }
 
 /// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps

@@ -240,17 +240,26 @@ impl Input {
     }
 
     fn free(&mut self, tables: &mut RunTables<'_>, cursor: Option<Posting>) -> Result<()> {
-        while let Some(block) = self.kept.front()
-            && Some(block.last) <= cursor
-        {
-            let key = block_key(self.run, self.expected.lane, block.last);
-            tables.blocks.remove(&key).map_err(engine_error)?;
+        let count = self
+            .kept
+            .partition_point(|block| Some(block.last) <= cursor);
+        let mut ends = None;
+        for block in self.kept.drain(..count) {
             self.left.postings = self.left.postings.saturating_sub(block.postings);
             self.left.blocks = self.left.blocks.saturating_sub(1);
             self.left.bytes = self.left.bytes.saturating_sub(block.bytes);
-            self.kept.pop_front();
+            let (first, _) = ends.unwrap_or((block.last, block.last));
+            ends = Some((first, block.last));
         }
-        Ok(())
+        let Some((first, last)) = ends else {
+            return Ok(());
+        };
+        let [first, last] = [first, last].map(|end| block_key(self.run, self.expected.lane, end));
+        // All that is between them has been read as well.
+        let removed = tables
+            .blocks
+            .retain_in::<&BlockKey, _>(&first..=&last, |_, _| false);
+        removed.map_err(engine_error)
     }
 
     /// Removes the pieces of the filter that no probe needs once all up to `cursor` has gone; all

@@ -1,5 +1,7 @@
 //! Packs the postings of a lane into blocks, and writes them.
 
+use std::ops::Bound;
+
 use crate::format::block::{BLOCK_POSTINGS, encode_if};
 use crate::format::engine::engine_error;
 use crate::format::filter::FilterKey;
@@ -23,15 +25,26 @@ impl Packed {
     /// # Errors
     /// Those of writing.
     pub(crate) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
-        for (key, value) in self.blocks.iter() {
-            tables.blocks.insert(key, value).map_err(engine_error)?;
-        }
+        self.write_blocks(tables)?;
         for (key, value) in self.pieces.iter() {
             tables.filters.insert(key, value).map_err(engine_error)?;
         }
         self.blocks.clear();
         self.pieces.clear();
         Ok(())
+    }
+
+    /// They are neighbours: through one gap of the tree they go in quicker than one by one.
+    fn write_blocks(&self, tables: &mut RunTables<'_>) -> Result<()> {
+        let Some((first, _)) = self.blocks.iter().next() else {
+            return Ok(());
+        };
+        let gap = tables.blocks.upper_bound_mut(Bound::Excluded(first));
+        let mut gap = gap.map_err(engine_error)?;
+        for (key, value) in self.blocks.iter() {
+            gap.insert_before(key, value).map_err(engine_error)?;
+        }
+        gap.close().map_err(engine_error)
     }
 }
 
@@ -121,8 +134,9 @@ impl LanePacker {
         append(&mut self.pending);
         let appended = self.pending.get(start..).unwrap_or_default();
         if let Some(first) = appended.iter().position(|posting| is_dropped(posting.id)) {
-            let mut kept = start + first;
-            for place in kept..self.pending.len() {
+            let first = start + first;
+            let mut kept = first;
+            for place in first..self.pending.len() {
                 let posting = self.pending.get(place).copied();
                 if let Some(posting) = posting.filter(|posting| !is_dropped(posting.id))
                     && let Some(slot) = self.pending.get_mut(kept)

@@ -35,6 +35,44 @@ pub(crate) struct MergePlan {
 /// Runs of a level that are merged when they are neighbours.
 const FAN_IN: usize = 4;
 
+/// How many postings a merge takes on for each that is inserted or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    quarters: u64,
+}
+
+impl Pace {
+    /// Four runs of a level have to be merged before the next four are there: the pace is above 1, and
+    /// no more than a little, so that each level's work is spread over nearly all commits.
+    const SEVERAL: Self = Self { quarters: 5 };
+
+    /// Of runs of level 0: their merges take few commits, and all others begin with them.
+    const LOWEST: Self = Self { quarters: 8 };
+
+    /// Of a run that is rewritten alone, because a quarter of it is dead: it has been rewritten by the
+    /// time that half of it is.
+    const ALONE: Self = Self { quarters: 16 };
+
+    /// Of the merge of so many runs into one of this level.
+    pub(crate) fn of(level: u8, runs: usize) -> Self {
+        match (level, runs) {
+            (_, 1) => Self::ALONE,
+            (..=1, _) => Self::LOWEST,
+            _ => Self::SEVERAL,
+        }
+    }
+
+    /// The postings taken on for so many that have moved.
+    pub(crate) fn postings(self, moved: u64) -> u64 {
+        moved.saturating_mul(self.quarters) / 4
+    }
+
+    /// How many have to move until so many are taken on.
+    pub(crate) fn moved(self, postings: u64) -> u64 {
+        postings.saturating_mul(4) / self.quarters
+    }
+}
+
 /// What to merge next beside the merges under way, if anything. The lowest level comes first, so that
 /// the small merges, which take most runs away, are not behind a large one.
 ///

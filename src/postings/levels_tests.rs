@@ -58,6 +58,91 @@ fn rewrites_are_few() {
     }
 }
 
+/// Merges under way in a store that only grows, each with what is left of it.
+struct Growing {
+    runs: Vec<RunShape>,
+    merges: Vec<(MergePlan, u64)>,
+    documents: u64,
+}
+
+impl Growing {
+    fn seal(&mut self, documents: u64) {
+        let (first, end) = (self.documents, self.documents + documents);
+        let number = (first / documents) as u32;
+        self.runs.push(shape(number, 0, first, end - 1));
+        self.documents = end;
+    }
+
+    /// Advances each merge by what so many inserts pay for. What all have done together.
+    fn advance(&mut self, inserted: u64) -> u64 {
+        let mut done = 0;
+        for (plan, left) in &mut self.merges {
+            let due = Pace::of(plan.level, plan.runs.len()).postings(inserted);
+            done += due.min(*left);
+            *left = left.saturating_sub(due);
+        }
+        let ended = self.merges.extract_if(.., |(_, left)| *left == 0);
+        for (plan, _) in ended.collect::<Vec<_>>() {
+            apply(&mut self.runs, &plan);
+        }
+        loop {
+            let under_way: Vec<MergePlan> = self.merges.iter().map(|m| m.0.clone()).collect();
+            let Some(plan) = plan(&self.runs, &under_way) else {
+                return done;
+            };
+            let inputs = self.runs.iter().filter(|run| plan.runs.contains(&run.run));
+            let left = inputs.map(|run| run.documents).sum();
+            self.merges.push((plan, left));
+        }
+    }
+}
+
+/// A merge may wait for the one before it at its level, never longer than four runs take to come: so
+/// less than eight stand at a level. Each commit does at most what the paces add up to.
+#[test]
+fn merges_do_not_pile_up() {
+    for (seal, commit) in [(65_536, 8_192), (1_000, 1_000), (1_000, 40), (512, 1)] {
+        let mut store = Growing {
+            runs: Vec::new(),
+            merges: Vec::new(),
+            documents: 0,
+        };
+        let mut deepest = 0;
+        for inserted in (commit..=seal * 1_500).step_by(commit as usize) {
+            if inserted / seal > (inserted - commit) / seal {
+                store.seal(seal);
+            }
+            let done = store.advance(commit);
+            // A merge into level 1 and one into each above.
+            let levels = store.runs.iter().map(|run| u64::from(run.level)).max();
+            let levels = levels.unwrap_or(0) + 1;
+            assert!(
+                done * 4 <= commit * (8 + 5 * levels),
+                "{done} at {inserted}"
+            );
+            for level in 0..=levels as u8 {
+                let of_level = store.runs.iter().filter(|run| run.level == level);
+                assert!(of_level.count() < 2 * FAN_IN, "{level} at {inserted}");
+            }
+            deepest = deepest.max(levels);
+        }
+        assert!(deepest > 4, "{deepest}");
+    }
+}
+
+#[test]
+fn a_lone_run_is_rewritten_before_half_of_it_is_dead() {
+    for level in 0..9 {
+        for documents in [1, 1_000, 1 << 30] {
+            let removed = Pace::of(level, 1).moved(documents);
+            assert!(removed <= documents / 4);
+        }
+    }
+    let pace = Pace::of(2, 4);
+    assert_eq!((pace.postings(1_000), pace.moved(1_000)), (1_250, 800));
+    assert_eq!(pace.postings(u64::MAX), u64::MAX / 4);
+}
+
 #[test]
 fn four_neighbours_merge_lowest_level_first() {
     let mut runs = vec![shape(9, 1, 0, 9), shape(2, 1, 10, 19), shape(7, 1, 20, 29)];

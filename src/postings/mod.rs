@@ -26,7 +26,7 @@ pub(crate) use filter_writer::{FilterPlan, FilterTable};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use lane_writer::{write_lane, write_sorted};
-pub(crate) use levels::{MergePlan, RunShape, level_of, plan};
+pub(crate) use levels::{MergePlan, Pace, RunShape, level_of, plan};
 pub(crate) use memtable::Memtable;
 pub(crate) use merge::LaneMerge;
 pub(crate) use pipeline::Stretch;

@@ -8,37 +8,15 @@ use crate::format::filter::FilterShape;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::format::runs::encode_run;
 use crate::lanes::LaneRole;
-use crate::postings::{LaneMerge, MergePlan, RunTables, Stretch, plan};
+use crate::postings::{LaneMerge, MergePlan, Pace, RunTables, Stretch, plan};
 use crate::store::dead_set::Dropped;
 use crate::store::engine::{FILTERS, RUNS};
 use crate::store::run_set::Run;
 use crate::store::source::PostingTable;
 use crate::store::writer::{Writer, block_table};
 
-/// How many quarters of a posting a merge takes on for each posting that was inserted or removed. Four
-/// runs of a level have to be merged before the next four are there: what goes little faster spreads
-/// the work evenly, and as many postings are merged in every commit as there are levels, and a quarter
-/// more.
-const PACE: u64 = 5;
-
-/// The same for runs of level 0, which take few commits to be merged and stand in the way of all
-/// others.
-const PACE_LOWEST: u64 = 8;
-
-/// The same for a run that is rewritten alone, because a quarter of it is dead: it has been rewritten
-/// by the time that half of it is.
-const PACE_ALONE: u64 = 16;
-
-/// What paces are counted in.
-const QUARTERS: u64 = 4;
-
-fn pace(level: u8, runs: usize) -> u64 {
-    match (runs, level) {
-        (1, _) => PACE_ALONE,
-        (_, ..=1) => PACE_LOWEST,
-        _ => PACE,
-    }
-}
+/// Below so many postings a second thread takes longer to begin than it saves.
+const LEAST_IN_PARALLEL: u64 = 16_384;
 
 /// How many input blocks a merge holds decoded.
 const STEP_BLOCKS: usize = 64;
@@ -87,8 +65,8 @@ impl Writer {
         let mut worked_off = 0;
         for output in self.runs.outputs.clone() {
             let moved = self.state.postings_moved.saturating_sub(output.kept_up_to);
-            let pace = pace(output.level, output.inputs.len());
-            let behind = moved.saturating_mul(pace) / QUARTERS;
+            let pace = Pace::of(output.level, output.inputs.len());
+            let behind = pace.postings(moved);
             let inputs = self.runs.inputs(&output).unwrap_or_default();
             let rest = inputs.iter().map(|run| run.descriptor.postings()).sum();
             let slice = self.store.core.options.merge_slice_postings;
@@ -96,7 +74,7 @@ impl Writer {
                 continue;
             }
             if self.advance_merge(&output, behind)? {
-                worked_off += (rest.saturating_mul(QUARTERS) / pace).max(1);
+                worked_off += pace.moved(rest).max(1);
             }
         }
         Ok(worked_off)
@@ -242,7 +220,8 @@ impl Writer {
             postings,
             blocks: STEP_BLOCKS,
             is_parallel: options.merges_in_parallel
-                && postings.min(merge.unread()) >= options.merge_slice_postings,
+                && postings.min(merge.unread())
+                    >= LEAST_IN_PARALLEL.min(options.merge_slice_postings),
         };
         let is_dropped = |id| dropped.contains(id);
         let step = merge.advance(&mut tables, stretch, &is_dropped)?;
