@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 
 use common::{Place, check_clean};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use resemblance::{Error, MergeStats, MinHash, Schema, Signature, Store, StoreOptions};
+use resemblance::{
+    DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
+};
 
 const LANES: u64 = 21;
 const SEAL_AFTER: u64 = 2_000;
@@ -46,6 +48,10 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
             .unwrap();
     }
     transaction.commit().unwrap();
+}
+
+fn stats(store: &Store) -> Stats {
+    store.snapshot().unwrap().stats().unwrap()
 }
 
 fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
@@ -266,6 +272,158 @@ fn a_damaged_block_stops_a_merge_and_loses_nothing() {
             assert!(snapshot.contains(number.to_le_bytes()).unwrap());
         }
     }
+}
+
+/// Removes every so manieth of the documents, in one transaction, whose own reads are checked.
+fn remove(store: &Store, numbers: impl Iterator<Item = u64> + Clone) {
+    let mut transaction = store.begin_write().unwrap();
+    for number in numbers.clone() {
+        let removed = transaction.remove(number.to_le_bytes()).unwrap();
+        assert_eq!(removed, Some(DocumentId::new(number)));
+        assert!(!transaction.remove_id(DocumentId::new(number)).unwrap());
+    }
+    for number in numbers.clone().step_by(50) {
+        let id = DocumentId::new(number);
+        assert!(transaction.get_id(id).unwrap().is_none());
+        assert!(!transaction.contains(number.to_le_bytes()).unwrap());
+        let found = transaction.query(&signature(number)).scan().run().unwrap();
+        assert!(found.is_empty(), "{number}");
+    }
+    transaction.commit().unwrap();
+}
+
+/// Documents of which every so manieth among the first `of` has been removed.
+fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
+    let snapshot = store.snapshot().unwrap();
+    let is_removed = |number: u64| number < of && number.is_multiple_of(step as u64);
+    let live = (0..documents).filter(|number| !is_removed(*number));
+    let ids = snapshot.iter().unwrap().map(|record| record.unwrap().id());
+    assert!(ids.eq(live.clone().map(DocumentId::new)));
+    assert_eq!(snapshot.len(), live.count() as u64);
+    let sample = (0..documents).step_by(37).chain((0..of).step_by(9 * step));
+    for number in sample {
+        let (key, id) = (number.to_le_bytes(), DocumentId::new(number));
+        let expected = usize::from(!is_removed(number));
+        let record = snapshot.get_id(id).unwrap();
+        assert_eq!(record.is_some(), expected == 1);
+        assert_eq!(snapshot.get(key).unwrap(), record);
+        assert_eq!(snapshot.key(id).unwrap().is_some(), expected == 1);
+        let near = snapshot.query(&signature(number)).run().unwrap();
+        let seen = snapshot.candidates(&signature(number)).unwrap();
+        assert_eq!((near.len(), seen.len()), (expected, expected), "{number}");
+    }
+    let scanned = snapshot.query(&signature(0)).scan().run().unwrap();
+    assert_eq!(scanned.len(), usize::from(!is_removed(0)));
+}
+
+/// Where many go, windows of rows are written anew, and where few go, pages with gaps.
+#[test]
+fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
+    for step in [5, 70] {
+        let place = Place::new();
+        let mut store = Store::create_with(place.store(), schema(), &options()).unwrap();
+        let sealed = 3 * SEAL_AFTER;
+        let mut documents = 4 * SEAL_AFTER - DOCUMENTS_A_COMMIT;
+        insert(&store, 0..documents);
+        remove(&store, (0..sealed).step_by(step));
+        // Too few for a run to be rewritten alone.
+        let dead = (0..sealed).step_by(step).count() as u64;
+        let before = stats(&store);
+        assert_eq!((before.merges.len(), before.dead_rows), (0, dead));
+        holds_without(&store, documents, step, sealed);
+
+        let (image, mut dropping, mut least) = (place.file("image"), 0, dead);
+        for _ in 0..80 {
+            insert(&store, documents..documents + DOCUMENTS_A_COMMIT);
+            documents += DOCUMENTS_A_COMMIT;
+            let now = stats(&store);
+            assert!(now.dead_rows <= least);
+            least = now.dead_rows;
+            let Some(merge) = now.merges.first() else {
+                break;
+            };
+            assert!(merge.rows_left == now.dead_rows && merge.rows_left <= dead);
+            assert!(merge.rows_left == 0 || merge.postings == 0, "rows go first");
+            if merge.rows_left == 0 || merge.rows_left == dead {
+                continue;
+            }
+            dropping += 1;
+            if dropping % 2 == 0 {
+                // More than the page cache holds, so that some of it is in the file already.
+                let mut transaction = store.begin_write().unwrap();
+                for number in documents..documents + SEAL_AFTER {
+                    transaction.append(&signature(number)).unwrap();
+                }
+                std::fs::copy(place.store(), &image).unwrap();
+                drop(transaction);
+                check_clean(&image);
+                let crashed = Store::open_with(&image, &options()).unwrap();
+                assert_eq!(stats(&crashed).dead_rows, least);
+                holds_without(&crashed, documents, step, sealed);
+            } else {
+                drop(store);
+                check_clean(&place.store());
+                store = Store::open_with(place.store(), &options()).unwrap();
+                holds_without(&store, documents, step, sealed);
+            }
+        }
+        assert!(dropping >= 2, "{dropping} commits in the middle of it");
+        let after = stats(&store);
+        assert_eq!((after.merges.len(), after.dead_rows), (0, 0));
+        let dead = after.tables.iter().find(|table| table.name == "dead");
+        assert_eq!(dead.unwrap().rows, 0);
+        holds_without(&store, documents, step, sealed);
+        drop(store);
+        check_clean(&place.store());
+    }
+}
+
+/// What dies while its run is being merged keeps its rows until the next merge, or a compaction.
+#[test]
+fn what_dies_during_a_merge_is_dropped_by_the_next() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    insert(&store, 0..4 * SEAL_AFTER);
+    assert_eq!(merges(&store).len(), 1);
+    remove(&store, (0..1_000).step_by(10));
+    assert_eq!(stats(&store).dead_rows, 100);
+    insert(&store, 4 * SEAL_AFTER..5 * SEAL_AFTER);
+    let merged = stats(&store);
+    assert_eq!((merged.merges.len(), merged.dead_rows), (0, 100));
+    holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
+    drop(store);
+    check_clean(&place.store());
+    Store::compact(place.store()).unwrap();
+    check_clean(&place.store());
+    let store = Store::open(place.store()).unwrap();
+    assert_eq!(stats(&store).dead_rows, 0);
+    holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
+}
+
+/// A merge that has to drop rows which are not there meets damage.
+#[test]
+fn a_dead_document_without_rows_is_damage() {
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    insert(&store, 0..4 * SEAL_AFTER - 1);
+    remove(&store, (0..1_000).step_by(10));
+    drop(store);
+    let database = Database::open(place.store()).unwrap();
+    let write = database.begin_write().unwrap();
+    for table in ["documents", "signatures"] {
+        let table = TableDefinition::<u64, &[u8]>::new(table);
+        let mut table = write.open_table(table).unwrap();
+        assert!(table.remove(500).unwrap().is_some());
+    }
+    write.commit().unwrap();
+    drop(database);
+    let report = Store::check(place.store()).unwrap();
+    let found: Vec<u8> = report.problems.iter().map(|p| p.invariant).collect();
+    assert_eq!(found, [4], "{:#?}", report.problems);
+    let store = Store::open_with(place.store(), &options()).unwrap();
+    // The seal begins the merge, and the first rows that it drops are these.
+    let error = store.append(&signature(4 * SEAL_AFTER)).err();
+    assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
 }
 
 /// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps

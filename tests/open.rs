@@ -11,8 +11,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::Place;
 use common::small::{filled, schema, signature};
+use common::{Place, sealing_after};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{Error, FORMAT_VERSION, Store, StoreOptions};
 
@@ -289,6 +289,67 @@ fn damaged_rows_of_meta_are_seen() {
         rewrite(&path, name, |_| None);
         all_refuse(&path, is_corrupt);
     }
+}
+
+/// Without its bit a removed document would come back.
+#[test]
+fn a_lost_mark_of_a_dead_document_is_seen() {
+    const DEAD: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("dead");
+    let place = Place::new();
+    let store = Store::create_with(place.store(), schema(), &sealing_after(10)).unwrap();
+    for number in 0..30u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    store.remove(3u32.to_le_bytes()).unwrap();
+    store.remove(15u32.to_le_bytes()).unwrap();
+    drop(store);
+    let change = |change: &dyn Fn(&mut Vec<u8>) -> bool| {
+        let path = place.file("changed");
+        fs::copy(place.store(), &path).unwrap();
+        let database = Database::open(&path).unwrap();
+        let write = database.begin_write().unwrap();
+        {
+            let mut dead = write.open_table(DEAD).unwrap();
+            let mut row = dead.get(0).unwrap().unwrap().value().to_vec();
+            row.truncate(row.len() - 4);
+            if change(&mut row) {
+                let covered = [b"dead\0".as_slice(), &[0; 8], &row].concat();
+                row.extend(crc32fast::hash(&covered).to_le_bytes());
+                dead.insert(0, row.as_slice()).unwrap();
+            } else {
+                dead.remove(0).unwrap();
+            }
+        }
+        write.commit().unwrap();
+        path
+    };
+    let same = change(&|_| true);
+    assert!(Store::check(&same).unwrap().is_clean());
+    assert_eq!(Store::open(&same).unwrap().snapshot().unwrap().len(), 28);
+    all_refuse(&change(&|_| false), is_corrupt);
+    // The bit of document 3, in the first byte behind the kind; one more; one of no run.
+    all_refuse(
+        &change(&|row| {
+            row[1] &= !8;
+            true
+        }),
+        is_corrupt,
+    );
+    all_refuse(
+        &change(&|row| {
+            row[1] |= 1;
+            true
+        }),
+        is_corrupt,
+    );
+    let moved = change(&|row| {
+        row[1] &= !8;
+        row[1_000] |= 1;
+        true
+    });
+    all_refuse(&moved, is_corrupt);
 }
 
 #[test]

@@ -36,9 +36,9 @@ fn table_bytes(stats: &Stats) -> (u64, u64) {
     (of_postings.map(|table| table.total_bytes()).sum(), all)
 }
 
-/// Runs more than a quarter dead are rewritten, one after the other, four postings for each one that
-/// goes: a rewrite drops at least a quarter of what it reads, so the dead do not grow beyond a quarter
-/// of the postings and, in the run that is being rewritten, another quarter.
+/// Runs more than a fifth dead are rewritten, one after the other, four documents for each one that is
+/// replaced: a rewrite drops at least a fifth of what it reads, so the dead do not grow beyond a quarter
+/// of the documents and, in the run that is being rewritten, another quarter.
 fn the_dead_are_few(stats: &Stats) {
     let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
     let documents = |run: &resemblance::RunStats| run.last_id - run.first_id + 1;
@@ -94,7 +94,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
             if version == 0 {
                 first = now;
             }
-            // A quarter of the postings may be dead, and a run more or less costs a block a lane.
+            // A quarter of the documents may be dead, and a run more or less costs a block a lane.
             assert!(
                 now.0 <= 2 * first.0,
                 "postings: {now:?}, at first {first:?}"

@@ -56,7 +56,7 @@ fn measure_columns() -> Vec<Column> {
         .to_vec()
 }
 
-fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 7] {
+fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 8] {
     [
         (
             "documents",
@@ -72,6 +72,11 @@ fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 7] {
             "memtable_documents",
             Value::Count(stats.memtable_documents),
             "not filed in a run yet; kept in memory while the store is open",
+        ),
+        (
+            "dead_rows",
+            Value::Count(stats.dead_rows),
+            "removed, but their content is in the file until a merge or compact drops it",
         ),
         (
             "file_bytes",
@@ -107,13 +112,14 @@ fn run_counts(run: &RunStats) -> [(&'static str, u64); 6] {
     ]
 }
 
-fn merge_counts(merge: &MergeStats) -> [(&'static str, u64); 5] {
+fn merge_counts(merge: &MergeStats) -> [(&'static str, u64); 6] {
     [
         ("level", u64::from(merge.level)),
         ("inputs", merge.inputs.len() as u64),
         ("postings", merge.postings),
         ("blocks", merge.blocks),
         ("postings_left", merge.postings_left),
+        ("rows_left", merge.rows_left),
     ]
 }
 
@@ -223,6 +229,7 @@ impl Sections {
                 "postings",
                 "blocks",
                 "postings_left",
+                "rows_left",
             ];
             let mut results = self.table(&names)?;
             for merge in &stats.merges {

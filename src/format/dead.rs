@@ -1,4 +1,4 @@
-//! Rows of the table `dead`: bitmaps of sealed documents whose postings are still in a run.
+//! Rows of the table `dead`: bitmaps of removed documents whose postings are still in a run.
 
 use std::ops::RangeInclusive;
 
@@ -103,6 +103,26 @@ impl DeadChunk {
         (dropped, left)
     }
 
+    /// The first document of chunk number `chunk` from `id` on that a merge of its run drops.
+    pub(crate) fn first_dropped(&self, chunk: u64, id: u64) -> Option<u64> {
+        let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
+        let skipped = id.saturating_sub(first);
+        let bytes = (0..).step_by(8).zip(self.settled.iter());
+        let left = bytes.filter(|(offset, bits)| **bits != 0 && offset + 8 > skipped);
+        let bits = left.flat_map(|(offset, bits)| {
+            let set = (0..8).filter(move |bit| bits & (1 << bit) != 0);
+            set.map(move |bit| offset + bit)
+        });
+        let offset = bits.into_iter().find(|offset| *offset >= skipped)?;
+        first.checked_add(offset)
+    }
+
+    /// How many are dead.
+    pub(crate) fn count(&self) -> u64 {
+        let bitmaps = self.settled.iter().chain(&self.since);
+        bitmaps.map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.settled.len() + self.since.len()
@@ -191,6 +211,12 @@ mod tests {
             dropped.collect::<Vec<_>>(),
             [32_000, 32_001, 32_010, 47_999]
         );
+        let mut firsts = Vec::new();
+        while let Some(id) = chunk.first_dropped(2, firsts.last().map_or(0, |last| last + 1)) {
+            firsts.push(id);
+        }
+        assert_eq!(firsts, [32_000, 32_001, 32_010, 47_999]);
+        assert_eq!(chunk.count(), 6);
         // The merge of the runs up to 32,005 ends; another one goes on.
         assert_eq!(chunk.end_merge(2, &(5..=32_005)), (2, 1));
         assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead[2..]);
@@ -209,6 +235,8 @@ mod tests {
             chunk.ids(u64::MAX / CHUNK_DOCUMENTS).collect::<Vec<_>>(),
             [u64::MAX]
         );
+        let last = u64::MAX / CHUNK_DOCUMENTS;
+        assert_eq!(chunk.first_dropped(last, u64::MAX), Some(u64::MAX));
         // The key of a row may be any number.
         assert!(chunk.ids(u64::MAX).count() <= 1);
     }

@@ -109,6 +109,8 @@ pub(crate) struct State {
     pub(crate) unsealed_documents: u64,
     /// Postings of all documents that were ever inserted or removed: what merges keep up with.
     pub(crate) postings_moved: u64,
+    /// Dead documents: as many bits as the bitmaps have. A lost one would bring its document back.
+    pub(crate) dead_documents: u64,
 }
 
 impl State {
@@ -120,6 +122,7 @@ impl State {
         next_run: 0,
         unsealed_documents: 0,
         postings_moved: 0,
+        dead_documents: 0,
     };
 }
 
@@ -212,9 +215,10 @@ mod tests {
             next_run: 5,
             unsealed_documents: 6,
             postings_moved: 7,
+            dead_documents: 8,
         };
         let bytes = encode_meta(STATE, &state).unwrap();
-        assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 2 * 8 + 4);
+        assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 3 * 8 + 4);
         assert_eq!(decode_meta::<State>(STATE, &bytes).unwrap(), state);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct RunDescriptor {
     pub(crate) inputs: Vec<u32>,
     /// How far that merge has kept up: the `postings_moved` of the state that it has worked off.
     pub(crate) kept_up_to: u64,
+    /// Until that merge has dropped the rows of what it drops: from which id on they are still there.
+    pub(crate) rows_from: Option<u64>,
     /// Its lanes, ascending by number. Of a run that others are merged into, all but the last are
     /// complete, and those that are to follow are not there.
     pub(crate) lanes: Vec<LaneSummary>,

@@ -50,13 +50,22 @@ pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
     });
     let fits = range.is_some_and(|range| descriptor.documents.saturating_sub(1) <= range);
     let itself = descriptor.inputs.contains(&run);
-    let valid = descriptor.run == run && fits && !itself;
+    let valid = descriptor.run == run && fits && !itself && has_valid_rows(&descriptor);
     if valid && ordered && counted {
         Ok(descriptor)
     } else {
         let detail = "its fields contradict each other (invariant 3)";
         Err(Error::corrupt(format!("table {RUNS}, run {run}"), detail))
     }
+}
+
+/// Rows go before postings move, so that an output with rows to drop has its first lane alone, empty.
+fn has_valid_rows(run: &RunDescriptor) -> bool {
+    let range = run.first_id..=run.last_id;
+    run.rows_from.is_none_or(|from| {
+        let is_new = run.lanes.len() == 1 && run.postings() == 0;
+        !run.inputs.is_empty() && is_new && range.contains(&from)
+    })
 }
 
 /// What a lane is for. Lane numbers are never reused, so that a change of banding can put new lanes
@@ -109,6 +118,7 @@ mod tests {
             documents: 9,
             inputs: Vec::new(),
             kept_up_to: 0,
+            rows_from: None,
             lanes: vec![LaneSummary::empty(0), LaneSummary::empty(3)],
         };
         let bytes = encode_run(&run).unwrap();
@@ -137,6 +147,18 @@ mod tests {
         };
         assert!(!miscounted(11, 11) && miscounted(12, 1));
         assert!(miscounted(3, 4) && miscounted(3, 0) && miscounted(0, 0));
+        let dropping = |inputs: &[u32], rows_from, lanes| {
+            let run = RunDescriptor {
+                inputs: inputs.to_vec(),
+                rows_from: Some(rows_from),
+                lanes: run.lanes.iter().take(lanes).copied().collect(),
+                ..run.clone()
+            };
+            decode_run(5, &encode_run(&run).unwrap()).is_ok()
+        };
+        assert!(dropping(&[1, 2], 10, 1) && dropping(&[1], 20, 1));
+        assert!(!dropping(&[], 10, 1) && !dropping(&[1, 2], 10, 2));
+        assert!(!dropping(&[1, 2], 9, 1) && !dropping(&[1, 2], 21, 1));
         let unordered = RunDescriptor {
             lanes: run.lanes.iter().rev().copied().collect(),
             ..run

@@ -49,8 +49,9 @@ impl Pace {
     /// Of runs of level 0: their merges take few commits, and all others begin with them.
     const LOWEST: Self = Self { quarters: 8 };
 
-    /// Of a run that is rewritten alone, because a quarter of it is dead: it has been rewritten by the
-    /// time that half of it is.
+    /// Of a run that is rewritten alone, because a fifth of it is dead. A replacement counts twice, and
+    /// a document's rows as much as its postings: it has been rewritten by the time that less than half
+    /// of it is. Twice as fast would free twice as many pages in a commit.
     const ALONE: Self = Self { quarters: 16 };
 
     /// Of the merge of so many runs into one of this level.
@@ -123,12 +124,12 @@ fn neighbours(
     })
 }
 
-/// The run with the greatest share of removed documents, if that is above a quarter.
+/// The run with the greatest share of removed documents, if that is above a fifth.
 fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
     let share = |run: &RunShape| (u128::from(run.dead) << 64) / u128::from(run.documents.max(1));
     let spoiled = runs
         .iter()
-        .filter(|run| u128::from(run.dead) * 4 > u128::from(run.documents));
+        .filter(|run| u128::from(run.dead) * 5 > u128::from(run.documents));
     // The first of equals: the oldest.
     let most = spoiled.rev().max_by_key(|run| share(run))?;
     Some(MergePlan {

@@ -214,15 +214,15 @@ fn runs_stay_few_whatever_their_sizes() {
 }
 
 #[test]
-fn a_run_more_than_a_quarter_dead_is_rewritten_alone() {
+fn a_run_more_than_a_fifth_dead_is_rewritten_alone() {
     let mut runs = vec![
         shape(0, 2, 0, 999),
         shape(1, 1, 1000, 1099),
         shape(2, 0, 1100, 1199),
     ];
-    runs[0].dead = 250;
+    runs[0].dead = 200;
     assert_eq!(plan(&runs, &[]), None);
-    runs[0].dead = 251;
+    runs[0].dead = 201;
     let alone = |run, level| {
         Some(MergePlan {
             runs: vec![run],

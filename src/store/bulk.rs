@@ -227,6 +227,7 @@ impl BulkStore {
             documents,
             inputs: Vec::new(),
             kept_up_to: 0,
+            rows_from: None,
             lanes,
         };
         let has_run = descriptor.postings() > 0;
@@ -240,6 +241,7 @@ impl BulkStore {
             postings_moved: self
                 .next_id
                 .saturating_mul(self.store.core.lanes.count().into()),
+            dead_documents: 0,
         };
         self.in_tables(|write| {
             if has_run {

@@ -9,7 +9,6 @@ use std::path::Path;
 use redb::{ReadableTable, ReadableTableMetadata};
 
 use crate::error::{Error, Result};
-use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
 use crate::format::rows::{DocumentRow, SignatureRow};
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::lanes::{LaneRole, hash_key};
@@ -182,9 +181,9 @@ struct Check<'a> {
     snapshot: &'a Snapshot,
     report: CheckReport,
     /// The readable documents.
-    live: BTreeMap<u64, DeadChunk>,
-    /// `None` if the bitmaps cannot be read: then any document that is gone may be dead.
-    dead: Option<DeadSet>,
+    live: DeadSet,
+    /// The removed ones whose rows are there.
+    buried: DeadSet,
     expected: BTreeMap<SumKey, Sum>,
 }
 
@@ -193,8 +192,8 @@ impl<'a> Check<'a> {
         Self {
             snapshot,
             report: CheckReport::default(),
-            live: BTreeMap::new(),
-            dead: None,
+            live: DeadSet::default(),
+            buried: DeadSet::default(),
             expected: BTreeMap::new(),
         }
     }
@@ -211,8 +210,11 @@ impl<'a> Check<'a> {
     }
 
     fn is_live(&self, id: u64) -> bool {
-        let chunk = self.live.get(&(id / CHUNK_DOCUMENTS));
-        chunk.is_some_and(|chunk| chunk.contains(id))
+        self.live.contains(id)
+    }
+
+    fn is_dead(&self, id: u64) -> bool {
+        self.snapshot.inner.committed.dead.contains(id)
     }
 
     /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
@@ -268,6 +270,10 @@ impl<'a> Check<'a> {
             let place = format!("table signatures, document {id}");
             self.report.add(1, place, "found the code of another key");
         }
+        if self.is_dead(id) {
+            self.buried.insert(id);
+            return Ok(());
+        }
         let signature = signature.to_signature(core.recipe);
         if id >= committed.state.next_id {
             let place = format!("table documents, document {id}");
@@ -275,8 +281,7 @@ impl<'a> Check<'a> {
             self.report.add(1, place, detail);
             return Ok(());
         }
-        let chunk = self.live.entry(id / CHUNK_DOCUMENTS);
-        chunk.or_insert_with(DeadChunk::new).set(id);
+        self.live.insert(id);
         self.report.documents += 1;
         let (mut codes, mut row) = (Vec::new(), Vec::new());
         document_codes(core, key_code, &signature, &mut codes, &mut row)?;
@@ -295,18 +300,29 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Invariant 4: only sealed documents that are gone are dead.
+    /// Invariant 4: the dead are those that this handle knows, and have the rows that no merge has
+    /// dropped.
     fn dead(&mut self) -> Result<()> {
-        let sealed_below = self.snapshot.inner.committed.state.sealed_below;
+        let committed = &self.snapshot.inner.committed;
         let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
         let dead = DeadSet::read(&table)?;
-        for id in dead.ids() {
-            if id >= sealed_below || self.is_live(id) {
-                let place = format!("table dead, document {id}");
-                self.report.add(4, place, "found its bit, expected none");
+        let expected = &committed.dead;
+        for id in dead.ids().filter(|id| !expected.contains(*id)) {
+            let place = format!("table dead, document {id}");
+            self.report.add(4, place, "found its bit, expected none");
+        }
+        if dead.len() != expected.len() {
+            let detail = format!("found {} bits, expected {}", dead.len(), expected.len());
+            self.report.add(4, "table dead", detail);
+        }
+        for id in expected.ids() {
+            let found = self.buried.contains(id);
+            if found == committed.has_lost_rows(id) {
+                let place = format!("table documents, document {id}");
+                let detail = format!("it is dead: found rows {found}, expected {}", !found);
+                self.report.add(4, place, detail);
             }
         }
-        self.dead = Some(dead);
         Ok(())
     }
 
@@ -365,12 +381,7 @@ impl<'a> Check<'a> {
                 if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
                     sum.add(posting);
                 }
-            } else if !within
-                || self
-                    .dead
-                    .as_ref()
-                    .is_some_and(|dead| !dead.contains(posting.id))
-            {
+            } else if !within || !self.is_dead(posting.id) {
                 let place = format!("table {name}, run {}, lane {lane}", run.run);
                 let detail = format!(
                     "found a posting of document {}, which is neither live nor dead",

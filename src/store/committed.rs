@@ -6,6 +6,7 @@ use redb::ReadTransaction;
 
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
+use crate::format::run_descriptor::RunDescriptor;
 use crate::postings::Memtable;
 use crate::store::dead_set::DeadSet;
 use crate::store::engine::{Engine, META};
@@ -18,6 +19,26 @@ pub(crate) struct Committed {
     pub(crate) runs: RunSet,
     pub(crate) memtable: Memtable,
     pub(crate) dead: DeadSet,
+}
+
+impl Committed {
+    /// Documents whose rows a merge under way has still to drop.
+    pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
+        let dropped = self.dead.dropped(&(output.first_id..=output.last_id));
+        let after = |id: u64| id.checked_add(1).and_then(|next| dropped.first_from(next));
+        let first = output.rows_from.and_then(|from| dropped.first_from(from));
+        let left = std::iter::successors(first, |id| after(*id));
+        left.take_while(|id| *id <= output.last_id).count() as u64
+    }
+
+    /// Whether a merge under way has dropped the rows of a dead document.
+    pub(crate) fn has_lost_rows(&self, id: u64) -> bool {
+        let mut outputs = self.runs.outputs.iter();
+        let output = outputs.find(|output| (output.first_id..=output.last_id).contains(&id));
+        // Rows that are still there are from here on.
+        let is_before = |output: &Arc<RunDescriptor>| output.rows_from.is_none_or(|from| id < from);
+        output.is_some_and(|output| is_before(output) && self.dead.is_dropped(id))
+    }
 }
 
 /// The versions that a reader may need: that of the last commit, and during a commit also the one

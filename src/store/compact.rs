@@ -22,7 +22,7 @@ pub struct CompactReport {
 }
 
 impl Store {
-    /// Merges all runs of a store that nobody has open into one, drops the postings of removed
+    /// Merges all runs of a store that nobody has open into one, drops everything of removed
     /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
     /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
     /// the next compaction goes on where this one stopped.

@@ -14,6 +14,7 @@ use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadSet {
     chunks: Arc<BTreeMap<u64, Arc<DeadChunk>>>,
+    documents: u64,
 }
 
 impl DeadSet {
@@ -21,13 +22,17 @@ impl DeadSet {
     /// Those of reading.
     pub(crate) fn read<T: ReadableTable<u64, &'static [u8]>>(table: &T) -> Result<Self> {
         let mut chunks = BTreeMap::new();
+        let mut documents = 0;
         for entry in table.iter()? {
             let (chunk, row) = entry?;
             let chunk = chunk.value();
-            chunks.insert(chunk, Arc::new(DeadChunk::decode(chunk, row.value())?));
+            let bitmap = DeadChunk::decode(chunk, row.value())?;
+            documents += bitmap.count();
+            chunks.insert(chunk, Arc::new(bitmap));
         }
         Ok(Self {
             chunks: Arc::new(chunks),
+            documents,
         })
     }
 
@@ -35,6 +40,25 @@ impl DeadSet {
     pub(crate) fn contains(&self, id: u64) -> bool {
         let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
         chunk.is_some_and(|chunk| chunk.contains(id))
+    }
+
+    /// Adds one that is not there.
+    pub(crate) fn insert(&mut self, id: u64) {
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let chunk = chunks.entry(id / CHUNK_DOCUMENTS);
+        Arc::make_mut(chunk.or_insert_with(|| Arc::new(DeadChunk::new()))).set(id);
+        self.documents += 1;
+    }
+
+    /// Whether the merge of its run drops a document, if its run is being merged.
+    pub(crate) fn is_dropped(&self, id: u64) -> bool {
+        let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
+        chunk.is_some_and(|chunk| chunk.is_dropped(id))
+    }
+
+    /// How many are dead.
+    pub(crate) fn len(&self) -> u64 {
+        self.documents
     }
 
     /// All dead documents, ascending.
@@ -74,6 +98,18 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
+    /// The first of them from `id` on. There may be some beyond the runs that are merged.
+    pub(crate) fn first_from(&self, id: u64) -> Option<u64> {
+        let place = (id / CHUNK_DOCUMENTS).saturating_sub(self.first_chunk);
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        let before = self.chunks.partition_point(|(found, _)| *found < place);
+        let mut chunks = self.chunks.iter().skip(before);
+        chunks.find_map(|(place, bitmap)| {
+            let chunk = self.first_chunk.saturating_add(*place as u64);
+            bitmap.first_dropped(chunk, id)
+        })
+    }
+
     #[inline]
     pub(crate) fn contains(&self, id: u64) -> bool {
         if self.chunks.is_empty() {
@@ -122,6 +158,7 @@ impl DeadChanges {
 
     /// Notes that a sealed document is gone.
     pub(crate) fn insert(&mut self, id: u64, is_being_merged: bool) {
+        self.set.documents += 1;
         let chunk = self.chunk(id / CHUNK_DOCUMENTS);
         if is_being_merged {
             chunk.set_since(id);
@@ -146,6 +183,7 @@ impl DeadChanges {
             dropped += counts.0;
             left += counts.1;
         }
+        self.set.documents = self.set.documents.saturating_sub(dropped);
         (dropped, left)
     }
 

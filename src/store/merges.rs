@@ -68,7 +68,8 @@ impl Writer {
             let pace = Pace::of(output.level, output.inputs.len());
             let behind = pace.postings(moved);
             let inputs = self.runs.inputs(&output).unwrap_or_default();
-            let rest = inputs.iter().map(|run| run.descriptor.postings()).sum();
+            let postings = inputs.iter().map(|run| run.descriptor.postings());
+            let rest = self.rows_left(&output) + postings.sum::<u64>();
             let slice = self.store.core.options.merge_slice_postings;
             if behind < slice.min(rest) {
                 continue;
@@ -107,8 +108,12 @@ impl Writer {
             documents: 0,
             inputs: plan.runs.clone(),
             kept_up_to: self.state.postings_moved.saturating_sub(behind),
+            rows_from: None,
             lanes: Vec::new(),
         };
+        let dropped = self.dead.set.dropped(&range_of(&output));
+        let first_dropped = dropped.first_from(output.first_id);
+        output.rows_from = first_dropped.filter(|id| *id <= output.last_id);
         let inputs: Vec<RunDescriptor> = inputs.iter().map(|run| run.descriptor.clone()).collect();
         output.lanes.push(self.new_lane(0, &inputs));
         self.write_descriptor(&output)?;
@@ -175,7 +180,8 @@ impl Writer {
         advance.output.kept_up_to = self.state.postings_moved;
         self.mark_changed();
         self.has_written_runs = true;
-        let mut left = postings;
+        let rows = self.advance_rows(&mut advance.output, &advance.dropped, postings)?;
+        let mut left = postings.saturating_sub(rows);
         while left > 0 {
             let (read, is_complete) = self.advance_lane(&mut advance, left)?;
             left = left.saturating_sub(read);
@@ -288,6 +294,9 @@ impl Writer {
         output.documents = documents.saturating_sub(dropped);
         if output.postings() == 0 {
             // What has died since is filed nowhere, and no other merge would forget it.
+            let since = self.dead.set.dropped(&range_of(&output));
+            output.rows_from = Some(output.first_id);
+            self.advance_rows(&mut output, &since, u64::MAX)?;
             self.dead.end_merge(&range_of(&output));
         }
         self.add_run_unless_empty(output, dead)

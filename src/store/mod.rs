@@ -22,6 +22,7 @@ mod query_many;
 mod reads;
 mod recent;
 mod record;
+mod repack;
 mod run_set;
 mod seal;
 mod snapshot;

@@ -193,6 +193,11 @@ fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) 
     check_lanes(&read, &core)?;
     let state = read_state(&read)?;
     let dead = DeadSet::read(&read.open_table(DEAD)?)?;
+    if dead.len() != state.dead_documents {
+        let (found, expected) = (dead.len(), state.dead_documents);
+        let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
+        return Err(Error::corrupt("table dead", detail));
+    }
     let runs = load_runs(&read, &state, &dead)?;
     let memtable = load_memtable(&read, &core, &state)?;
     drop(meta);
@@ -250,9 +255,12 @@ fn load_runs(read: &ReadTransaction, state: &State, dead: &DeadSet) -> Result<Ru
     }
     for id in dead.ids() {
         let place = runs.place_of(id);
-        if let Some(run) = place.and_then(|place| runs.standing.get_mut(place)) {
-            Arc::make_mut(run).dead += 1;
-        }
+        let Some(run) = place.and_then(|place| runs.standing.get_mut(place)) else {
+            let place = format!("table dead, document {id}");
+            let detail = "found its bit, but it is in no run (invariant 4)";
+            return Err(Error::corrupt(place, detail));
+        };
+        Arc::make_mut(run).dead += 1;
     }
     Ok(runs)
 }

@@ -13,6 +13,8 @@ impl Writer {
     /// Turns everything that is not in a run into a run of level 0. Postings of documents that
     /// are gone are left out.
     pub(crate) fn seal(&mut self) -> Result<()> {
+        // Merges find the rows of whatever is in a run.
+        self.flush_pending()?;
         let (first, end) = (self.state.sealed_below, self.state.next_id);
         let memtable = self.recent.get_mut().drain_into(&self.memtable);
         self.memtable = Memtable::default();
@@ -52,6 +54,7 @@ impl Writer {
             documents,
             inputs: Vec::new(),
             kept_up_to: 0,
+            rows_from: None,
             lanes,
         };
         self.add_run_unless_empty(descriptor, 0)

@@ -281,6 +281,9 @@ impl Source for SnapshotInner {
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.is_dead(id) {
+            return visit(None);
+        }
         let row = self.tables()?.documents.get(id)?;
         visit(row.as_ref().map(|row| row.value()))
     }
@@ -288,6 +291,10 @@ impl Source for SnapshotInner {
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let signatures = &self.tables()?.signatures;
         for &id in ids {
+            if self.is_dead(id) {
+                visit(id, None)?;
+                continue;
+            }
             let row = signatures.get(id)?;
             visit(id, row.as_ref().map(|row| row.value()))?;
         }
@@ -297,7 +304,9 @@ impl Source for SnapshotInner {
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         for entry in self.tables()?.signatures.iter()? {
             let (id, row) = entry?;
-            visit(id.value(), row.value())?;
+            if !self.is_dead(id.value()) {
+                visit(id.value(), row.value())?;
+            }
         }
         Ok(())
     }
@@ -320,13 +329,16 @@ impl Records {
             return Ok(None);
         };
         self.snapshot.core().guarded(|| {
-            let Some(entry) = range.next() else {
-                return Ok(None);
-            };
-            let (id, row) = entry?;
-            let id = id.value();
-            let document = DocumentRow::decode(id, row.value())?;
-            self.snapshot.source().complete(id, &document).map(Some)
+            for entry in range {
+                let (id, row) = entry?;
+                let id = id.value();
+                if self.snapshot.inner.is_dead(id) {
+                    continue;
+                }
+                let document = DocumentRow::decode(id, row.value())?;
+                return self.snapshot.source().complete(id, &document).map(Some);
+            }
+            Ok(None)
         })
     }
 }

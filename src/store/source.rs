@@ -75,15 +75,16 @@ pub(crate) trait Source {
         visit: &mut VisitAsked<'_>,
     ) -> Result<()>;
 
-    /// Shows the row of a document, `None` if there is none.
+    /// Shows the row of a live document, `None` if there is none.
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
-    /// Shows the signature rows of documents in the order given.
+    /// Shows the signature rows of documents in the order given, `None` where one does not live.
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
 
-    /// Shows all signature rows, ascending by id.
+    /// Shows all signature rows of live documents, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
+    /// Whether a document was removed and is still in a run. Its rows may be there and mean nothing.
     fn is_dead(&self, id: u64) -> bool;
 }
 

@@ -32,6 +32,8 @@ pub struct Stats {
     pub memtable_documents: u64,
     /// Bytes of memory that the memtable takes.
     pub memtable_bytes: u64,
+    /// Removed documents whose payloads and signatures are still there: merges drop them.
+    pub dead_rows: u64,
     /// Bytes of memory that marks of removed documents take, whose postings are still there.
     pub dead_bytes: u64,
     /// Bytes of memory that pieces of filters take, a part of the cache.
@@ -51,7 +53,7 @@ pub struct Stats {
     /// The bytes that the file takes on the disk, where the system tells; else its length.
     pub allocated_bytes: u64,
     /// About how many of these [`Store::compact`](crate::Store::compact) would give back: pages that
-    /// are free, filters that a single run does not need, and postings of removed documents. An
+    /// are free, filters that a single run does not need, and what is left of removed documents. An
     /// estimate.
     pub compact_gain_bytes: u64,
     /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
@@ -95,6 +97,8 @@ pub struct MergeStats {
     pub blocks: u64,
     /// Postings that are still in the old ones.
     pub postings_left: u64,
+    /// Removed documents whose payloads and signatures it has still to drop, which it does first.
+    pub rows_left: u64,
 }
 
 /// A table of the file.
@@ -193,6 +197,7 @@ impl Snapshot {
                 next_id: state.next_id,
                 memtable_documents: state.unsealed_documents,
                 memtable_bytes: committed.memtable.heap_bytes() as u64,
+                dead_rows: dead_rows(&tables, state.documents),
                 dead_bytes: committed.dead.heap_bytes(),
                 filter_cache_bytes: self.core().filters.size_bytes(),
                 runs: runs.collect(),
@@ -234,6 +239,7 @@ impl Snapshot {
                 postings: output.postings(),
                 blocks: output.blocks(),
                 postings_left: left.sum(),
+                rows_left: self.inner.committed.rows_left(output),
             }
         };
         runs.outputs.iter().map(of_merge).collect()
@@ -247,10 +253,18 @@ impl Snapshot {
             let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
             (bytes as f64 * share.min(1.0)) as u64
         });
+        let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
+        let of_rows = tables
+            .iter()
+            .filter(|table| row_tables.contains(&&*table.name));
+        let of_rows: u64 = of_rows.map(TableStats::total_bytes).sum();
+        let rows = dead_rows(tables, committed.state.documents);
+        let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
+        let dead_rows = (of_rows as f64 * share) as u64;
         let filters = tables.iter().filter(|table| table.name == FILTERS.name());
         let filters: u64 = filters.map(TableStats::total_bytes).sum();
         let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
-        dead.sum::<u64>() + filters.saturating_sub(key_filter)
+        dead.sum::<u64>() + dead_rows + filters.saturating_sub(key_filter)
     }
 
     fn lane_stats(&self) -> Vec<LaneStats> {
@@ -328,6 +342,12 @@ impl Snapshot {
         }
         Ok(buckets)
     }
+}
+
+/// Documents whose rows are there though they are not live.
+fn dead_rows(tables: &[TableStats], live: u64) -> u64 {
+    let documents = tables.iter().find(|table| table.name == DOCUMENTS.name());
+    documents.map_or(0, |table| table.rows.saturating_sub(live))
 }
 
 fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {

@@ -199,6 +199,10 @@ impl WriteTransaction {
 
     /// Removes the document under a key; its id if there was one.
     ///
+    /// Nothing finds it any more. Its key, payload and signature stay in the file until a merge drops
+    /// them, or [`Store::compact`](crate::Store::compact), and as bytes of free pages until these are
+    /// used again.
+    ///
     /// # Errors
     ///
     /// [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled back.
@@ -212,7 +216,7 @@ impl WriteTransaction {
         })
     }
 
-    /// Removes the document with an id; whether there was one.
+    /// Removes the document with an id, as [`remove`](Self::remove) does; whether there was one.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ pub(crate) struct Writer {
     pub(crate) pending: Pending,
     pub(crate) dead: DeadChanges,
     changed: bool,
-    /// Documents removed whose rows were in the tables.
+    /// Documents whose rows were taken out of pages, or written to others.
     removed_rows: u64,
     /// The `postings_moved` that merges have been told of.
     pub(crate) merged_up_to: u64,
@@ -147,30 +147,16 @@ impl Writer {
         Ok(DocumentId::new(id))
     }
 
-    /// Removes a document: its rows go, and if it is sealed its dead bit is set. No posting is
-    /// touched.
+    /// Removes a document. If it is in the range of a run, its dead bit is set, and a merge will drop
+    /// its rows and postings; else its rows go.
     pub(crate) fn remove_document(&mut self, id: u64) -> Result<bool> {
-        if self.pending.covers(id) {
-            let Some(row) = self.pending.remove(id) else {
-                return Ok(false);
-            };
-            let row = SignatureRow::decode(id, &row, self.store.core.shape())?;
-            self.recent.get_mut().forget_key(row.key_code(), id);
-        } else {
-            let write = self.write()?;
-            let found = write.open_table(DOCUMENTS)?.remove(id)?.is_some();
-            if !found {
-                return Ok(false);
-            }
-            self.removed_rows += 1;
-            let write = self.write()?;
-            if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
-                let place = format!("table signatures, document {id}");
-                return Err(Error::corrupt(
-                    place,
-                    "found no row, expected one (invariant 1)",
-                ));
-            }
+        // A sealed document that is in no run has no posting, and no merge would clear its bit.
+        let found = match self.runs.place_of(id) {
+            Some(place) => self.bury_in_run(id, place)?,
+            None => self.remove_rows(id)?,
+        };
+        if !found {
+            return Ok(false);
         }
         if id >= self.state.sealed_below {
             let lanes = self.store.core.lanes.count();
@@ -178,20 +164,54 @@ impl Writer {
             // Cannot be 0: the row of this document was there.
             self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
         }
-        // A sealed document that is in no run has no posting, and no merge would clear its bit.
-        let place = self.runs.place_of(id);
-        if let Some(run) = place.and_then(|place| self.runs.standing.get_mut(place)) {
-            let run = Arc::make_mut(run);
-            run.dead += 1;
-            let number = run.descriptor.run;
-            self.dead.insert(id, self.runs.is_merging(number));
-        }
         self.note_moved();
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
         self.changed = true;
         Ok(true)
+    }
+
+    /// Marks a document in the range of a run as dead; whether it was there.
+    fn bury_in_run(&mut self, id: u64, place: usize) -> Result<bool> {
+        if self.dead.set.contains(id) || self.write()?.open_table(DOCUMENTS)?.get(id)?.is_none() {
+            return Ok(false);
+        }
+        if let Some(run) = self.runs.standing.get_mut(place) {
+            let run = Arc::make_mut(run);
+            run.dead += 1;
+            let number = run.descriptor.run;
+            self.dead.insert(id, self.runs.is_merging(number));
+        }
+        Ok(true)
+    }
+
+    /// Takes the rows of a document away that is in no run; whether it was there.
+    fn remove_rows(&mut self, id: u64) -> Result<bool> {
+        if self.pending.covers(id) {
+            let Some(row) = self.pending.remove(id) else {
+                return Ok(false);
+            };
+            let row = SignatureRow::decode(id, &row, self.store.core.shape())?;
+            self.recent.get_mut().forget_key(row.key_code(), id);
+            return Ok(true);
+        }
+        let write = self.write()?;
+        if write.open_table(DOCUMENTS)?.remove(id)?.is_none() {
+            return Ok(false);
+        }
+        if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
+            let place = format!("table signatures, document {id}");
+            let detail = "found no row, expected one (invariant 1)";
+            return Err(Error::corrupt(place, detail));
+        }
+        self.note_removed_rows(1);
+        Ok(true)
+    }
+
+    /// Counts documents whose rows were taken out of pages, or written to others.
+    pub(crate) fn note_removed_rows(&mut self, documents: u64) {
+        self.removed_rows += documents;
     }
 
     /// Something other than documents changed and must be committed.
@@ -234,6 +254,7 @@ impl Writer {
         self.flush_pending()?;
         self.flush_dead()?;
         self.state.commit += 1;
+        self.state.dead_documents = self.dead.set.len();
         let commit = self.state.commit;
         {
             let mut meta = self.write()?.open_table(META)?;
@@ -337,6 +358,9 @@ impl Source for Writer {
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.is_dead(id) {
+            return visit(None);
+        }
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
@@ -348,6 +372,10 @@ impl Source for Writer {
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let mut table = None;
         for &id in ids {
+            if self.is_dead(id) {
+                visit(id, None)?;
+                continue;
+            }
             if self.pending.covers(id) {
                 visit(id, self.pending.signature(id))?;
                 continue;
@@ -368,7 +396,9 @@ impl Source for Writer {
         let table = self.write()?.open_table(SIGNATURES)?;
         for entry in table.iter()? {
             let (id, row) = entry?;
-            visit(id.value(), row.value())?;
+            if !self.is_dead(id.value()) {
+                visit(id.value(), row.value())?;
+            }
         }
         for (id, row) in self.pending.signatures() {
             visit(id, row)?;

@@ -140,6 +140,7 @@ pub(crate) struct State {
     pub(crate) next_run: u32,
     pub(crate) unsealed_documents: u64,
     pub(crate) postings_moved: u64,
+    pub(crate) dead_documents: u64,
 }
 
 #[derive(Debug)]
@@ -159,6 +160,7 @@ pub(crate) struct Run {
     pub(crate) documents: u64,
     pub(crate) inputs: Vec<u32>,
     pub(crate) kept_up_to: u64,
+    pub(crate) rows_from: Option<u64>,
     pub(crate) lanes: BTreeMap<u16, Lane>,
 }
 
@@ -200,6 +202,8 @@ pub(crate) struct Store {
     pub(crate) runs: BTreeMap<u32, Run>,
     pub(crate) dead: Dead,
     pub(crate) documents: BTreeMap<u64, Document>,
+    /// Those of dead documents.
+    pub(crate) buried: BTreeMap<u64, Document>,
     /// By table, in the order of the keys.
     pub(crate) blocks: BTreeMap<&'static str, Vec<(Block, Vec<u8>)>>,
     /// The blocks of each piece, by run, lane and number.
@@ -238,15 +242,20 @@ impl Store {
             next_run: bytes.u32(),
             unsealed_documents: bytes.u64(),
             postings_moved: bytes.u64(),
+            dead_documents: bytes.u64(),
         };
         assert!(bytes.rest().is_empty());
+        let dead = read_dead(&tables);
+        let documents = read_documents(&tables, &schema).into_iter();
+        let (buried, documents) = documents.partition(|(id, _)| dead.contains(*id));
         Self {
             self_test,
             state,
             lanes: read_lanes(&tables, &schema),
             runs: read_runs(&tables),
-            dead: read_dead(&tables),
-            documents: read_documents(&tables, &schema),
+            dead,
+            documents,
+            buried,
             blocks: read_blocks(&tables),
             filters: read_filters(&tables),
             schema,
@@ -324,6 +333,7 @@ fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
         let inputs = bytes.u64();
         let inputs = (0..inputs).map(|_| bytes.u32()).collect();
         let kept_up_to = bytes.u64();
+        let rows_from = bytes.option(Bytes::u64);
         let count = bytes.u64();
         let lanes = (0..count).map(|_| {
             let lane = bytes.u16();
@@ -349,6 +359,7 @@ fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
             documents,
             inputs,
             kept_up_to,
+            rows_from,
             lanes,
         };
         runs.insert(number, run);

@@ -27,6 +27,11 @@ pub(crate) struct Seen {
     pub(crate) dead_postings: usize,
     /// Documents that died while their run was being merged.
     pub(crate) since: usize,
+    /// Dead documents with rows, and without.
+    pub(crate) buried: usize,
+    pub(crate) without_rows: usize,
+    /// Outputs in the middle of dropping rows.
+    pub(crate) dropping: usize,
     pub(crate) followed_blocks: usize,
     pub(crate) pieces: usize,
     /// Pieces of inputs that are gone before the rest of their filter.
@@ -45,6 +50,9 @@ impl Seen {
         self.unsealed += other.unsealed;
         self.dead_postings += other.dead_postings;
         self.since += other.since;
+        self.buried += other.buried;
+        self.without_rows += other.without_rows;
+        self.dropping += other.dropping;
         self.followed_blocks += other.followed_blocks;
         self.pieces += other.pieces;
         self.gone_pieces += other.gone_pieces;
@@ -62,6 +70,7 @@ pub(crate) fn check(store: &Store, model: &Model) -> Seen {
     seen.since = store.dead.since.len();
     assert_eq!(store.state.documents, model.len() as u64);
     assert!(store.documents == *model, "rows are as they were written");
+    check_dead(store, &mut seen);
     check_postings(store, model, &mut seen);
     check_runs(store, model, &mut seen);
     let mut lanes: BTreeMap<(u32, u16), Vec<&BlockRow>> = BTreeMap::new();
@@ -81,6 +90,24 @@ pub(crate) fn check(store: &Store, model: &Model) -> Seen {
         assert!(store.runs[run].lanes[lane].filter.is_some());
     }
     seen
+}
+
+/// The dead have their rows until the merge of their run has dropped them, and no others have any.
+fn check_dead(store: &Store, seen: &mut Seen) {
+    let (settled, since) = (&store.dead.settled, &store.dead.since);
+    let count = settled.len() + since.len();
+    assert_eq!(store.state.dead_documents, count as u64);
+    let mut expected: BTreeSet<u64> = settled.union(since).copied().collect();
+    for output in store.runs.values().filter(|run| !run.inputs.is_empty()) {
+        let dropped = |id: &u64| {
+            let is_before = output.rows_from.is_none_or(|from| *id < from);
+            is_before && output.ids.contains(id) && settled.contains(id)
+        };
+        expected.retain(|id| !dropped(id));
+    }
+    assert!(store.buried.keys().eq(&expected), "rows of the dead");
+    seen.buried = expected.len();
+    seen.without_rows = count - expected.len();
 }
 
 /// Every document has exactly its postings, over inputs and outputs, and nothing has them twice.
@@ -120,6 +147,7 @@ fn check_runs(store: &Store, model: &Model, seen: &mut Seen) {
     assert!(standing.is_sorted_by(|(_, a), (_, b)| a.ids.end() < b.ids.start()));
     let all_lanes: Vec<u16> = (0..store.lanes.len() as u16).collect();
     for (_, run) in &standing {
+        assert_eq!(run.rows_from, None);
         assert!(*run.ids.end() < store.state.sealed_below);
         assert!(run.lanes.keys().eq(&all_lanes));
         let live = model.range(run.ids.clone()).count();
@@ -141,6 +169,12 @@ fn check_runs(store: &Store, model: &Model, seen: &mut Seen) {
         assert_eq!(output.ids.end(), newest.ids.end());
         assert_eq!(output.documents, 0);
         assert!(output.kept_up_to <= store.state.postings_moved);
+        if let Some(from) = output.rows_from {
+            assert!(output.ids.contains(&from));
+            assert!(output.lanes.len() == 1 && output.lanes[&0].postings == 0);
+            let gone = store.dead.settled.range(output.ids.clone()).next();
+            seen.dropping += usize::from(gone.is_some_and(|first| *first < from));
+        }
         check_output(output, inputs, seen);
         let blocks = store.blocks.values().flatten();
         let written = blocks.filter(|block| std::ptr::eq(&store.runs[&block.0.run], output));

@@ -16,6 +16,7 @@ mod packed;
 mod probe;
 mod process;
 mod race;
+mod replace;
 mod report;
 mod simhash;
 mod sketch;
@@ -41,6 +42,7 @@ steady   the same into engines that hold --base documents, then one document a c
          bare fdatasync of a page
 build    all documents at once, in every engine's own fastest way, from sorted input
 probe    candidates of one document, and of many at once: warm, cold, as loaded, compacted
+replace  all documents of a store anew, over and over: the size of its file, ours only
 simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
 sketch   texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder
 
@@ -60,6 +62,8 @@ hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, sca
   --memory-limit MIB    the same for its memory; 45 % of what is available if not given
   --folder .            where the files are made: their file system is what is measured
   --bulk                (probe) what is probed is made as `build` does
+  --rounds 10           (replace) how often all documents are replaced
+  --order random        (replace) in which order: random or ascending
   --probes 2000         (probe, simhash) of each kind
   --cold-rounds 8       (probe) how often the page cache is dropped, for 25 probes each; 0: never
   --expected N          (simhash) the number of documents for which tables are chosen
@@ -96,6 +100,7 @@ fn run(arguments: Vec<String>) -> Result<()> {
         "steady" => steady::run(&options),
         "build" => build::run(&options),
         "probe" => probe::run(&options),
+        "replace" => replace::run(&options),
         "simhash" => simhash::run(&options),
         "sketch" => sketch::run(&options),
         _ => Err(USAGE.into()),

@@ -1,11 +1,29 @@
 //! The command line.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Result;
 use crate::documents::Form;
 use crate::process::available_bytes;
+
+/// In which order documents are replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Random,
+    Ascending,
+}
+
+/// As the command line names it.
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Random => "random",
+            Self::Ascending => "ascending",
+        })
+    }
+}
 
 /// What is measured, and how. The usage says what each means.
 #[derive(Clone)]
@@ -14,6 +32,8 @@ pub struct Options {
     pub base: u64,
     pub batch: u64,
     pub singles: u64,
+    pub rounds: u64,
+    pub order: Order,
     pub probes: u64,
     pub cold_rounds: u64,
     pub scan_limit: u64,
@@ -37,6 +57,8 @@ impl Options {
             base: 3_000_000,
             batch: 10_000,
             singles: 2_000,
+            rounds: 10,
+            order: Order::Random,
             probes: 2_000,
             cold_rounds: 8,
             scan_limit: 100_000,
@@ -77,6 +99,14 @@ impl Options {
             "--base" => self.base = value.parse()?,
             "--batch" => self.batch = value.parse()?,
             "--singles" => self.singles = value.parse()?,
+            "--rounds" => self.rounds = value.parse()?,
+            "--order" => {
+                self.order = match value {
+                    "random" => Order::Random,
+                    "ascending" => Order::Ascending,
+                    _ => return Err("not one of random, ascending".into()),
+                }
+            }
             "--probes" => self.probes = value.parse()?,
             "--cold-rounds" => self.cold_rounds = value.parse()?,
             "--scan-limit" => self.scan_limit = value.parse()?,
