@@ -80,9 +80,9 @@ pub use lanes::{Banding, TableDesign};
 pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, SimHashSchema};
 pub use sketch::{EmptyDocuments, Signature, Sketcher};
 pub use store::{
-    Bounds, BucketStats, By, CheckReport, CompactReport, Document, LaneStats, Match, Matches,
-    MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats, Scope,
-    Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
+    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, LaneStats, Match,
+    Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats,
+    Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
 };
 pub use text::{Text, UNICODE_VERSION};
 

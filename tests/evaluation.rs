@@ -28,6 +28,8 @@ mod stored;
 mod synthetic;
 #[path = "evaluation/theory.rs"]
 mod theory;
+#[path = "evaluation/verified.rs"]
+mod verified;
 
 use resemblance::{MinHash, Schema, SchemaBuilder, Text};
 

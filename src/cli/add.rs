@@ -10,9 +10,11 @@ use resemblance::{Document, Error, Novelty, Signature, Store, WriteTransaction};
 use super::Context;
 use super::arguments::CorpusOptions;
 use super::failure::{Failure, Outcome, Result};
+use super::features::Features;
 use super::pipeline::{DOCUMENTS_TOGETHER, Item, Pipeline, Worked};
 use super::subject::{must_take_text, warn_if_nothing_included};
 use super::tally::Tally;
+use super::verify::{self, MOST_HELD_BYTES, Sketched, VerifyOptions};
 use crate::corpus::{Corpus, Totals};
 
 /// Add the documents of a corpus to a store
@@ -20,11 +22,15 @@ use crate::corpus::{Corpus, Totals};
 /// Documents are committed in the order of the corpus, 10,000 at a time: after a failure or an
 /// interruption the store holds the documents up to the last commit, and the message says how to
 /// go on. A key that is in the store already is bad input unless --upsert or --if-new is given.
+/// With --if-new --verify exact near-duplicates within the corpus are told exactly; to documents
+/// that were in the store before, whose texts are not at hand, similarities are estimates, and what
+/// is dropped by them is counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance add seen.rsm more.jsonl
   resemblance add seen.rsm more.jsonl --if-new
+  resemblance add seen.rsm more.jsonl --if-new --verify exact
   resemblance add seen.rsm more.jsonl --skip 20000
   crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
 pub(crate) struct Arguments {
@@ -36,6 +42,8 @@ pub(crate) struct Arguments {
     /// Leave out and count near-duplicates of what the store holds, and keys that it has
     #[arg(long, conflicts_with = "upsert")]
     if_new: bool,
+    #[command(flatten)]
+    verify: VerifyOptions,
     /// Replace documents whose key the store has
     #[arg(long)]
     upsert: bool,
@@ -56,6 +64,14 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let settings = arguments.options.settings()?;
     let store = Store::open_with(&arguments.store, &context.store_options)?;
     must_take_text(store.schema())?;
+    if arguments.verify.is_exact() && !arguments.if_new {
+        return Err(Failure::usage("--verify exact is for --if-new"));
+    }
+    let features = arguments.verify.features(context, store.schema())?;
+    if features.is_some() {
+        let documents = store.snapshot()?.len();
+        verify::tell_not_at_hand(context, arguments.store.display(), documents);
+    }
     let corpus = Arc::new(Corpus::resolve(&arguments.corpus, settings)?);
     warn_if_nothing_included(context, &corpus);
     let mut addition = Addition {
@@ -63,6 +79,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         arguments,
         corpus,
         store: &store,
+        features,
         tally: Tally::default(),
         committed: Tally::default(),
         done: arguments.skip,
@@ -84,6 +101,8 @@ struct Addition<'a> {
     arguments: &'a Arguments,
     corpus: Arc<Corpus>,
     store: &'a Store,
+    /// Those of the documents that were added, if similarities are to be exact.
+    features: Option<Features>,
     tally: Tally,
     /// The tally as of the last commit.
     committed: Tally,
@@ -95,21 +114,27 @@ struct Addition<'a> {
 
 /// A document and its place in the corpus.
 struct Placed {
-    document: Worked<Signature>,
+    document: Worked<Sketched>,
     source: usize,
     line: u64,
+}
+
+impl Placed {
+    fn features_bytes(&self) -> usize {
+        self.document.value.features_bytes()
+    }
 }
 
 impl Addition<'_> {
     fn run(&mut self) -> Result<Totals> {
         let sketcher = self.store.sketcher();
-        let skip = self.arguments.skip;
+        let (skip, with_features) = (self.arguments.skip, self.features.is_some());
         let mut items = Pipeline::start(
             self.context,
             "adding",
             &self.corpus,
             skip,
-            move |document| Ok(sketcher.text(&document.text)?),
+            move |document| Sketched::of(&sketcher, with_features, &document.text),
         );
         let commit_every = if self.arguments.atomic {
             u64::MAX
@@ -153,11 +178,14 @@ impl Addition<'_> {
         &mut self,
         transaction: &mut WriteTransaction,
         gathered: &mut Vec<Placed>,
-        item: Item<Signature>,
+        item: Item<Sketched>,
     ) -> Result<()> {
         let (source, line) = (item.source, item.line);
         self.next.get_or_insert((source, line));
-        if item.document.is_err() || gathered.len() == DOCUMENTS_TOGETHER {
+        let held_bytes = || gathered.iter().map(Placed::features_bytes).sum::<usize>();
+        let is_full = gathered.len() == DOCUMENTS_TOGETHER
+            || self.features.is_some() && held_bytes() >= MOST_HELD_BYTES;
+        if item.document.is_err() || is_full {
             self.add_gathered(transaction, gathered)?;
         }
         let (corpus, skip_bad) = (Arc::clone(&self.corpus), self.arguments.options.skip_bad);
@@ -201,19 +229,22 @@ impl Addition<'_> {
             let Worked { key, value } = document;
             (Document::new(key), value)
         });
-        let documents: Vec<(Document<'_>, &Signature)> = documents.collect();
+        let documents: Vec<(Document<'_>, &Sketched)> = documents.collect();
+        let signatures = || documents.iter().map(|(d, s)| (*d, &s.signature));
         let added = if self.arguments.upsert {
             return Ok(false);
+        } else if let Some(features) = &mut self.features {
+            verify::insert_many_if_new(transaction, features, &documents)
         } else if self.arguments.if_new {
-            transaction.insert_many_if_new(&documents)
+            transaction.insert_many_if_new(&signatures().collect::<Vec<_>>())
         } else {
-            let ids = transaction.insert_many(&documents);
+            let ids = transaction.insert_many(&signatures().collect::<Vec<_>>());
             ids.map(|ids| ids.into_iter().map(Novelty::New).collect())
         };
         match added {
             Ok(novelties) => {
-                for ((_, signature), novelty) in documents.into_iter().zip(novelties) {
-                    self.count(&novelty, signature);
+                for ((_, sketched), novelty) in documents.into_iter().zip(novelties) {
+                    self.count(&novelty, &sketched.signature);
                 }
                 Ok(true)
             }
@@ -228,7 +259,11 @@ impl Addition<'_> {
 
     fn count(&mut self, novelty: &Novelty, signature: &Signature) {
         match novelty {
-            Novelty::NearDuplicate(_) => self.tally.dropped += 1,
+            Novelty::NearDuplicate(found) => {
+                self.tally.dropped += 1;
+                let is_estimated = self.features.is_some() && !found.is_exact();
+                self.tally.estimated += u64::from(is_estimated);
+            }
             Novelty::SameKey(_) => self.tally.known += 1,
             _ => {
                 self.tally.kept += 1;
@@ -257,20 +292,26 @@ impl Addition<'_> {
     }
 
     fn add(&mut self, transaction: &mut WriteTransaction, placed: &Placed) -> Result<()> {
-        let (key, signature) = (&placed.document.key, &placed.document.value);
+        let (key, sketched) = (&placed.document.key, &placed.document.value);
+        let signature = &sketched.signature;
         let (source, line) = (placed.source, placed.line);
-        let added = if self.arguments.if_new {
-            transaction.insert_if_new(key, signature)
+        let added = if let Some(features) = &mut self.features {
+            let documents = [(Document::new(key), sketched)];
+            let found = verify::insert_many_if_new(transaction, features, &documents);
+            found.map(|found| found.into_iter().next())
+        } else if self.arguments.if_new {
+            transaction.insert_if_new(key, signature).map(Some)
         } else if self.arguments.upsert {
             transaction.upsert(key, signature).map(|upserted| {
                 self.tally.replaced += u64::from(upserted.replaced.is_some());
-                Novelty::New(upserted.id)
+                Some(Novelty::New(upserted.id))
             })
         } else {
-            transaction.insert(key, signature).map(Novelty::New)
+            let inserted = transaction.insert(key, signature);
+            inserted.map(|id| Some(Novelty::New(id)))
         };
         match added {
-            Ok(novelty) => self.count(&novelty, signature),
+            Ok(novelty) => novelty.iter().for_each(|n| self.count(n, signature)),
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
                 let place = self.corpus.place(source, line);

@@ -10,6 +10,7 @@ use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions};
 use super::building::Building;
 use super::failure::{Failure, Outcome, Result};
+use super::features::Features;
 use super::forecast::Forecaster;
 use super::output::Bits;
 use super::pipeline::Pipeline;
@@ -18,6 +19,7 @@ use super::schema::SchemaOptions;
 use super::scratch;
 use super::subject::{must_take_text, warn_if_nothing_included};
 use super::tally::Tally;
+use super::verify::Sketched;
 use crate::corpus::{Corpus, Totals};
 
 /// Make a store from a corpus
@@ -55,7 +57,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let skip_bad = arguments.options.skip_bad;
     let folder = scratch::parent(target);
     let building = Building::begin(context, target, &folder, &schema, skip_bad)?;
-    let filled = fill(context, &Arc::new(corpus), building, &schema)?;
+    let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
     context.messages.detail(&schema);
     context
         .messages
@@ -70,18 +72,20 @@ pub(crate) struct Filled {
 }
 
 /// Puts a corpus into a store of this schema, in corpus order, and completes it. What
-/// keeps the first of equal keys skips bad documents too.
+/// keeps the first of equal keys skips bad documents too. `features` gets those of the documents.
 pub(crate) fn fill(
     context: &Context,
     corpus: &Arc<Corpus>,
     mut building: Building<'_>,
     schema: &Schema,
+    mut features: Option<&mut Features>,
 ) -> Result<Filled> {
     must_take_text(schema)?;
     let skip_bad = building.keeps_first();
     let sketcher = schema.sketcher();
+    let with_features = features.is_some();
     let mut items = Pipeline::start(context, "reading", corpus, 0, move |document| {
-        Ok(sketcher.text(&document.text)?)
+        Sketched::of(&sketcher, with_features, &document.text)
     });
     let mut forecaster = Forecaster::new(context, || corpus.size_bytes());
     let mut places = Places::new(context.temp_dir.clone());
@@ -95,12 +99,16 @@ pub(crate) fn fill(
         let what = (schema, building.options());
         forecaster.document(context, what, document.key.len(), items.read_bytes())?;
         let place = || corpus.place(source, line);
-        match building.insert(Document::new(&document.key), &document.value, place) {
-            Ok(()) => {
+        let signature = &document.value.signature;
+        match building.insert(Document::new(&document.key), signature, place) {
+            Ok(id) => {
                 tally.kept += 1;
-                tally.empty += u64::from(document.value.is_empty());
-                empty.push(document.value.is_empty());
+                tally.empty += u64::from(signature.is_empty());
+                empty.push(signature.is_empty());
                 places.push(source, line)?;
+                if let Some(features) = &mut features {
+                    features.put(id, &document.value.features)?;
+                }
             }
             Err(failure) => tally.skip(context, failure, skip_bad)?,
         }

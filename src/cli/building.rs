@@ -77,11 +77,9 @@ impl<'c> Building<'c> {
         document: Document<'_>,
         signature: &Signature,
         place: impl FnOnce() -> String,
-    ) -> Result<()> {
-        match self.build.insert(document, signature) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Failure::document(&self.name, place(), error)),
-        }
+    ) -> Result<DocumentId> {
+        let inserted = self.build.insert(document, signature);
+        inserted.map_err(|error| Failure::document(&self.name, place(), error))
     }
 
     /// Completes the store. `repeated` is told of each document that is left out because of its

@@ -1,6 +1,7 @@
 //! The verb `clusters`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
@@ -10,6 +11,7 @@ use super::arguments::{BoundOptions, CorpusOptions, FormatOptions, JoinLimits};
 use super::escape;
 use super::expect::{self, Product};
 use super::failure::{Outcome, Result};
+use super::features::Features;
 use super::keys::Keys;
 use super::pairs::document;
 use super::progress::Progress;
@@ -17,6 +19,7 @@ use super::results::{Column, Results};
 use super::schema::SchemaOptions;
 use super::spill::{Row, Sorted, Sorter};
 use super::subject::{Subject, SubjectOptions};
+use super::verify::VerifyOptions;
 
 /// List the clusters of near-duplicates of a store or a corpus
 ///
@@ -28,6 +31,7 @@ use super::subject::{Subject, SubjectOptions};
 #[command(after_help = "\
 Examples:
   resemblance clusters seen.rsm
+  resemblance clusters corpus.jsonl --verify exact
   resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
 pub(crate) struct Arguments {
     /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
@@ -37,6 +41,8 @@ pub(crate) struct Arguments {
     bounds: BoundOptions,
     #[command(flatten)]
     limits: JoinLimits,
+    #[command(flatten)]
+    verify: VerifyOptions,
     #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
@@ -61,16 +67,18 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             corpus: &arguments.options,
             schema: &arguments.schema,
             bounds: &arguments.bounds,
+            verify: arguments.verify,
         },
     )?;
     let snapshot = subject.snapshot.clone();
-    let bounds = subject.bounds;
+    let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = arguments.limits.options(context);
     expect::announce(context, &snapshot, bounds, Product::SortedClusters)?;
     let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        find(&snapshot, bounds, join, keys, sorter)
+        let clusters = clusters_of(&snapshot, bounds, join, features)?;
+        sort(clusters, keys, sorter)
     })?;
 
     let columns = vec![Column::new("cluster_key"), Column::new("key")];
@@ -108,15 +116,23 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
     ));
 }
 
-fn find(
+/// The clusters of a snapshot, with exact similarities if there are features.
+pub(crate) fn clusters_of(
     snapshot: &Snapshot,
     bounds: Bounds,
     join: JoinOptions,
-    mut keys: Keys,
-    mut sorter: Sorter,
-) -> Result<Found> {
+    features: Option<Arc<Features>>,
+) -> Result<Clusters> {
+    Ok(match features {
+        Some(features) => {
+            snapshot.clusters_verified(bounds, &join, move |a, b| features.similarity(a, b))?
+        }
+        None => snapshot.clusters_with(bounds, &join)?,
+    })
+}
+
+fn sort(mut found: Clusters, mut keys: Keys, mut sorter: Sorter) -> Result<Found> {
     let (mut clusters, mut members) = (0, 0);
-    let mut found = snapshot.clusters_with(bounds, &join)?;
     for cluster in found.by_ref() {
         let Some(first) = cluster.first() else {
             continue;

@@ -4,28 +4,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use resemblance::{
-    Bounds, Clusters, Document, DocumentId, Error, JoinOptions, Match, Novelty, Record, Schema,
-    Signature, Snapshot, WriteTransaction,
-};
+use resemblance::{Bounds, Clusters, Document, DocumentId, Match, Record, Schema, Snapshot};
 
 use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions, JoinLimits};
 use super::building::Building;
-use super::clusters::tell_suspicious;
-use super::destination::Destination;
+use super::clusters::{clusters_of, tell_suspicious};
 use super::escape;
 use super::expect::{self, Product};
 use super::failure::{Failure, Outcome, Result};
+use super::features::Features;
 use super::forecast::Forecaster;
+use super::kept::Kept;
 use super::output::{self, Bits, Sink, Target};
 use super::pipeline::{DOCUMENTS_TOGETHER, Item, Pipeline};
 use super::progress::Progress;
-use super::results::Value;
+use super::report::{Report, Survivor};
 use super::schema::SchemaOptions;
 use super::scratch::ScratchStore;
 use super::subject::{must_take_text, open_to_read, sketch, warn_if_nothing_included};
 use super::tally::Tally;
+use super::verify::{self, MOST_HELD_BYTES, Sketched, VerifyOptions};
 use crate::corpus::{Corpus, Totals};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,6 +48,7 @@ Examples:
   resemblance dedup corpus.jsonl.gz -o unique.jsonl.zst --report dropped.tsv
   resemblance dedup shard-*.jsonl.gz -o unique/
   resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
+  resemblance dedup corpus.jsonl -o unique.jsonl --verify exact --report dropped.tsv
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct Arguments {
@@ -59,11 +59,14 @@ pub(crate) struct Arguments {
     /// input's file names and compression (if it exists, or ends in /, or texts are written)
     #[arg(short, long, value_name = "OUT", required = true)]
     output: PathBuf,
-    /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
-    /// distance, of both families both); tab-separated
+    /// Write a line for each dropped document: dropped, survivor, estimated similarity (of SimHash
+    /// alone the distance, of both families both); tab-separated. With --verify exact the
+    /// similarity is exact, and a last column says exact, or estimate where the survivor's text is
+    /// not at hand
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Also drop what this store has already; its schema is used
+    /// Also drop what this store has already; its schema is used. It has no texts: --verify exact
+    /// compares with it by estimate
     #[arg(long, value_name = "STORE")]
     pub(crate) against: Option<PathBuf>,
     /// Which documents survive
@@ -77,6 +80,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     limits: JoinLimits,
     #[command(flatten)]
+    verify: VerifyOptions,
+    #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
     options: CorpusOptions,
@@ -89,7 +94,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         ));
     }
     let settings = arguments.options.settings()?;
-    let (schema, against) = match &arguments.against {
+    let (schema, snapshot) = match &arguments.against {
         Some(path) => {
             let store = open_to_read(context, path)?;
             arguments.schema.must_agree(store.schema())?;
@@ -99,6 +104,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         None => (arguments.schema.build(&arguments.bounds)?, None),
     };
     must_take_text(&schema)?;
+    let features = arguments.verify.features(context, &schema)?;
     let mut corpus = Corpus::resolve(&arguments.corpus, settings)?;
     warn_if_nothing_included(context, &corpus);
     let target = Target::choose(
@@ -111,23 +117,25 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         None => None,
         Some(path) => {
             target.must_not_meet(path, &corpus)?;
-            let destination = Destination::create(path, arguments.force)?;
-            Some(Report {
-                destination,
-                schema: schema.clone(),
-            })
+            let tells_exact = arguments.verify.is_exact();
+            Some(Report::create(path, arguments.force, &schema, tells_exact)?)
         }
     };
     let sink = Sink::create(&target, arguments.force)?;
     output::spool(context, &mut corpus)?;
+    if let Some(against) = arguments.against.as_ref().filter(|_| features.is_some()) {
+        let documents = snapshot.as_ref().map_or(0, Snapshot::len);
+        verify::tell_not_at_hand(context, against.display(), documents);
+    }
 
     let mut plan = Plan {
         context,
         arguments,
         corpus: Arc::new(corpus),
         schema,
-        against,
+        against: snapshot,
         report,
+        features,
         kept: Bits::default(),
         tally: Tally::default(),
     };
@@ -144,15 +152,15 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     } = plan;
     output::copy(context, &corpus, &kept, totals, sink)?;
     if let Some(report) = report {
-        report.destination.finish()?;
+        report.finish()?;
     }
     context.messages.note(tally.summary("kept", totals));
     Ok(Outcome::Done)
 }
 
-/// A document's signature and what the other store has that is like it.
-struct Sketched {
-    signature: Signature,
+/// A document and what the other store has that is like it.
+struct Seen {
+    sketched: Sketched,
     known: Option<Match>,
 }
 
@@ -166,19 +174,22 @@ struct Plan<'a> {
     schema: Schema,
     against: Option<Snapshot>,
     report: Option<Report>,
+    /// Those of the documents in the temporary store, if similarities are to be exact.
+    features: Option<Features>,
     kept: Bits,
     tally: Tally,
 }
 
 impl Plan<'_> {
-    fn start(&self) -> Pipeline<Sketched> {
+    fn start(&self) -> Pipeline<Seen> {
         let sketcher = self.schema.sketcher();
+        let with_features = self.features.is_some();
         let against = self.against.clone();
         let bounds = self.bounds();
         let Some(snapshot) = against else {
             return Pipeline::start(self.context, "reading", &self.corpus, 0, move |document| {
-                Ok(Sketched {
-                    signature: sketcher.text(&document.text)?,
+                Ok(Seen {
+                    sketched: Sketched::of(&sketcher, with_features, &document.text)?,
                     known: None,
                 })
             });
@@ -188,9 +199,21 @@ impl Plan<'_> {
             let query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
             let known = query.run()?.into_iter().map(|m| m.into_iter().next());
             let known: Vec<Option<Match>> = known.collect();
-            let sketched = signatures.into_iter().zip(known);
-            let sketched = sketched.map(|(signature, known)| Sketched { signature, known });
-            Ok(sketched.collect())
+            let seen = documents.iter().zip(signatures).zip(known);
+            let seen = seen.map(|((document, signature), known)| {
+                // What is known is not compared any more.
+                let wanted = (with_features && known.is_none()).then_some(&document.text);
+                let features = wanted
+                    .map(|text| sketcher.feature_hashes(text))
+                    .transpose()?;
+                let features = features.unwrap_or_default();
+                let sketched = Sketched {
+                    signature,
+                    features,
+                };
+                Ok(Seen { sketched, known })
+            });
+            seen.collect()
         })
     }
 
@@ -204,33 +227,31 @@ impl Plan<'_> {
     }
 
     /// Counts an item and drops what the other store has: what is left is to be decided.
-    fn take(&mut self, item: Item<Sketched>) -> Result<Option<(Vec<u8>, Signature)>> {
+    fn take(&mut self, item: Item<Seen>) -> Result<Option<(Vec<u8>, Sketched)>> {
         let skip_bad = self.arguments.options.skip_bad;
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = self.tally.take(self.context, &corpus, item, skip_bad)? else {
             self.kept.push(false);
             return Ok(None);
         };
-        let Sketched { signature, known } = document.value;
+        let Seen { sketched, known } = document.value;
         if let Some(known) = known {
             self.kept.push(false);
-            let survivor = Survivor {
-                label: match known.key() {
-                    Some(key) => escape::key(key).into_owned(),
-                    None => escape::without_key(known.id().get()),
-                },
-                similarity: known.similarity(),
-                distance: known.distance(),
+            let label = match known.key() {
+                Some(key) => escape::key(key).into_owned(),
+                None => escape::without_key(known.id().get()),
             };
-            self.drop(&document.key, &survivor)?;
+            self.drop(&document.key, &Survivor::of(&known, label))?;
             return Ok(None);
         }
-        self.tally.empty += u64::from(signature.is_empty());
-        Ok(Some((document.key, signature)))
+        self.tally.empty += u64::from(sketched.signature.is_empty());
+        Ok(Some((document.key, sketched)))
     }
 
     fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
         self.tally.dropped += 1;
+        let is_exact = survivor.is_exact || !self.arguments.verify.is_exact();
+        self.tally.estimated += u64::from(!is_exact);
         match &mut self.report {
             Some(report) => report.line(dropped, survivor),
             None => Ok(()),
@@ -240,47 +261,46 @@ impl Plan<'_> {
     /// Every document is compared with the earlier ones that were kept.
     fn first(&mut self) -> Result<Totals> {
         let mut items = self.start();
-        let scratch = &ScratchStore::create_unnamed(self.context, &self.schema)?;
-        let begun = scratch.store().begin_write();
-        let transaction = &mut begun.map_err(|e| scratch.failure(e))?;
-        let mut gathered = Vec::new();
+        let scratch = ScratchStore::create_unnamed(self.context, &self.schema)?;
+        let mut kept = Kept::begin(&scratch, self.features.take())?;
+        let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
             match items.next() {
-                Ok(Some(item)) => gathered.push(item),
+                Ok(Some(item)) => {
+                    let seen = item.document.as_ref().ok();
+                    held_bytes += seen.map_or(0, |seen| seen.value.sketched.features_bytes());
+                    gathered.push(item);
+                }
                 Ok(None) => break,
                 // what came before may have failed earlier
                 Err(failure) if !failure.is_signal() => {
-                    self.decide(scratch, transaction, gathered)?;
+                    self.decide(&mut kept, gathered)?;
                     return Err(failure);
                 }
                 Err(failure) => return Err(failure),
             }
-            if gathered.len() == DOCUMENTS_TOGETHER {
-                self.decide(scratch, transaction, std::mem::take(&mut gathered))?;
+            if gathered.len() == DOCUMENTS_TOGETHER || held_bytes >= MOST_HELD_BYTES {
+                self.decide(&mut kept, std::mem::take(&mut gathered))?;
+                held_bytes = 0;
             }
         }
-        self.decide(scratch, transaction, gathered)?;
+        self.decide(&mut kept, gathered)?;
         Ok(items.totals())
     }
 
     /// Decides some documents in their order.
-    fn decide(
-        &mut self,
-        scratch: &ScratchStore,
-        transaction: &mut WriteTransaction,
-        items: Vec<Item<Sketched>>,
-    ) -> Result<()> {
+    fn decide(&mut self, kept: &mut Kept<'_>, items: Vec<Item<Seen>>) -> Result<()> {
         // the only bounds that can differ from the schema's
-        let bounds = (self.against.is_some() && self.arguments.bounds.is_given())
-            .then(|| self.arguments.bounds.bounds());
-        let together = match bounds {
-            Some(_) => None,
-            None => insert_together(scratch, transaction, &items)?,
+        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given();
+        let together = if has_own_bounds {
+            None
+        } else {
+            kept.insert_together(&open_documents(&items))?
         };
         let mut together = together.map(Vec::into_iter);
         for item in items {
             let (number, source, line) = (item.number, item.source, item.line);
-            let Some((key, signature)) = self.take(item)? else {
+            let Some((key, sketched)) = self.take(item)? else {
                 continue;
             };
             let found = match &mut together {
@@ -288,26 +308,16 @@ impl Plan<'_> {
                 None => {
                     self.context.interrupt.check()?;
                     let document = Document::without_key().payload(&key).stamp(number);
-                    let inserted = insert_unless_near(transaction, document, &signature, bounds);
-                    inserted.map_err(|e| {
-                        let place = self.corpus.place(source, line);
-                        scratch.document_failure(place, e)
-                    })?
+                    let place = || self.corpus.place(source, line);
+                    kept.insert_unless_near(document, &sketched, self.bounds(), place)?
                 }
             };
             self.kept.push(found.is_none());
             match found {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let record = transaction.get_id(found.id())?;
-                    let survivor = Survivor {
-                        label: record.map_or_else(String::new, |record| {
-                            escape::key(record.payload()).into_owned()
-                        }),
-                        similarity: found.similarity(),
-                        distance: found.distance(),
-                    };
-                    self.drop(&key, &survivor)?;
+                    let label = kept.label(found.id())?;
+                    self.drop(&key, &Survivor::of(&found, label))?;
                 }
             }
         }
@@ -319,20 +329,22 @@ impl Plan<'_> {
         let context = self.context;
         let (scratch, totals) = ScratchStore::build_unnamed(context, |path| self.build(path))?;
         let snapshot = scratch.store().snapshot()?;
+        let features = self.features.take().map(Arc::new);
         let (searched, bounds) = (snapshot.clone(), self.bounds());
         let join = self.arguments.limits.options(self.context);
         expect::announce(self.context, &snapshot, bounds, Product::Clusters)?;
         let mut progress = Progress::new("finding clusters", self.context.messages.quiet);
         let interrupt = self.context.interrupt.clone();
-        let (dropped, clusters) =
-            interrupt.while_working(&mut progress, move || followers(&searched, bounds, join))?;
+        let compared = features.clone();
+        let (dropped, clusters) = interrupt.while_working(&mut progress, move || {
+            Ok(followers(clusters_of(&searched, bounds, join, compared)?))
+        })?;
         expect::tell_left_out(self.context, clusters.left_out());
         for cluster in clusters.suspicious() {
             let record = snapshot.get_id(cluster.first)?;
             let key = record.as_ref().map(Record::payload);
             tell_suspicious(self.context, cluster, key);
         }
-        let schema = snapshot.schema().clone();
         for (dropped, survivor) in dropped {
             interrupt.check()?;
             let records = snapshot.get_id(dropped)?.zip(snapshot.get_id(survivor)?);
@@ -341,14 +353,7 @@ impl Plan<'_> {
             };
             self.kept.clear(dropped.stamp());
             self.tally.kept -= 1;
-            let (a, b) = (dropped.signature(), survivor.signature());
-            let has_minhash = schema.minhash().is_some();
-            let has_simhash = schema.simhash().is_some();
-            let survivor = Survivor {
-                label: escape::key(survivor.payload()).into_owned(),
-                similarity: has_minhash.then(|| a.jaccard(b)).transpose()?,
-                distance: has_simhash.then(|| a.hamming(b)).transpose()?,
-            };
+            let survivor = compare(&dropped, &survivor, features.as_deref())?;
             self.drop(dropped.payload(), &survivor)?;
         }
         Ok(totals)
@@ -363,94 +368,67 @@ impl Plan<'_> {
         let mut forecaster = Forecaster::new(self.context, || self.corpus.size_bytes());
         while let Some(item) = items.next()? {
             let (number, source, line) = (item.number, item.source, item.line);
-            let Some((key, signature)) = self.take(item)? else {
+            let Some((key, sketched)) = self.take(item)? else {
                 continue;
             };
             let what = (&schema, building.options());
             forecaster.document(self.context, what, key.len(), items.read_bytes())?;
             let document = Document::without_key().payload(&key).stamp(number);
-            building.insert(document, &signature, || self.corpus.place(source, line))?;
+            let place = || self.corpus.place(source, line);
+            let id = building.insert(document, &sketched.signature, place)?;
+            if let Some(features) = &mut self.features {
+                features.put(id, &sketched.features)?;
+            }
             self.kept.push(true);
             self.tally.kept += 1;
         }
         building.finish(&mut |_, _| Ok(()))?;
+        if let Some(features) = &mut self.features {
+            features.flush()?;
+        }
         Ok(items.totals())
     }
 }
 
 /// All members of clusters but the first ones, each with its first one, ascending; and what else is
 /// known of the clusters, which have been taken.
-fn followers(
-    snapshot: &Snapshot,
-    bounds: Bounds,
-    join: JoinOptions,
-) -> Result<(Vec<(DocumentId, DocumentId)>, Clusters)> {
+fn followers(mut clusters: Clusters) -> (Vec<(DocumentId, DocumentId)>, Clusters) {
     let mut followers = Vec::new();
-    let mut clusters = snapshot.clusters_with(bounds, &join)?;
     for cluster in clusters.by_ref() {
         if let [first, rest @ ..] = cluster.as_slice() {
             followers.extend(rest.iter().map(|member| (*member, *first)));
         }
     }
     followers.sort_unstable();
-    Ok((followers, clusters))
+    (followers, clusters)
 }
 
-/// Inserts a document, or returns the best match among those inserted before.
-fn insert_unless_near(
-    transaction: &mut WriteTransaction,
-    document: Document<'_>,
-    signature: &Signature,
-    bounds: Option<Bounds>,
-) -> resemblance::Result<Option<Match>> {
-    if let Some(bounds) = bounds {
-        let query = transaction.query(signature).bounds(bounds).limit(1);
-        let found = query.run()?.into_iter().next();
-        if found.is_none() {
-            transaction.insert_document(document, signature)?;
-        }
-        return Ok(found);
-    }
-    let novelty = transaction.insert_document_if_new(document, signature)?;
-    Ok(near(novelty))
+/// The survivor of a cluster beside one of its followers.
+fn compare(dropped: &Record, survivor: &Record, features: Option<&Features>) -> Result<Survivor> {
+    let exact = match features {
+        Some(features) => features.similarity(dropped.id(), survivor.id())?,
+        None => None,
+    };
+    let (a, b) = (dropped.signature(), survivor.signature());
+    let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
+    Ok(Survivor {
+        label: escape::key(survivor.payload()).into_owned(),
+        similarity: exact.or(estimate),
+        is_exact: exact.is_some(),
+        distance: a.simhash().map(|_| a.hamming(b)).transpose()?,
+    })
 }
 
-/// The match of a document that is not new.
-fn near(novelty: Novelty) -> Option<Match> {
-    match novelty {
-        Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
-        _ => None,
-    }
-}
-
-/// For whom a document was dropped.
-struct Survivor {
-    /// Its key as it is printed.
-    label: String,
-    similarity: Option<f64>,
-    distance: Option<u32>,
-}
-
-/// The list of dropped documents.
-struct Report {
-    destination: Destination,
-    schema: Schema,
-}
-
-impl Report {
-    fn line(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
-        let mut line = format!("{}\t{}", escape::key(dropped), survivor.label);
-        if self.schema.minhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Similarity(survivor.similarity).text());
-        }
-        if self.schema.simhash().is_some() {
-            line.push('\t');
-            line.push_str(&Value::Distance(survivor.distance).text());
-        }
-        line.push('\n');
-        self.destination.write(line.as_bytes())
-    }
+/// Those that are to be decided, as they go into the temporary store.
+fn open_documents(items: &[Item<Seen>]) -> Vec<(Document<'_>, &Sketched)> {
+    let documents = items.iter().filter_map(|item| {
+        let worked = item.document.as_ref().ok()?;
+        let document = Document::without_key().payload(&worked.key);
+        let seen = &worked.value;
+        let is_open = seen.known.is_none();
+        is_open.then_some((document.stamp(item.number), &seen.sketched))
+    });
+    documents.collect()
 }
 
 /// The folder arguments among the inputs.
@@ -459,26 +437,4 @@ pub(crate) fn folders(inputs: &[PathBuf]) -> impl Iterator<Item = &Path> {
         .iter()
         .map(PathBuf::as_path)
         .filter(|path| path.is_dir())
-}
-
-/// Inserts those that are to be decided unless they are near one before: the best match of
-/// each. `None` if one of them cannot be inserted: then none was.
-fn insert_together(
-    scratch: &ScratchStore,
-    transaction: &mut WriteTransaction,
-    items: &[Item<Sketched>],
-) -> Result<Option<Vec<Option<Match>>>> {
-    let documents = items.iter().filter_map(|item| {
-        let worked = item.document.as_ref().ok()?;
-        let document = Document::without_key().payload(&worked.key);
-        let sketched = &worked.value;
-        let is_open = sketched.known.is_none();
-        is_open.then_some((document.stamp(item.number), &sketched.signature))
-    });
-    let documents: Vec<_> = documents.collect();
-    match transaction.insert_many_if_new(&documents) {
-        Ok(novelties) => Ok(Some(novelties.into_iter().map(near).collect())),
-        Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
-        Err(error) => Err(scratch.failure(error)),
-    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Bounds, JoinOptions, LeftOut, Schema, Snapshot};
+use resemblance::{LeftOut, Pairs, Schema};
 
 use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions, FormatOptions, JoinLimits};
@@ -15,18 +15,21 @@ use super::results::{Column, Results, Value};
 use super::schema::SchemaOptions;
 use super::spill::{Label, Row, Sorted, Sorter};
 use super::subject::{Subject, SubjectOptions};
+use super::verify::VerifyOptions;
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
-/// tsv columns: key_a, key_b, similarity (six decimals); key_a < key_b in byte order, lines sorted
-/// by both, documents without a key last. With SimHash alone the third column is the distance,
-/// with both families the distance is a fourth. Similarities are estimates from the signatures.
-/// jsonl fields: id_a, key_a, id_b, key_b, similarity, distance (null where there is none).
+/// tsv columns: key_a, key_b, similarity_estimate (six decimals; from the signatures); key_a < key_b
+/// in byte order, lines sorted by both, documents without a key last. With --verify exact the
+/// column is called similarity and is exact. With SimHash alone the third column is the distance,
+/// with both families the distance is a fourth. jsonl fields: id_a, key_a, id_b, key_b,
+/// similarity_estimate or similarity, distance (null where there is none).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance pairs seen.rsm --threshold 0.9
   resemblance pairs a.jsonl b.jsonl.gz --chars 9 --threshold 0.7 --format jsonl
+  resemblance pairs corpus.jsonl --verify exact --header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct Arguments {
     /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
@@ -37,6 +40,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     limits: JoinLimits,
     #[command(flatten)]
+    verify: VerifyOptions,
+    #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
     options: CorpusOptions,
@@ -44,10 +49,10 @@ pub(crate) struct Arguments {
     format: FormatOptions,
 }
 
-/// The columns that say how near two documents are.
-pub(crate) fn nearness_columns(schema: &Schema) -> [Column; 2] {
+/// The columns that say how near two documents are, given the name of the similarity.
+pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {
     [
-        Column::shown_if("similarity", schema.minhash().is_some()),
+        Column::shown_if(similarity, schema.minhash().is_some()),
         Column::shown_if("distance", schema.simhash().is_some()),
     ]
 }
@@ -68,19 +73,27 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             corpus: &arguments.options,
             schema: &arguments.schema,
             bounds: &arguments.bounds,
+            verify: arguments.verify,
         },
     )?;
     let snapshot = subject.snapshot.clone();
-    let bounds = subject.bounds;
+    let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = arguments.limits.options(context);
     expect::announce(context, &snapshot, bounds, Product::Pairs)?;
     let (keys, sorter) = Keys::with_sorter(context, &snapshot);
     let mut progress = Progress::new("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        sorted_pairs(&snapshot, bounds, join, keys, sorter)
+        let pairs = match features {
+            Some(features) => {
+                snapshot.pairs_verified(bounds, &join, move |a, b| features.similarity(a, b))?
+            }
+            None => snapshot.pairs_with(bounds, &join)?,
+        };
+        sorted_pairs(pairs, keys, sorter)
     })?;
 
-    let [similarity, distance] = nearness_columns(subject.snapshot.schema());
+    let name = arguments.verify.similarity_name();
+    let [similarity, distance] = nearness_columns(subject.snapshot.schema(), name);
     let columns = vec![
         Column::new("key_a"),
         Column::new("key_b"),
@@ -106,14 +119,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::found(count > 0))
 }
 
-fn sorted_pairs(
-    snapshot: &Snapshot,
-    bounds: Bounds,
-    join: JoinOptions,
-    mut keys: Keys,
-    mut sorter: Sorter,
-) -> Result<(Sorted, LeftOut)> {
-    let mut pairs = snapshot.pairs_with(bounds, &join)?;
+fn sorted_pairs(mut pairs: Pairs, mut keys: Keys, mut sorter: Sorter) -> Result<(Sorted, LeftOut)> {
     for pair in pairs.by_ref() {
         let pair = pair?;
         let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);

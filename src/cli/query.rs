@@ -19,6 +19,7 @@ use super::progress::Progress;
 use super::results::{Column, Results, Value};
 use super::subject::{must_take_text, open_to_read, sketch};
 use super::tally::Tally;
+use super::verify::ESTIMATE;
 use crate::corpus::Corpus;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,10 +33,10 @@ enum ByOption {
 /// Find what a store holds that is like a text
 ///
 /// The text is an argument, a file, standard input, a document of the store (which itself is left
-/// out), or every document of a corpus. tsv columns: key, similarity (six decimals), best first;
-/// with SimHash alone the distance, with both families both. With --corpus a first column, query,
-/// has the key of the corpus's document. jsonl fields: query (with --corpus), id, key, similarity,
-/// distance.
+/// out), or every document of a corpus. tsv columns: key, similarity_estimate (six decimals; from
+/// the signatures), best first; with SimHash alone the distance, with both families both. With
+/// --corpus a first column, query, has the key of the corpus's document. jsonl fields: query (with
+/// --corpus), id, key, similarity_estimate, distance.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -184,7 +185,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
 
 fn columns(snapshot: &Snapshot, with_query: bool) -> Vec<Column> {
     let query = with_query.then(|| Column::new("query"));
-    let nearness = nearness_columns(snapshot.schema());
+    let nearness = nearness_columns(snapshot.schema(), ESTIMATE);
     let columns = query.into_iter().chain([Column::new("key")]);
     columns.chain(nearness).collect()
 }

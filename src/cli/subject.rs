@@ -10,8 +10,10 @@ use super::arguments::{BoundOptions, CorpusOptions};
 use super::build;
 use super::building::Building;
 use super::failure::{Failure, Result};
+use super::features::Features;
 use super::schema::SchemaOptions;
 use super::scratch::ScratchStore;
+use super::verify::VerifyOptions;
 use crate::corpus::{self, Corpus, Document};
 
 /// A snapshot with whatever must live as long.
@@ -19,6 +21,8 @@ pub(crate) struct Subject {
     pub(crate) snapshot: Snapshot,
     /// What the options ask for; the schema's own bounds where a corpus was read.
     pub(crate) bounds: Bounds,
+    /// Of all documents, if similarities are to be exact.
+    pub(crate) features: Option<Arc<Features>>,
     _scratch: Option<ScratchStore>,
 }
 
@@ -28,6 +32,7 @@ pub(crate) struct SubjectOptions<'a> {
     pub(crate) corpus: &'a CorpusOptions,
     pub(crate) schema: &'a SchemaOptions,
     pub(crate) bounds: &'a BoundOptions,
+    pub(crate) verify: VerifyOptions,
 }
 
 impl Subject {
@@ -45,12 +50,19 @@ impl Subject {
     }
 
     fn of_store(context: &Context, path: &Path, options: &SubjectOptions<'_>) -> Result<Self> {
+        if options.verify.is_exact() {
+            return Err(Failure::usage(format!(
+                "--verify exact needs the texts, and {} is a store, which has none; give its corpus",
+                path.display()
+            )));
+        }
         let store = open_to_read(context, path)?;
         options.schema.must_agree(store.schema())?;
         options.bounds.must_lie_within(store.schema())?;
         Ok(Self {
             snapshot: store.snapshot()?,
             bounds: options.bounds.bounds(),
+            features: None,
             _scratch: None,
         })
     }
@@ -61,16 +73,25 @@ impl Subject {
         warn_if_nothing_included(context, &corpus);
         let corpus = Arc::new(corpus);
         let skip_bad = options.corpus.skip_bad;
+        let mut features = options.verify.features(context, &schema)?;
         let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
             let building = Building::begin(context, path, &context.temp_dir, &schema, skip_bad)?;
-            build::fill(context, &corpus, building, &schema)
+            build::fill(context, &corpus, building, &schema, features.as_mut())
         })?;
+        if let Some(features) = &mut features {
+            features.flush()?;
+            let bytes = features.size_bytes();
+            context
+                .messages
+                .detail(format!("{bytes} bytes of features in temporary files"));
+        }
         context
             .messages
             .note(filled.tally.summary("kept", filled.totals));
         Ok(Self {
             snapshot: scratch.store().snapshot()?,
             bounds: Bounds::new(),
+            features: features.map(Arc::new),
             _scratch: Some(scratch),
         })
     }

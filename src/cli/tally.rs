@@ -17,6 +17,9 @@ pub(crate) struct Tally {
     pub(crate) kept: u64,
     /// Left out as near-duplicates.
     pub(crate) dropped: u64,
+    /// Of these, where similarities are exact, those that were told by an estimate: the text of the
+    /// other document is not at hand.
+    pub(crate) estimated: u64,
     /// Left out because the store has the key.
     pub(crate) known: u64,
     /// Replaced a document with the same key.
@@ -93,6 +96,7 @@ impl fmt::Display for Summary<'_> {
             self.tally.skipped, self.tally.empty
         )?;
         let others = [
+            ("dropped by estimate", self.tally.estimated),
             ("known keys", self.tally.known),
             ("replaced", self.tally.replaced),
             ("blank lines", self.totals.blank),

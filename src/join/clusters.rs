@@ -1,12 +1,14 @@
 //! Connected components of verified pairs.
 
 use std::iter::FusedIterator;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::id::DocumentId;
 use crate::join::forest::{Forest, Sets};
 use crate::join::options::LeftOut;
 use crate::join::pairs::Pairs;
+use crate::join::verify::{Linker, Verify};
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
@@ -45,6 +47,20 @@ impl Clusters {
             let pair = pair?;
             forest.join(pair.a.get(), pair.b.get())?;
         }
+        Ok(Self::of_forest(forest, pairs.left_out(), documents))
+    }
+
+    /// The same with every link verified.
+    pub(crate) fn of_verified(
+        mut pairs: Pairs,
+        verify: Arc<Verify>,
+        documents: u64,
+    ) -> Result<Self> {
+        let forest = Linker::link(&mut pairs, verify)?;
+        Ok(Self::of_forest(forest, pairs.left_out(), documents))
+    }
+
+    fn of_forest(forest: Forest, left_out: LeftOut, documents: u64) -> Self {
         let sets = forest.into_sets();
         let suspicious = sets.sizes().filter_map(|(first, size)| {
             let share = size as f64 / documents.max(1) as f64;
@@ -56,11 +72,11 @@ impl Clusters {
                 share,
             })
         });
-        Ok(Self {
+        Self {
             suspicious: suspicious.collect(),
-            left_out: pairs.left_out(),
+            left_out,
             sets,
-        })
+        }
     }
 
     /// What was left out because of [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket):

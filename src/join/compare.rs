@@ -22,15 +22,25 @@ const LEAST_A_THREAD: usize = 1 << 11;
 /// What a comparison found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The members of the group are equal to each other.
+    /// The members of the group have equal signatures.
     Equal { group: usize },
-    /// Each member of `a` is near each of `b`.
+    /// Each member of `a` is near each of `b`, or may be.
     Near {
         a: usize,
         b: usize,
         equal: u32,
         distance: u32,
     },
+}
+
+impl Event {
+    /// The groups whose members are near each other; of one group itself twice.
+    pub(super) fn groups(self) -> (usize, usize) {
+        match self {
+            Self::Equal { group } => (group, group),
+            Self::Near { a, b, .. } => (a, b),
+        }
+    }
 }
 
 /// A group that is compared with others of its bucket that come before it.
@@ -166,7 +176,8 @@ impl Comparer<'_> {
         }
     }
 
-    /// Two groups of a bucket, if they meet here first and are within bounds. What a table brings
+    /// Two groups of a bucket, if they meet here first and are within bounds, or are to be verified,
+    /// by each two documents of theirs. What a table brings
     /// together by chance, beyond the distance, no query would find by it: such pairs do not come
     /// here.
     fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
@@ -179,8 +190,8 @@ impl Comparer<'_> {
         }
         let equal = estimate_equal(arena.values(first.slot), arena.values(second.slot));
         let distance = (first.fingerprint ^ second.fingerprint).count_ones();
-        let bounds = &self.settings.bounds;
-        bounds.accepts(equal, distance).then_some(Event::Near {
+        let is_wanted = self.settings.verifies || self.settings.bounds.accepts(equal, distance);
+        is_wanted.then_some(Event::Near {
             a,
             b,
             // A signature has at most 65,535 values.

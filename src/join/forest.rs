@@ -52,6 +52,17 @@ impl Forest {
         Ok(())
     }
 
+    /// Whether two ids are in one set.
+    pub(super) fn are_joined(&mut self, a: u64, b: u64) -> bool {
+        let nodes = self.known_node(a).zip(self.known_node(b));
+        a == b || nodes.is_some_and(|(a, b)| self.root(a) == self.root(b))
+    }
+
+    fn known_node(&self, id: u64) -> Option<u32> {
+        let place = self.places.get(&(id / PAGE_IDS as u64))?;
+        Some(place + (id % PAGE_IDS as u64) as u32)
+    }
+
     fn node(&mut self, id: u64) -> Result<u32> {
         let stretch = id / PAGE_IDS as u64;
         let offset = (id % PAGE_IDS as u64) as u32;
@@ -259,6 +270,11 @@ mod tests {
                 let mut forest = Forest::default();
                 for &(a, b) in &pairs {
                     forest.join(a * step, b * step).unwrap();
+                }
+                for (a, b) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
+                    let is_in_one = |set: &Vec<u64>| set.contains(&a) && set.contains(&b);
+                    let are_joined = a == b || expected.iter().any(is_in_one);
+                    assert_eq!(forest.are_joined(a * step, b * step), are_joined);
                 }
                 let sets = forest.into_sets();
                 let sizes: Vec<_> = spread

@@ -12,13 +12,17 @@ mod options;
 mod pairs;
 mod partners;
 mod settings;
+mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
 pub use estimate::JoinEstimate;
 pub use options::{JoinOptions, LeftOut};
 pub use pairs::{Pair, Pairs};
 
+use std::sync::Arc;
+
 use crate::error::Result;
+use crate::id::DocumentId;
 use crate::store::{Bounds, Snapshot};
 
 impl Snapshot {
@@ -80,6 +84,55 @@ impl Snapshot {
         Pairs::new(self.clone(), bounds, *options, false)
     }
 
+    /// As [`pairs_with`](Self::pairs_with), with every candidate verified, those too whose estimate
+    /// is not within the bounds: what `similarity` returns for two documents, 0 to 1, decides
+    /// against the bound on the similarity and is what the pair reports, which then is exact. Where
+    /// it returns `None`, because one of the two is not at hand, the estimate decides. Distances are
+    /// exact anyway. A pair is still found with the probability that its two share a bucket: see
+    /// [`MinHashSchema::probability`](crate::MinHashSchema::probability).
+    ///
+    /// The closure is given each two documents that share a bucket, the earlier one first, once,
+    /// from as many threads as the options say; the pairs and their order are the same for any
+    /// number. Equal signatures are not taken for equal documents, so that m copies mean m² / 2
+    /// calls. About 2 MB of memory hold candidates on the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs_with`](Self::pairs_with). The iterator yields what the closure returns as an
+    /// error, or [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1,
+    /// and ends. A panic of the closure goes on through the iterator.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
+    /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
+    /// for text in texts {
+    ///     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+    /// }
+    /// let exact = move |a: resemblance::DocumentId, b: resemblance::DocumentId| {
+    ///     let (a, b) = (&features[a.get() as usize], &features[b.get() as usize]);
+    ///     let both = a.iter().filter(|hash| b.contains(hash)).count();
+    ///     Ok(Some(both as f64 / (a.len() + b.len() - both) as f64))
+    /// };
+    /// let snapshot = store.snapshot()?;
+    /// let mut pairs = snapshot.pairs_verified(Bounds::new(), &JoinOptions::new(), exact)?;
+    /// let pair = pairs.next().unwrap()?;
+    /// assert_eq!((pair.similarity, pair.is_exact), (Some(1.0), true));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pairs_verified(
+        &self,
+        bounds: Bounds,
+        options: &JoinOptions,
+        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+    ) -> Result<Pairs> {
+        let pairs = Pairs::new(self.clone(), bounds, *options, false)?;
+        Ok(pairs.verified(Arc::new(similarity)))
+    }
+
     /// The connected components of the documents under the pairs within bounds: every link is a
     /// verified pair. Documents without a partner are left out.
     ///
@@ -126,6 +179,38 @@ impl Snapshot {
     pub fn clusters_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Clusters> {
         let links = Pairs::new(self.clone(), bounds, *options, true)?;
         Clusters::of(links, self.len())
+    }
+
+    /// As [`clusters_with`](Self::clusters_with), of the pairs that
+    /// [`pairs_verified`](Self::pairs_verified) gives. Two documents that are known to be in one
+    /// cluster are not verified any more, so that m copies take about m calls of the closure.
+    ///
+    /// # Errors
+    ///
+    /// As [`clusters_with`](Self::clusters_with), and what the closure returns, or
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let (snapshot, options) = (store.snapshot()?, JoinOptions::new());
+    /// let unlike = |_, _| Ok(Some(0.0));
+    /// assert_eq!(snapshot.clusters_verified(Bounds::new(), &options, unlike)?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn clusters_verified(
+        &self,
+        bounds: Bounds,
+        options: &JoinOptions,
+        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+    ) -> Result<Clusters> {
+        let pairs = Pairs::new(self.clone(), bounds, *options, false)?.unverified();
+        Clusters::of_verified(pairs, Arc::new(similarity), self.len())
     }
 }
 

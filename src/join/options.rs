@@ -48,7 +48,9 @@ impl JoinOptions {
     /// be too many. Documents with the same signature count as one here, and are always found to
     /// be alike. In a bucket of more than `signatures` different ones (at least 1), the
     /// `signatures` that were inserted first are compared with all, the others not among each
-    /// other in this bucket. What that leaves out is counted: see [`LeftOut`].
+    /// other in this bucket. What that leaves out is counted: see [`LeftOut`]. Where pairs are
+    /// verified, documents with the same signature are not taken to be alike: each two of them are
+    /// verified, and so are the documents of each two signatures that are compared.
     #[must_use]
     pub fn max_bucket(mut self, signatures: usize) -> Self {
         self.max_bucket = Some(signatures);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::id::DocumentId;
@@ -10,6 +11,7 @@ use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::settings::Settings;
+use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
 use crate::store::{Bounds, Snapshot};
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
@@ -20,10 +22,24 @@ pub struct Pair {
     pub a: DocumentId,
     /// The later document.
     pub b: DocumentId,
-    /// The estimated Jaccard similarity, 0 to 1; `None` without MinHash in the schema.
+    /// The Jaccard similarity, 0 to 1: estimated, unless it is exact; `None` without MinHash in
+    /// the schema, unless it was verified.
     pub similarity: Option<f64>,
+    /// Whether the similarity is exact: the one that the closure of
+    /// [`Snapshot::pairs_verified`] returned for these two. Else it is an estimate.
+    pub is_exact: bool,
     /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
     pub distance: Option<u32>,
+}
+
+impl Pair {
+    /// With what the caller says in the place of the estimate.
+    pub(super) fn settled(mut self, told: Option<f64>) -> Self {
+        if told.is_some() {
+            (self.similarity, self.is_exact) = (told, true);
+        }
+        self
+    }
 }
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`].
@@ -37,13 +53,15 @@ pub struct Pairs {
     cursor: Cursor,
     events: std::vec::IntoIter<Event>,
     spread: Option<Spread>,
+    verify: Option<Arc<Verify>>,
+    verified: std::vec::IntoIter<Result<Pair>>,
     /// Pairs of signatures that have been compared.
     comparisons: u64,
     failed: bool,
 }
 
 /// An event that is being spread over the members of its groups, and the places of the next two.
-struct Spread {
+pub(super) struct Spread {
     event: Event,
     a: usize,
     b: usize,
@@ -64,9 +82,23 @@ impl Pairs {
             cursor: Cursor::default(),
             events: Vec::new().into_iter(),
             spread: None,
+            verify: None,
+            verified: Vec::new().into_iter(),
             comparisons: 0,
             failed: false,
         })
+    }
+
+    /// All candidates, for the caller to verify.
+    pub(crate) fn unverified(mut self) -> Self {
+        self.settings.verifies = true;
+        self
+    }
+
+    /// The same with every candidate verified.
+    pub(crate) fn verified(mut self, verify: Arc<Verify>) -> Self {
+        self.verify = Some(verify);
+        self.unverified()
     }
 
     /// What has been left out so far because of [`JoinOptions::max_bucket`]; after the last pair,
@@ -82,9 +114,57 @@ impl Pairs {
         self.comparisons
     }
 
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     #[cfg(test)]
-    pub(super) fn settings(&mut self) -> &mut Settings {
+    pub(super) fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
+    }
+
+    /// What is compared at present.
+    pub(super) fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// What the next comparisons found, in groups of the batch; `None` at the end.
+    pub(super) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
+        let snapshot = self.snapshot.clone();
+        let goes_on = snapshot.core().guarded(|| self.next_round())?;
+        Ok(goes_on.then(|| std::mem::take(&mut self.events).collect()))
+    }
+
+    fn next_candidate(&mut self) -> Result<Option<Pair>> {
+        // What is found already needs no reading.
+        if let Some(pair) = self.next_of_spread() {
+            return Ok(Some(pair));
+        }
+        let snapshot = self.snapshot.clone();
+        snapshot.core().guarded(|| self.advance())
+    }
+
+    fn next_verified(&mut self, verify: &Verify) -> Result<Option<Pair>> {
+        loop {
+            if let Some(pair) = self.verified.next() {
+                return pair.map(Some);
+            }
+            let (mut candidates, mut failure) = (Vec::new(), None);
+            while candidates.len() < ROUND_CANDIDATES && failure.is_none() {
+                match self.next_candidate() {
+                    Ok(Some(candidate)) => candidates.push(candidate),
+                    Ok(None) => break,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            if candidates.is_empty() && failure.is_none() {
+                return Ok(None);
+            }
+            // Outside of the engine's guard, which would take a panic of the caller's for damage.
+            let mut verified = verify_round(&candidates, verify, &self.settings);
+            verified.extend(failure.map(Err));
+            self.verified = verified.into_iter();
+        }
     }
 
     fn advance(&mut self) -> Result<Option<Pair>> {
@@ -93,8 +173,7 @@ impl Pairs {
                 return Ok(Some(pair));
             }
             if let Some(event) = self.events.next() {
-                let b = usize::from(matches!(event, Event::Equal { .. }));
-                self.spread = Some(Spread { event, a: 0, b });
+                self.spread = Some(Spread::new(event));
             } else if !self.next_round()? {
                 return Ok(None);
             }
@@ -140,34 +219,43 @@ impl Pairs {
     /// The next pair of the event at hand.
     fn next_of_spread(&mut self) -> Option<Pair> {
         let spread = self.spread.as_mut()?;
-        let (equal, distance) = match spread.event {
-            Event::Equal { .. } => (self.settings.values, 0),
+        let event = spread.event;
+        let Some(ids) = spread.next(&self.batch, self.settings.links_only) else {
+            self.spread = None;
+            return None;
+        };
+        Some(self.pair(event, ids))
+    }
+
+    /// Two documents of an event, by its estimate.
+    pub(super) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
+        let values = self.settings.values;
+        let (equal, distance) = match event {
+            Event::Equal { .. } => (values, 0),
             Event::Near {
                 equal, distance, ..
             } => (equal as usize, distance),
         };
-        let Some((a, b)) = spread.next(&self.batch, self.settings.links_only) else {
-            self.spread = None;
-            return None;
-        };
-        let values = self.settings.values;
-        Some(Pair {
+        Pair {
             a: DocumentId::new(a.min(b)),
             b: DocumentId::new(a.max(b)),
             similarity: (values > 0).then(|| equal as f64 / values as f64),
+            is_exact: false,
             distance: self.settings.has_fingerprints.then_some(distance),
-        })
+        }
     }
 }
 
 impl Spread {
+    pub(super) fn new(event: Event) -> Self {
+        let b = usize::from(matches!(event, Event::Equal { .. }));
+        Self { event, a: 0, b }
+    }
+
     /// The next two documents, in the order of the second, then of the first. Of links each
     /// document has one, to the first of its group, and the first ones of two groups have one.
-    fn next(&mut self, batch: &Batch, links_only: bool) -> Option<(u64, u64)> {
-        let (a, b) = match self.event {
-            Event::Equal { group } => (group, group),
-            Event::Near { a, b, .. } => (a, b),
-        };
+    pub(super) fn next(&mut self, batch: &Batch, links_only: bool) -> Option<(u64, u64)> {
+        let (a, b) = self.event.groups();
         let ids = (batch.members_of(a), batch.members_of(b));
         let pair = ids.0.get(self.a).zip(ids.1.get(self.b))?;
         self.a += 1;
@@ -188,12 +276,11 @@ impl Iterator for Pairs {
         if self.failed {
             return None;
         }
-        // What is found already needs no reading.
-        if let Some(pair) = self.next_of_spread() {
-            return Some(Ok(pair));
-        }
-        let snapshot = self.snapshot.clone();
-        let next = snapshot.core().guarded(|| self.advance()).transpose();
+        let next = match self.verify.clone() {
+            Some(verify) => self.next_verified(&*verify),
+            None => self.next_candidate(),
+        };
+        let next = next.transpose();
         self.failed = !matches!(next, Some(Ok(_)));
         next
     }
@@ -208,6 +295,7 @@ impl fmt::Debug for Pairs {
             .field("snapshot", &self.snapshot)
             .field("bounds", &self.settings.bounds)
             .field("options", &self.settings.options)
+            .field("verifies", &self.settings.verifies)
             .finish_non_exhaustive()
     }
 }

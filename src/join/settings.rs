@@ -20,6 +20,8 @@ pub(super) struct Settings {
     pub(super) options: JoinOptions,
     /// Whether any pairs will do that connect all that are near, instead of all pairs.
     pub(super) links_only: bool,
+    /// Whether all candidates are wanted, however far their estimates say that they are.
+    pub(super) verifies: bool,
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
     /// Whether the codes do not say all.
@@ -57,6 +59,7 @@ impl Settings {
             bounds,
             options,
             links_only,
+            verifies: false,
             reads_signatures: values > 0 || has_empty,
             has_fingerprints,
             with_codes,

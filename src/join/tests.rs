@@ -1,6 +1,7 @@
 //! Joins against the plainest form of them, over many schemas and histories of a store.
 
 mod large;
+mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,6 +119,17 @@ type PairMap = BTreeMap<(u64, u64), Measures>;
 
 /// Every bucket of every lane, every two documents in it: the pairs, and what is left out.
 fn plainly(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
+    let (mut pairs, left_out) = candidates(snapshot, bounds, most);
+    let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
+    pairs.retain(|_, (similarity, distance)| {
+        let equal = (similarity.unwrap_or(0.0) * f64::from(VALUES)).round() as usize;
+        bounds.accepts(equal, distance.unwrap_or(0))
+    });
+    (pairs, left_out)
+}
+
+/// The same with all that are looked at.
+fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
     let core = snapshot.core();
     let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
     let mut buckets: BTreeMap<(u16, u64), Vec<(u64, Signature)>> = BTreeMap::new();
@@ -166,10 +178,7 @@ fn plainly(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOu
                 let distance = first.simhash().zip(second.simhash());
                 let distance = distance.map(|(a, b)| (a ^ b).count_ones());
                 let is_close = distance <= bounds.max_distance || *lane <= core.lanes.band_count();
-                if first.is_empty() == second.is_empty()
-                    && is_close
-                    && bounds.accepts(equal.unwrap_or(0), distance.unwrap_or(0))
-                {
+                if first.is_empty() == second.is_empty() && is_close {
                     let similarity = equal.map(|equal| equal as f64 / f64::from(VALUES));
                     pairs.insert((*a, *b), (similarity, distance));
                 }
@@ -201,7 +210,7 @@ fn join(
 ) -> Pairs {
     let mut pairs = Pairs::new(snapshot.clone(), bounds, options, links_only).unwrap();
     if let Some(documents) = batch_documents {
-        pairs.settings().batch_documents = documents;
+        pairs.settings_mut().batch_documents = documents;
     }
     pairs
 }

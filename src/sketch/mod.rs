@@ -1,5 +1,6 @@
 //! Features to signatures. All that is hashed here is frozen.
 
+mod features;
 mod hash;
 mod minhash;
 mod recipe;

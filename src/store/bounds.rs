@@ -43,7 +43,7 @@ impl Bounds {
         Self::default()
     }
 
-    /// The least estimated similarity, 0 to 1. Below the schema's threshold it is an error,
+    /// The least similarity, 0 to 1: estimated, or exact where it is verified. Below the schema's threshold it is an error,
     /// unless [`accept_lower_recall`](Self::accept_lower_recall) is said or a scan is asked for.
     #[must_use]
     pub fn min_similarity(mut self, similarity: f64) -> Self {
@@ -76,11 +76,11 @@ impl Bounds {
     /// Checks the bounds against a schema. A scan looks at everything and so takes any bounds.
     pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<Resolved> {
         let by = self.family(schema)?;
-        let least_equal = match (schema.minhash(), by) {
+        let min_similarity = match (schema.minhash(), by) {
             (Some(minhash), By::MinHash | By::Any | By::Both) => {
                 let similarity = self.min_similarity.unwrap_or(minhash.threshold());
                 self.check_similarity(similarity, minhash.threshold(), scan)?;
-                Some(least_equal(similarity, minhash.values()))
+                Some(similarity)
             }
             _ => unused("min_similarity", self.min_similarity.is_some())?,
         };
@@ -103,8 +103,10 @@ impl Bounds {
             _ => None,
         };
         let both = by == By::Both;
+        let values = schema.minhash().map_or(0, |minhash| minhash.values());
         Ok(Resolved {
-            least_equal,
+            min_similarity,
+            least_equal: min_similarity.map(|similarity| least_equal(similarity, values)),
             max_distance,
             both,
             recall,
@@ -178,6 +180,8 @@ fn least_equal(similarity: f64, values: u16) -> usize {
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Resolved {
+    /// The least similarity, if MinHash is asked.
+    pub(crate) min_similarity: Option<f64>,
     /// The least number of equal MinHash values, if MinHash is asked.
     pub(crate) least_equal: Option<usize>,
     /// The greatest distance, if SimHash is asked.
@@ -191,7 +195,17 @@ pub(crate) struct Resolved {
 impl Resolved {
     /// Whether a pair with this many equal values and this distance is asked for.
     pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
-        let near = self.least_equal.map(|least| equal >= least);
+        self.decides(self.least_equal.map(|least| equal >= least), distance)
+    }
+
+    /// The same of a similarity: of the share of equal values it says the same as
+    /// [`accepts`](Self::accepts).
+    pub(crate) fn accepts_similarity(&self, similarity: f64, distance: u32) -> bool {
+        let near = self.min_similarity.map(|least| similarity >= least);
+        self.decides(near, distance)
+    }
+
+    fn decides(&self, near: Option<bool>, distance: u32) -> bool {
         let close = self.max_distance.map(|most| distance <= most);
         match (near, close) {
             (Some(near), Some(close)) if self.both => near && close,
@@ -230,6 +244,10 @@ mod tests {
             .unwrap();
         assert_eq!(resolved.least_equal, Some(104), "104 / 128 = 0.8125");
         assert!(resolved.accepts(104, 60) && !resolved.accepts(103, 0));
+        for equal in 0..=128 {
+            let by_similarity = resolved.accepts_similarity(equal as f64 / 128.0, 0);
+            assert_eq!(by_similarity, resolved.accepts(equal, 0), "{equal} of 128");
+        }
         let resolved = Bounds::new()
             .max_distance(2)
             .resolve(&both(), false)

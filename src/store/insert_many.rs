@@ -8,9 +8,11 @@ use crate::sketch::Signature;
 use crate::store::batch::{self, Codes, Families, Pieces};
 use crate::store::bounds::{Bounds, Resolved};
 use crate::store::core::Core;
-use crate::store::query::{Scope, Scored, Subject};
+use crate::store::matches::Scope;
+use crate::store::query::{Scored, Subject};
 use crate::store::record::{Document, Novelty};
 use crate::store::transaction::WriteTransaction;
+use crate::store::verify::{Earlier, Outside, Told};
 use crate::store::writer::Writer;
 
 /// A document with its signature.
@@ -92,19 +94,73 @@ impl WriteTransaction {
         &mut self,
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<Vec<Novelty>> {
+        self.insert_new(documents, None)
+    }
+
+    /// [`insert_many_if_new`](Self::insert_many_if_new) with every candidate verified, those too
+    /// whose estimate is not within the bounds: as [`Query::verify`](crate::Query::verify). The
+    /// closure is given the index of a document and what it may resemble, each two at most once,
+    /// and does not see this transaction. The [`Match`](crate::Match) of a key that is there
+    /// already remains an estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_many_if_new`](Self::insert_many_if_new). After an error of the closure, or a
+    /// value that is not 0 to 1, the transaction can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["some text or other", "some text or other"];
+    /// let page = store.sketch_text(texts[0])?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let mut transaction = store.begin_write()?;
+    /// let found = transaction.insert_many_if_new_verified(&batch, |index, earlier| {
+    ///     Ok(match earlier {
+    ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
+    ///         Earlier::Stored(_) => None, // its text is not at hand
+    ///     })
+    /// })?;
+    /// assert!(matches!(&found[1], Novelty::NearDuplicate(found) if found.is_exact()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_many_if_new_verified(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+        similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
+    ) -> Result<Vec<Novelty>> {
+        let outside = Outside::default();
+        let ask = |index, earlier| outside.ask(|| similarity(index, earlier));
+        let novelties = self.insert_new(documents, Some(&ask));
+        outside.leave();
+        novelties
+    }
+
+    fn insert_new(
+        &mut self,
+        documents: &[Pair<'_>],
+        ask: Option<&AskOfBatch<'_>>,
+    ) -> Result<Vec<Novelty>> {
         self.check_many(documents)?;
         self.change(|writer| {
-            let bounds = Bounds::new().resolve(&writer.store.core.schema, false)?;
-            let mut novelties = Vec::with_capacity(documents.len());
+            let mut insertion = Insertion {
+                bounds: Bounds::new().resolve(&writer.store.core.schema, false)?,
+                first_id: writer.state.next_id,
+                ask,
+                novelties: Vec::with_capacity(documents.len()),
+                inserted: Vec::new(),
+            };
             let mut pieces = Pieces::of(documents.len());
             while let Some(range) = pieces.next() {
                 let piece = documents.get(range.clone()).unwrap_or_default();
-                match Lookup::of(writer, piece, &bounds)? {
-                    Some(lookup) => lookup.insert_new(writer, &bounds, &mut novelties)?,
+                match Lookup::of(writer, piece, &insertion)? {
+                    Some(lookup) => lookup.insert_new(writer, &mut insertion)?,
                     None => pieces.halve(range),
                 }
             }
-            Ok(novelties)
+            Ok(insertion.novelties)
         })
     }
 
@@ -132,6 +188,47 @@ fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<
     Ok(None)
 }
 
+/// Asks the caller about a document of the batch and an earlier one.
+type AskOfBatch<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
+
+/// A batch on its way into the store.
+struct Insertion<'v> {
+    bounds: Resolved,
+    /// Documents from here on are of the batch.
+    first_id: u64,
+    ask: Option<&'v AskOfBatch<'v>>,
+    /// Of the documents that were dealt with.
+    novelties: Vec<Novelty>,
+    /// Which documents of the batch were inserted, in the order of their ids, which have no gaps.
+    inserted: Vec<usize>,
+}
+
+impl Insertion<'_> {
+    /// Keeps the better one of those that are within the bounds.
+    fn keep_nearer(&self, nearest: &mut Option<Scored>, scored: Scored) {
+        if scored.is_within(&self.bounds)
+            && nearest.is_none_or(|nearest| scored.rank() < nearest.rank())
+        {
+            *nearest = Some(scored);
+        }
+    }
+
+    /// Verifies a candidate of the document at an index, if that is wanted.
+    fn settle(&self, index: usize, scored: &mut Scored) -> Result<()> {
+        let Some(ask) = self.ask else {
+            return Ok(());
+        };
+        let place = scored.id.checked_sub(self.first_id);
+        let of_batch = place.and_then(|place| self.inserted.get(usize::try_from(place).ok()?));
+        let earlier = match of_batch {
+            Some(other) => Earlier::OfBatch(*other),
+            None => Earlier::Stored(DocumentId::new(scored.id)),
+        };
+        scored.settle(ask(index, earlier)?);
+        Ok(())
+    }
+}
+
 /// What was there before the documents of a piece.
 struct Lookup<'d> {
     documents: &'d [Pair<'d>],
@@ -144,12 +241,17 @@ struct Lookup<'d> {
 
 impl<'d> Lookup<'d> {
     /// `None` if the piece must be halved.
-    fn of(writer: &Writer, documents: &'d [Pair<'d>], bounds: &Resolved) -> Result<Option<Self>> {
+    fn of(
+        writer: &Writer,
+        documents: &'d [Pair<'d>],
+        insertion: &Insertion<'_>,
+    ) -> Result<Option<Self>> {
         let source = writer.source();
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
         let same_key = batch::find_keys(source, &keys)?;
         let signatures = documents.iter().map(|(_, signature)| *signature);
-        let mut codes = Codes::of(source.core(), Families::of(bounds), signatures)?;
+        let families = Families::of(&insertion.bounds);
+        let mut codes = Codes::of(source.core(), families, signatures)?;
         for (asker, known) in same_key.iter().enumerate() {
             if known.is_some() {
                 codes.leave_out(asker);
@@ -159,15 +261,26 @@ impl<'d> Lookup<'d> {
             return Ok(None);
         };
         let mut nearest = vec![None; documents.len()];
+        let mut to_verify = Vec::new();
         batch::compare(source, &candidates, &mut |candidate, row| {
             let asker = candidate.asker as usize;
-            if let (Some(nearest), Some((_, signature))) =
-                (nearest.get_mut(asker), documents.get(asker))
-            {
-                let score = Subject::new(signature).score(source, candidate.id, row);
-                keep_nearer(nearest, score, bounds);
+            let scored = documents.get(asker).and_then(|(_, signature)| {
+                Subject::new(signature).score(source, candidate.id, row)
+            });
+            if insertion.ask.is_some() {
+                to_verify.extend(scored.map(|scored| (asker, scored)));
+            } else if let (Some(scored), Some(nearest)) = (scored, nearest.get_mut(asker)) {
+                insertion.keep_nearer(nearest, scored);
             }
         })?;
+        // Document by document, each against the others in their order.
+        to_verify.sort_by_key(|(asker, _)| *asker);
+        for (asker, mut scored) in to_verify {
+            insertion.settle(insertion.novelties.len() + asker, &mut scored)?;
+            if let Some(nearest) = nearest.get_mut(asker) {
+                insertion.keep_nearer(nearest, scored);
+            }
+        }
         Ok(Some(Self {
             documents,
             codes,
@@ -177,49 +290,40 @@ impl<'d> Lookup<'d> {
     }
 
     /// Inserts those that are new.
-    fn insert_new(
-        self,
-        writer: &mut Writer,
-        bounds: &Resolved,
-        novelties: &mut Vec<Novelty>,
-    ) -> Result<()> {
+    fn insert_new(self, writer: &mut Writer, insertion: &mut Insertion<'_>) -> Result<()> {
         let mut inserted = Inserted::new(self.documents, &self.codes);
         let known = self.same_key.into_iter().zip(self.nearest);
         for (asker, ((document, signature), (same_key, mut nearest))) in
             self.documents.iter().zip(known).enumerate()
         {
+            let index = insertion.novelties.len();
             let subject = Subject::new(signature);
             let of_batch = || document.row.key.and_then(|key| inserted.with_key(key));
             if let Some(id) = same_key.or_else(of_batch) {
-                novelties.push(Novelty::SameKey(subject.compare(writer.source(), id)?));
+                let known = subject.compare(writer.source(), id)?;
+                insertion.novelties.push(Novelty::SameKey(known));
                 continue;
             }
             let core = &writer.store.core;
             for (id, other) in inserted.candidates(core, asker) {
-                let score = subject.score_signature(core, id, other);
-                keep_nearer(&mut nearest, score, bounds);
+                if let Some(mut scored) = subject.score_signature(core, id, other) {
+                    insertion.settle(index, &mut scored)?;
+                    insertion.keep_nearer(&mut nearest, scored);
+                }
             }
             if let Some(nearest) = nearest {
                 let (near, scope) = (vec![nearest], Scope::Candidates);
                 let matches = subject.finish(writer.source(), near, 1, scope, 1)?;
-                novelties.extend(matches.into_iter().map(Novelty::NearDuplicate));
+                let found = matches.into_iter().map(Novelty::NearDuplicate);
+                insertion.novelties.extend(found);
                 continue;
             }
             let id = writer.store_document(document, signature)?;
             inserted.push(&writer.store.core, asker, id.get());
-            novelties.push(Novelty::New(id));
+            insertion.inserted.push(index);
+            insertion.novelties.push(Novelty::New(id));
         }
         Ok(())
-    }
-}
-
-/// Keeps the better one of those that are within the bounds.
-fn keep_nearer(nearest: &mut Option<Scored>, score: Option<Scored>, bounds: &Resolved) {
-    let score = score.filter(|score| bounds.accepts(score.equal, score.distance));
-    if let Some(score) = score
-        && nearest.is_none_or(|nearest| score.rank() < nearest.rank())
-    {
-        *nearest = Some(score);
     }
 }
 

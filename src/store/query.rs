@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt;
-use std::ops::Deref;
 
 use crate::error::{Error, Result};
 use crate::format::rows::SignatureRow;
@@ -12,91 +11,10 @@ use crate::postings::CodeRange;
 use crate::sketch::Signature;
 use crate::store::bounds::{Bounds, By, Resolved};
 use crate::store::core::Core;
+use crate::store::matches::{Matches, Scope};
 use crate::store::record::Match;
 use crate::store::source::{PostingTable, Source};
-
-/// Where the matches of a query were looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Scope {
-    /// Among the documents that share a bucket with the query.
-    Candidates,
-    /// Among all documents.
-    Scan,
-}
-
-/// The answer to a query: matches, best first (greater similarity, then lesser distance, then
-/// lesser id), each document once, and how far the answer can be trusted to be complete.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Matches {
-    matches: Vec<Match>,
-    scope: Scope,
-    pub(super) recall: Option<f64>,
-    candidates: usize,
-}
-
-impl Matches {
-    /// Where they were looked for.
-    #[must_use]
-    pub fn scope(&self) -> Scope {
-        self.scope
-    }
-
-    /// The probability that a document right at the similarity bound is among the candidates.
-    /// `None` means that none within the bounds can be missing: by distance alone, or by a scan;
-    /// or, for `nearest`, that there was no bound.
-    #[must_use]
-    pub fn recall(&self) -> Option<f64> {
-        self.recall
-    }
-
-    /// How many documents were compared with the query.
-    #[must_use]
-    pub fn candidates(&self) -> usize {
-        self.candidates
-    }
-
-    /// The matches alone.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<Match> {
-        self.matches
-    }
-
-    pub(super) fn none(scope: Scope) -> Self {
-        Self {
-            matches: Vec::new(),
-            scope,
-            recall: None,
-            candidates: 0,
-        }
-    }
-}
-
-impl Deref for Matches {
-    type Target = [Match];
-
-    fn deref(&self) -> &[Match] {
-        &self.matches
-    }
-}
-
-impl IntoIterator for Matches {
-    type Item = Match;
-    type IntoIter = std::vec::IntoIter<Match>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.matches.into_iter()
-    }
-}
-
-impl<'m> IntoIterator for &'m Matches {
-    type Item = &'m Match;
-    type IntoIter = std::slice::Iter<'m, Match>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.matches.iter()
-    }
-}
+use crate::store::verify::{Ask, Outside, Told};
 
 /// A question to a snapshot or a transaction, put together and then [`run`](Self::run).
 ///
@@ -120,6 +38,7 @@ pub struct Query<'a> {
     limit: usize,
     scan: bool,
     exclude: Option<u64>,
+    verify: Option<Box<dyn Fn(DocumentId) -> Told + 'a>>,
 }
 
 impl fmt::Debug for Query<'_> {
@@ -128,6 +47,7 @@ impl fmt::Debug for Query<'_> {
             .field("bounds", &self.bounds)
             .field("limit", &self.limit)
             .field("scan", &self.scan)
+            .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -141,6 +61,7 @@ impl<'a> Query<'a> {
             limit: usize::MAX,
             scan: false,
             exclude: None,
+            verify: None,
         }
     }
 
@@ -192,28 +113,67 @@ impl<'a> Query<'a> {
         self
     }
 
+    /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
+    /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
+    /// reports, which then [is exact](Match::is_exact). Where it returns `None`, because the document
+    /// is not at hand, the estimate decides. Distances are exact anyway. A pair is still found
+    /// with the probability that its two share a bucket, [`Matches::recall`] at the bound.
+    ///
+    /// It is called once for each candidate, ascending by id, after they have all been read: they
+    /// take up to 48 bytes of memory each (with a [`scan`](Self::scan): every document).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let stored = ["a b c d e f g h", "a b c d e f g h i"];
+    /// for text in stored {
+    ///     store.append(&store.sketch_text(text)?)?;
+    /// }
+    /// let page = store.sketch_text(stored[0])?;
+    /// let snapshot = store.snapshot()?;
+    /// let query = snapshot.query(&page).min_similarity(0.88);
+    /// let matches = query.verify(|id| Ok(Some(if id.get() == 0 { 1.0 } else { 8.0 / 9.0 })));
+    /// let matches = matches.run()?;
+    /// assert_eq!(matches[0].similarity(), Some(1.0));
+    /// assert!(matches.iter().all(|found| found.is_exact()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(mut self, similarity: impl Fn(DocumentId) -> Result<Option<f64>> + 'a) -> Self {
+        self.verify = Some(Box::new(similarity));
+        self
+    }
+
     /// Answers the question.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for bounds outside the schema,
     /// [`Error::SignatureMismatch`] for a signature of another kind, [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read.
+    /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
+    /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
         let core = self.source.core();
         core.check_signature(&self.signature)?;
         let bounds = self.bounds.resolve(&core.schema, self.scan)?;
-        core.guarded(|| {
+        let outside = Outside::default();
+        let ask = self.verify.as_deref();
+        let ask = ask.map(|verify| |id| outside.ask(|| verify(DocumentId::new(id))));
+        let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
+        let matches = core.guarded(|| {
             let subject = Subject {
                 signature: &self.signature,
                 exclude: self.exclude,
             };
             if self.scan {
-                subject.scan(self.source, &bounds, self.limit)
+                subject.scan(self.source, &bounds, self.limit, ask)
             } else {
-                subject.query(self.source, &bounds, self.limit)
+                subject.query(self.source, &bounds, self.limit, ask)
             }
-        })
+        });
+        outside.leave();
+        matches
     }
 }
 
@@ -227,16 +187,39 @@ pub(crate) struct Subject<'a> {
 /// A compared document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scored {
-    id: u64,
-    pub(crate) equal: usize,
-    pub(crate) distance: u32,
+    pub(crate) id: u64,
+    /// 0 to 1; 0 of signatures without MinHash values, unless it is exact.
+    similarity: f64,
+    is_exact: bool,
+    distance: u32,
 }
 
 impl Scored {
     /// The least is the best.
-    pub(crate) fn rank(&self) -> (Reverse<usize>, u32, u64) {
-        (Reverse(self.equal), self.distance, self.id)
+    pub(crate) fn rank(&self) -> (Reverse<u64>, u32, u64) {
+        // The bits of numbers that are not negative are in their order.
+        (Reverse(self.similarity.to_bits()), self.distance, self.id)
     }
+
+    pub(crate) fn is_within(&self, bounds: &Resolved) -> bool {
+        bounds.accepts_similarity(self.similarity, self.distance)
+    }
+
+    /// Puts what the caller says in the place of the estimate.
+    pub(crate) fn settle(&mut self, told: Option<f64>) {
+        if let Some(similarity) = told {
+            (self.similarity, self.is_exact) = (similarity, true);
+        }
+    }
+}
+
+/// Verifies those that were not chosen by their estimates, and keeps those within the bounds.
+pub(crate) fn settle(scored: &mut Vec<Scored>, ask: &Ask<'_>, bounds: &Resolved) -> Result<()> {
+    for scored in scored.iter_mut() {
+        scored.settle(ask(scored.id)?);
+    }
+    scored.retain(|scored| scored.is_within(bounds));
+    Ok(())
 }
 
 impl<'a> Subject<'a> {
@@ -253,6 +236,7 @@ impl<'a> Subject<'a> {
         source: &dyn Source,
         bounds: &Resolved,
         limit: usize,
+        ask: Option<&Ask<'_>>,
     ) -> Result<Matches> {
         if !source.core().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
@@ -264,8 +248,12 @@ impl<'a> Subject<'a> {
         if let Some(most) = bounds.max_distance {
             self.probe_tables(source, most, &mut ids)?;
         }
-        let accept = |equal, distance| bounds.accepts(equal, distance);
-        let mut matches = self.verify(source, ids, limit, accept)?;
+        let accept = |scored: &Scored| ask.is_some() || scored.is_within(bounds);
+        let (mut scored, compared) = self.compare_all(source, ids, accept)?;
+        if let Some(ask) = ask {
+            settle(&mut scored, ask, bounds)?;
+        }
+        let mut matches = self.finish(source, scored, limit, Scope::Candidates, compared)?;
         matches.recall = bounds.recall;
         Ok(matches)
     }
@@ -275,7 +263,8 @@ impl<'a> Subject<'a> {
         if !source.core().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        self.verify(source, self.candidates(source)?, limit, |_, _| true)
+        let (scored, compared) = self.compare_all(source, self.candidates(source)?, |_| true)?;
+        self.finish(source, scored, limit, Scope::Candidates, compared)
     }
 
     /// Documents that share a bucket, unverified, in no order, some of them several times.
@@ -337,13 +326,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    fn verify(
+    /// The accepted ones of these documents, ascending by id, and how many were compared.
+    fn compare_all(
         &self,
         source: &dyn Source,
         mut ids: Vec<u64>,
-        limit: usize,
-        accept: impl Fn(usize, u32) -> bool,
-    ) -> Result<Matches> {
+        accept: impl Fn(&Scored) -> bool,
+    ) -> Result<(Vec<Scored>, usize)> {
         ids.sort_unstable();
         ids.dedup();
         ids.retain(|id| Some(*id) != self.exclude);
@@ -351,16 +340,19 @@ impl<'a> Subject<'a> {
         let mut compared = 0;
         source.live_signatures(&ids, &mut |id, row| {
             compared += 1;
-            scored.extend(
-                self.score(source, id, &row)
-                    .filter(|s| accept(s.equal, s.distance)),
-            );
+            scored.extend(self.score(source, id, &row).filter(&accept));
             Ok(())
         })?;
-        self.finish(source, scored, limit, Scope::Candidates, compared)
+        Ok((scored, compared))
     }
 
-    fn scan(&self, source: &dyn Source, bounds: &Resolved, limit: usize) -> Result<Matches> {
+    fn scan(
+        &self,
+        source: &dyn Source,
+        bounds: &Resolved,
+        limit: usize,
+        ask: Option<&Ask<'_>>,
+    ) -> Result<Matches> {
         if !source.core().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Scan));
         }
@@ -372,10 +364,13 @@ impl<'a> Subject<'a> {
             if Some(id) != self.exclude {
                 compared += 1;
                 let score = self.score(source, id, &row);
-                scored.extend(score.filter(|s| bounds.accepts(s.equal, s.distance)));
+                scored.extend(score.filter(|s| ask.is_some() || s.is_within(bounds)));
             }
             Ok(())
         })?;
+        if let Some(ask) = ask {
+            settle(&mut scored, ask, bounds)?;
+        }
         self.finish(source, scored, limit, Scope::Scan, compared)
     }
 
@@ -413,9 +408,12 @@ impl<'a> Subject<'a> {
     fn scored(&self, id: u64, equal: usize, fingerprint: Option<u64>) -> Scored {
         let fingerprints = fingerprint.zip(self.signature.simhash());
         let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+        let values = self.signature.minhash().map_or(0, <[u32]>::len);
         Scored {
             id,
-            equal,
+            // Of no values none is equal.
+            similarity: equal as f64 / values.max(1) as f64,
+            is_exact: false,
             distance,
         }
     }
@@ -450,11 +448,12 @@ impl<'a> Subject<'a> {
     }
 
     fn matched(&self, scored: &Scored, key: Option<Vec<u8>>) -> Match {
-        let values = self.signature.minhash().map(<[u32]>::len);
+        let is_known = scored.is_exact || self.signature.minhash().is_some();
         Match {
             id: DocumentId::new(scored.id),
             key,
-            similarity: values.map(|values| scored.equal as f64 / values as f64),
+            similarity: is_known.then_some(scored.similarity),
+            is_exact: scored.is_exact,
             distance: self.signature.simhash().map(|_| scored.distance),
         }
     }
@@ -462,19 +461,16 @@ impl<'a> Subject<'a> {
     /// This document compared with one that is known by id: what `insert_if_new` says of a key
     /// that is there already.
     pub(crate) fn compare(&self, source: &dyn Source, id: u64) -> Result<Match> {
-        let mut found = Scored {
-            id,
-            equal: 0,
-            distance: 0,
-        };
+        let mut found = self.scored(id, 0, None);
         source.live_signatures(&[id], &mut |_, row| {
-            found.equal = if row.is_empty() == self.signature.is_empty() {
-                row.equal_values(self.signature.minhash().unwrap_or_default())
+            let values = self.signature.minhash().unwrap_or_default();
+            let are_alike = row.is_empty() == self.signature.is_empty();
+            let equal = if are_alike {
+                row.equal_values(values)
             } else {
                 0
             };
-            let fingerprints = row.fingerprint().zip(self.signature.simhash());
-            found.distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+            found = self.scored(id, equal, row.fingerprint());
             Ok(())
         })?;
         Ok(self.matched(&found, source.key_of(id)?.flatten()))

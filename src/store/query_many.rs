@@ -8,9 +8,11 @@ use crate::sketch::Signature;
 use crate::store::batch::{self, Candidate, Codes, Families, Pieces};
 use crate::store::bounds::{Bounds, By, Resolved};
 use crate::store::core::Core;
-use crate::store::query::{Matches, Scope, Scored, Subject};
+use crate::store::matches::{Matches, Scope};
+use crate::store::query::{Scored, Subject, settle};
 use crate::store::snapshot::Snapshot;
 use crate::store::source::Source;
+use crate::store::verify::{Outside, Told};
 
 /// One question about many signatures, put together and then [`run`](Self::run). Made by
 /// [`Snapshot::query_many`].
@@ -20,7 +22,11 @@ pub struct QueryMany<'a> {
     signatures: &'a [Signature],
     bounds: Bounds,
     limit: usize,
+    verify: Option<Box<Verify<'a>>>,
 }
+
+/// Says how alike the signature at an index and a document are.
+type Verify<'v> = dyn Fn(usize, DocumentId) -> Told + 'v;
 
 impl fmt::Debug for QueryMany<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,11 +34,12 @@ impl fmt::Debug for QueryMany<'_> {
             .field("signatures", &self.signatures.len())
             .field("bounds", &self.bounds)
             .field("limit", &self.limit)
+            .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
 }
 
-impl QueryMany<'_> {
+impl<'a> QueryMany<'a> {
     /// All bounds at once.
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
@@ -69,6 +76,30 @@ impl QueryMany<'_> {
         self
     }
 
+    /// Verifies every candidate: as [`Query::verify`](crate::Query::verify), the closure is also
+    /// given the index of the signature that asks.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// store.append(&page)?;
+    /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
+    /// let verified = snapshot.query_many(&pages).verify(|index, _| Ok(Some(index as f64)));
+    /// let answers = verified.run()?;
+    /// assert!(answers[0].is_empty() && answers[1][0].is_exact());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(
+        mut self,
+        similarity: impl Fn(usize, DocumentId) -> Result<Option<f64>> + 'a,
+    ) -> Self {
+        self.verify = Some(Box::new(similarity));
+        self
+    }
+
     /// Answers the question for each signature, in their order.
     ///
     /// # Errors
@@ -78,18 +109,27 @@ impl QueryMany<'_> {
         let core = self.source.core();
         check_signatures(core, self.signatures)?;
         let bounds = self.bounds.resolve(&core.schema, false)?;
-        core.guarded(|| {
+        let outside = Outside::default();
+        let answers = core.guarded(|| {
             let mut answers = Vec::with_capacity(self.signatures.len());
             let families = Families::of(&bounds);
             each_piece(self.source, self.signatures, families, |piece, found| {
-                let scored = score(self.source, piece, found, &bounds)?;
-                for (signature, scored) in piece.iter().zip(scored) {
-                    answers.push(self.finish(signature, scored, &bounds)?);
+                let accept = |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
+                let found = score(self.source, piece, found, accept)?;
+                for (signature, mut found) in piece.iter().zip(found) {
+                    if let Some(verify) = &self.verify {
+                        let index = answers.len();
+                        let ask = |id| outside.ask(|| verify(index, DocumentId::new(id)));
+                        settle(&mut found.near, &ask, &bounds)?;
+                    }
+                    answers.push(self.finish(signature, found, &bounds)?);
                 }
                 Ok(())
             })?;
             Ok(answers)
-        })
+        });
+        outside.leave();
+        answers
     }
 
     fn finish(&self, signature: &Signature, found: Found, bounds: &Resolved) -> Result<Matches> {
@@ -118,7 +158,7 @@ fn score(
     source: &dyn Source,
     piece: &[Signature],
     candidates: &[Candidate],
-    bounds: &Resolved,
+    accept: impl Fn(&Scored) -> bool,
 ) -> Result<Vec<Found>> {
     let mut all = vec![Found::default(); piece.len()];
     batch::compare(source, candidates, &mut |candidate, row| {
@@ -126,8 +166,7 @@ fn score(
         if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
             found.compared += 1;
             let score = Subject::new(signature).score(source, candidate.id, row);
-            let near = score.filter(|s| bounds.accepts(s.equal, s.distance));
-            found.near.extend(near);
+            found.near.extend(score.filter(&accept));
         }
     })?;
     Ok(all)
@@ -187,6 +226,7 @@ impl Snapshot {
             signatures,
             bounds: Bounds::new(),
             limit: usize::MAX,
+            verify: None,
         }
     }
 

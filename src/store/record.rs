@@ -117,6 +117,7 @@ pub struct Match {
     pub(crate) id: DocumentId,
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) similarity: Option<f64>,
+    pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
 }
 
@@ -133,11 +134,18 @@ impl Match {
         self.key.as_deref()
     }
 
-    /// The Jaccard similarity estimated from the two MinHash signatures, 0 to 1; `None` without
-    /// MinHash in the schema.
+    /// The Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
+    /// [is exact](Self::is_exact); `None` without MinHash in the schema, unless it was verified.
     #[must_use]
     pub fn similarity(&self) -> Option<f64> {
         self.similarity
+    }
+
+    /// Whether the similarity is exact: the one that the closure of
+    /// [`Query::verify`](crate::Query::verify) returned for this document. Else it is an estimate.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     /// The Hamming distance of the two fingerprints, exact; `None` without SimHash in the schema.

@@ -17,8 +17,9 @@ use crate::store::Inner;
 use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
+use crate::store::matches::Matches;
 use crate::store::probe::{Plan, ProbeTables};
-use crate::store::query::{Matches, Query, Subject};
+use crate::store::query::{Query, Subject};
 use crate::store::record::Record;
 use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
 

@@ -187,7 +187,7 @@ impl WriteTransaction {
             }
             let bounds = Bounds::new().resolve(&writer.store.core.schema, false)?;
             let best = subject
-                .query(writer.source(), &bounds, 1)?
+                .query(writer.source(), &bounds, 1, None)?
                 .into_iter()
                 .next();
             match best {

@@ -25,7 +25,7 @@ fn pairs_in_every_form() {
         .stdout;
     assert_eq!(
         tsv,
-        "key_a\tkey_b\tsimilarity\n\
+        "key_a\tkey_b\tsimilarity_estimate\n\
          plain\ttab\\tnew\\nline\\rback\\\\slash \"quoted\" \u{e9}\u{1F600}\t1.000000\n"
     );
     let json = folder
@@ -36,7 +36,7 @@ fn pairs_in_every_form() {
         json,
         "{\"id_a\":0,\"key_a\":\"plain\",\"id_b\":1,\
          \"key_b\":\"tab\\tnew\\nline\\rback\\\\slash \\\"quoted\\\" \u{e9}\u{1F600}\",\
-         \"similarity\":1.0,\"distance\":null}\n"
+         \"similarity_estimate\":1.0,\"distance\":null}\n"
     );
     let table = folder
         .run(&["pairs", "c.jsonl", "--format", "table"])
@@ -46,7 +46,7 @@ fn pairs_in_every_form() {
     assert_eq!(lines.len(), 3, "{table}");
     assert_eq!(
         lines[0].split_whitespace().collect::<Vec<_>>(),
-        ["key_a", "key_b", "similarity"]
+        ["key_a", "key_b", "similarity_estimate"]
     );
     assert!(lines[2].starts_with(" plain"));
     let both = [
@@ -59,7 +59,7 @@ fn pairs_in_every_form() {
         "--header",
     ];
     let tsv = folder.run(&both).expect(0).stdout;
-    assert!(tsv.starts_with("key_a\tkey_b\tsimilarity\tdistance\n"));
+    assert!(tsv.starts_with("key_a\tkey_b\tsimilarity_estimate\tdistance\n"));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn queries_in_jsonl() {
         .stdout;
     assert_eq!(
         json,
-        "{\"id\":2,\"key\":\"other\",\"similarity\":1.0,\"distance\":null}\n"
+        "{\"id\":2,\"key\":\"other\",\"similarity_estimate\":1.0,\"distance\":null}\n"
     );
 }
 

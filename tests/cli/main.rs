@@ -21,3 +21,4 @@ mod query;
 mod signals;
 mod stores;
 mod support;
+mod verify;

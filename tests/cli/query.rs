@@ -99,8 +99,8 @@ fn every_document_of_a_corpus() {
     ]);
     assert_eq!(
         json.expect(0).stdout,
-        "{\"query\":\"q2\",\"id\":4,\"key\":\"c\",\"similarity\":1.0,\"distance\":null}\n\
-         {\"query\":\"q3\",\"id\":5,\"key\":\"b-near\",\"similarity\":1.0,\"distance\":null}\n"
+        "{\"query\":\"q2\",\"id\":4,\"key\":\"c\",\"similarity_estimate\":1.0,\"distance\":null}\n\
+         {\"query\":\"q3\",\"id\":5,\"key\":\"b-near\",\"similarity_estimate\":1.0,\"distance\":null}\n"
     );
     folder.write("none.jsonl", line("x", &text(55)));
     folder

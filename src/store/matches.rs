@@ -1,0 +1,88 @@
+//! The answer to a query.
+
+use std::ops::Deref;
+
+use crate::store::record::Match;
+
+/// Where the matches of a query were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Among the documents that share a bucket with the query.
+    Candidates,
+    /// Among all documents.
+    Scan,
+}
+
+/// The answer to a query: matches, best first (greater similarity, then lesser distance, then
+/// lesser id), each document once, and how far the answer can be trusted to be complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matches {
+    pub(super) matches: Vec<Match>,
+    pub(super) scope: Scope,
+    pub(super) recall: Option<f64>,
+    pub(super) candidates: usize,
+}
+
+impl Matches {
+    /// Where they were looked for.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The probability that a document right at the similarity bound is among the candidates.
+    /// `None` means that none within the bounds can be missing: by distance alone, or by a scan;
+    /// or, for `nearest`, that there was no bound.
+    #[must_use]
+    pub fn recall(&self) -> Option<f64> {
+        self.recall
+    }
+
+    /// How many documents were compared with the query.
+    #[must_use]
+    pub fn candidates(&self) -> usize {
+        self.candidates
+    }
+
+    /// The matches alone.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Match> {
+        self.matches
+    }
+
+    pub(super) fn none(scope: Scope) -> Self {
+        Self {
+            matches: Vec::new(),
+            scope,
+            recall: None,
+            candidates: 0,
+        }
+    }
+}
+
+impl Deref for Matches {
+    type Target = [Match];
+
+    fn deref(&self) -> &[Match] {
+        &self.matches
+    }
+}
+
+impl IntoIterator for Matches {
+    type Item = Match;
+    type IntoIter = std::vec::IntoIter<Match>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.matches.into_iter()
+    }
+}
+
+impl<'m> IntoIterator for &'m Matches {
+    type Item = &'m Match;
+    type IntoIter = std::slice::Iter<'m, Match>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.matches.iter()
+    }
+}

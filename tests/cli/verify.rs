@@ -1,0 +1,262 @@
+//! --verify exact: what is told from the features of the texts, not from signatures.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Folder, edited, line, text};
+
+const FAMILIES: u64 = 60;
+
+/// Of each family a text, one with J = 176 / 216 = 0.81 and one with J = 171 / 221 = 0.77 to it: the
+/// standard deviation of an estimate is 0.035, so estimates of both are often on the wrong side.
+fn around_the_threshold() -> String {
+    let family = |number: u64| {
+        [
+            line(&format!("{number}-a"), &text(number)),
+            line(&format!("{number}-b"), &edited(number, 4)),
+            line(&format!("{number}-c"), &edited(number, 5)),
+        ]
+    };
+    (1_000..1_000 + FAMILIES).flat_map(family).collect()
+}
+
+fn rows(stdout: &str) -> Vec<[&str; 3]> {
+    let mut rows = Vec::new();
+    for line in stdout.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        rows.push([fields[0], fields[1], fields[2]]);
+    }
+    rows
+}
+
+/// Which of the families' pairs were listed: by the last letters of their keys.
+fn kinds(rows: &[[&str; 3]], kind: [char; 2]) -> usize {
+    let is_kind = |[a, b, _]: &&[&str; 3]| a.ends_with(kind[0]) && b.ends_with(kind[1]);
+    rows.iter().filter(is_kind).count()
+}
+
+#[test]
+fn exact_pairs_are_on_the_right_side_of_the_threshold() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", around_the_threshold());
+    let estimated = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let estimated = rows(&estimated.stdout);
+    assert!(
+        kinds(&estimated, ['a', 'c']) > 5,
+        "estimates that are too high"
+    );
+    let mut outputs = Vec::new();
+    for threads in ["1", "3"] {
+        let exact = [
+            "pairs",
+            "c.jsonl",
+            "--verify",
+            "exact",
+            "--threads",
+            threads,
+        ];
+        outputs.push(folder.run(&exact).expect(0).stdout);
+    }
+    assert_eq!(outputs[0], outputs[1]);
+    let exact = rows(&outputs[0]);
+    assert_eq!(kinds(&exact, ['a', 'c']), 0);
+    // At the least the recall at the threshold, less three standard deviations of a binomial of 60.
+    assert!(kinds(&exact, ['a', 'b']) >= 52, "{}", outputs[0]);
+    assert!(kinds(&exact, ['a', 'b']) > kinds(&estimated, ['a', 'b']));
+    for [a, b, similarity] in &exact {
+        let of_family = a.split('-').next();
+        assert_eq!(of_family, b.split('-').next());
+        let expected = if a.ends_with('a') {
+            "0.814815"
+        } else {
+            "0.950249"
+        };
+        assert_eq!(*similarity, expected, "{a} {b}");
+    }
+}
+
+#[test]
+fn the_name_of_the_column_says_which_it_is() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("a", &text(1)) + &line("b", &edited(1, 1)));
+    let header = |arguments: &[&str]| {
+        let ran = folder.run(arguments).expect(0);
+        ran.stdout.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        header(&["pairs", "c.jsonl", "--header"]),
+        "key_a\tkey_b\tsimilarity_estimate"
+    );
+    assert_eq!(
+        header(&["pairs", "c.jsonl", "--header", "--verify", "exact"]),
+        "key_a\tkey_b\tsimilarity"
+    );
+    let json = ["pairs", "c.jsonl", "--format", "jsonl", "--verify", "exact"];
+    let similarity = 191.0 / 201.0;
+    let expected = format!("\"key_b\":\"b\",\"similarity\":{similarity},\"distance\":null}}");
+    assert!(header(&json).ends_with(&expected), "{}", header(&json));
+}
+
+/// The second and third of each cluster, by key.
+fn followers(clusters: &str) -> BTreeSet<String> {
+    let mut followers = BTreeSet::new();
+    for line in clusters.lines() {
+        let (first, member) = line.split_once('\t').unwrap();
+        if first != member {
+            followers.insert(member.to_owned());
+        }
+    }
+    followers
+}
+
+#[test]
+fn clusters_and_what_dedup_drops_follow_exact_pairs() {
+    let folder = Folder::new();
+    // Without the second of each family nothing of it is near.
+    let corpus: String = around_the_threshold()
+        .lines()
+        .filter(|line| !line.contains("-b\""))
+        .map(|line| line.to_owned() + "\n")
+        .collect();
+    folder.write("far.jsonl", &corpus);
+    folder.run(&["clusters", "far.jsonl"]).expect(0);
+    folder
+        .run(&["clusters", "far.jsonl", "--verify", "exact"])
+        .expect(1);
+    for policy in ["first", "cluster"] {
+        let output = format!("{policy}-far.jsonl");
+        let dedup = ["dedup", "far.jsonl", "-o", &output, "--policy", policy];
+        let dedup = [&dedup[..], &["--verify", "exact"]].concat();
+        folder.run(&dedup).expect(0).says(&["kept 120, dropped 0"]);
+        assert_eq!(folder.read_text(&output), corpus);
+    }
+
+    folder.write("c.jsonl", around_the_threshold());
+    let exact = |verb: &[&str]| {
+        folder
+            .run(&[verb, &["--verify", "exact"]].concat())
+            .expect(0)
+    };
+    let expected = followers(&exact(&["clusters", "c.jsonl"]).stdout);
+    assert!(expected.len() >= 110, "{}", expected.len());
+    let report = ["--report", "r.tsv", "--force"];
+    let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl", "--policy", "cluster"];
+    exact(&[&dedup[..], &report].concat());
+    let lines = folder.read_text("r.tsv");
+    let dropped: BTreeSet<String> = lines
+        .lines()
+        .map(|l| l.split('\t').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(dropped, expected);
+    for line in lines.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let similarity = match (&fields[0][5..], &fields[1][5..]) {
+            ("b", "a") => "0.814815",
+            ("c", "a") => "0.773756",
+            _ => "0.950249",
+        };
+        assert_eq!(fields[2..], [similarity, "exact"], "{line}");
+    }
+
+    // The policy first compares with the survivors alone, so that the third is kept.
+    let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl"];
+    exact(&[&dedup[..], &report].concat());
+    let pairs = exact(&["pairs", "c.jsonl"]).stdout;
+    let pairs = rows(&pairs);
+    let with_first: BTreeSet<&str> = pairs
+        .iter()
+        .filter(|[a, _, _]| a.ends_with('a'))
+        .map(|[_, b, _]| *b)
+        .collect();
+    let kept = folder.read_text("out.jsonl");
+    for family in 1_000..1_000 + FAMILIES {
+        let has = |letter: char| kept.contains(&format!("\"{family}-{letter}\""));
+        let is_dropped = with_first.contains(format!("{family}-b").as_str());
+        // Where the second is missed, it is the third that it drops.
+        assert_eq!(
+            (has('a'), has('b'), has('c')),
+            (true, !is_dropped, is_dropped)
+        );
+    }
+}
+
+const NOT_AT_HAND: &str = "the texts of the 1 documents in a.rsm are not at hand";
+
+#[test]
+fn what_a_store_holds_is_compared_by_estimate() {
+    let folder = Folder::new();
+    folder.write("old.jsonl", line("old", &text(1)));
+    let corpus = [
+        line("like-old", &edited(1, 1)),
+        line("new", &text(2)),
+        line("like-new", &edited(2, 1)),
+    ];
+    folder.write("more.jsonl", corpus.concat());
+    folder.run(&["build", "a.rsm", "old.jsonl"]).expect(0);
+    let dedup = ["dedup", "more.jsonl", "--against", "a.rsm", "-o", "-"];
+    let exact = ["--verify", "exact", "--report", "r.tsv", "--force"];
+    for bounds in [&[][..], &["--threshold", "0.85"]] {
+        let ran = folder.run(&[&dedup[..], &exact, bounds].concat()).expect(0);
+        let ran = ran.says(&["read 3, kept 1, dropped 2", "dropped by estimate 1"]);
+        assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
+        let report = folder.read_text("r.tsv");
+        let lines: Vec<&str> = report.lines().collect();
+        assert!(lines[0].starts_with("like-old\told\t0.9") && lines[0].ends_with("\testimate"));
+        assert_eq!(lines[1..], ["like-new\tnew\t0.950249\texact"]);
+    }
+    let ran = folder.run(&[
+        "add",
+        "a.rsm",
+        "more.jsonl",
+        "--if-new",
+        "--verify",
+        "exact",
+    ]);
+    let ran = ran
+        .expect(0)
+        .says(&["read 3, added 1, dropped 2", "dropped by estimate 1"]);
+    assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
+    let plain = folder
+        .run(&["add", "a.rsm", "more.jsonl", "--if-new"])
+        .expect(0);
+    assert!(!plain.stderr.contains("estimate"), "{}", plain.stderr);
+}
+
+#[test]
+fn exact_additions_are_those_of_dedup() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", around_the_threshold());
+    let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl", "--verify", "exact"];
+    folder.run(&dedup).expect(0);
+    let kept = folder.read_text("out.jsonl").lines().count() as u64;
+    assert_eq!(kept, 2 * FAMILIES);
+    // In one commit, in several, and one after the other because of a bad document among them.
+    let bad = line(&"k".repeat(5_000), &text(7));
+    folder.write("bad.jsonl", around_the_threshold() + &bad);
+    for (store, corpus, options) in [
+        ("one.rsm", "c.jsonl", &["--atomic"][..]),
+        ("many.rsm", "c.jsonl", &["--commit-every", "7"]),
+        ("bad.rsm", "bad.jsonl", &["--skip-bad"]),
+    ] {
+        folder.run(&["create", store]).expect(0);
+        let add = ["add", store, corpus, "--if-new", "--verify", "exact"];
+        let ran = folder.run(&[&add[..], options].concat()).expect(0);
+        let ran = ran.says(&[&format!("added {kept}")]);
+        assert!(!ran.stderr.contains("estimate"), "{}", ran.stderr);
+        assert_eq!(folder.count(store), kept);
+    }
+}
+
+#[test]
+fn it_is_refused_where_it_makes_no_sense() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("a", &text(1)));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    for verb in ["pairs", "clusters"] {
+        let ran = folder.run(&[verb, "a.rsm", "--verify", "exact"]);
+        ran.expect(2).says(&["needs the texts", "a.rsm"]);
+    }
+    let ran = folder.run(&["pairs", "c.jsonl", "--simhash", "64", "--verify", "exact"]);
+    ran.expect(2).says(&["exact anyway"]);
+    let ran = folder.run(&["add", "a.rsm", "c.jsonl", "--verify", "exact"]);
+    ran.expect(2).says(&["--if-new"]);
+}
