@@ -35,7 +35,8 @@
 //!
 //! # Where to start
 //!
-//! - [`Schema`] says how documents are compared; it is fixed when a store is made.
+//! - [`Schema`] says how documents are compared; how signatures are made is fixed when a store is
+//!   made, how they are filed can be changed by [`Store::reband`].
 //! - [`Store`] is the file: [`WriteTransaction`]s change it, [`Snapshot`]s read it.
 //! - [`Store::bulk_build`] makes a new store of many documents, offline.
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
@@ -71,13 +72,19 @@ mod sketch;
 mod store;
 mod text;
 
-pub use bulk::{BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys};
+pub use bulk::{
+    BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
+    RebandEvent, RebandReport,
+};
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use id::DocumentId;
 pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
-pub use schema::{MinHash, MinHashSchema, Near, Schema, SchemaBuilder, SimHash, SimHashSchema};
+pub use schema::{
+    DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
+    SimHashSchema,
+};
 pub use sketch::{EmptyDocuments, Signature, Sketcher};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, LaneStats, Match,

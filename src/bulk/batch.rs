@@ -1,4 +1,4 @@
-//! The postings of consecutive documents in memory, lane by lane, until they are sorted.
+//! The postings of documents with ascending ids in memory, lane by lane, until they are sorted.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -224,40 +224,53 @@ fn reserve<T>(entries: &mut Vec<T>, most: usize) {
     }
 }
 
-/// Consecutive documents.
+/// Documents with ascending ids.
 #[derive(Debug)]
 pub(crate) struct Batch {
     first_id: u64,
     documents: u64,
     most_documents: u64,
+    /// Offsets from the first id are below.
+    most_offsets: u64,
     columns: Vec<Column>,
 }
 
 impl Batch {
     /// For documents from `first_id` on, at most so many.
     pub(crate) fn new(layouts: &[Layout], first_id: u64, most_documents: u64) -> Self {
+        let most_offsets = layouts.iter().map(|layout| layout.most_documents());
         Self {
             first_id,
             documents: 0,
             most_documents,
+            most_offsets: most_offsets.min().unwrap_or(MOST_DOCUMENTS),
             columns: layouts.iter().copied().map(Column::new).collect(),
         }
     }
 
-    /// Adds the next document: its code, or none, in each lane.
-    pub(crate) fn push(&mut self, codes: &[Option<u64>]) {
+    /// Adds a document for which there is room: its code, or none, in each lane.
+    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) {
         debug_assert_eq!(codes.len(), self.columns.len());
+        debug_assert!(self.has_room_for(id));
+        let offset = id.saturating_sub(self.first_id);
         let most = usize::try_from(self.most_documents).unwrap_or(usize::MAX);
         for (column, code) in self.columns.iter_mut().zip(codes) {
             if let Some(code) = *code {
-                column.push(code, self.documents, most);
+                column.push(code, offset, most);
             }
         }
         self.documents += 1;
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.documents >= self.most_documents
+    /// Whether the document with this id, which is above all that are here, may be added.
+    pub(crate) fn has_room_for(&self, id: u64) -> bool {
+        let offset = id.checked_sub(self.first_id);
+        let fits = offset.is_some_and(|offset| offset < self.most_offsets);
+        fits && self.documents < self.most_documents
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.documents == 0
     }
 
     pub(crate) fn first_id(&self) -> u64 {
@@ -323,13 +336,13 @@ mod tests {
             let mut batch = Batch::new(&layouts, 77, 2_000);
             let mut expected = vec![Vec::new(); bits.len()];
             for offset in 0..2_000u64 {
-                assert!(!batch.is_full());
+                assert!(batch.has_room_for(77 + offset));
                 let codes = bits.map(|bits| {
                     // Some codes come often, all ones among them, and some lanes have none.
                     let code = [u64::MAX, mixed(offset), mixed(offset % 7)][offset as usize % 3];
                     (offset % 11 != u64::from(bits) % 11).then_some(code >> (64 - bits))
                 });
-                batch.push(&codes);
+                batch.push(77 + offset, &codes);
                 for (lane, code) in expected.iter_mut().zip(codes) {
                     lane.extend(code.map(|code| Posting {
                         code,
@@ -337,7 +350,7 @@ mod tests {
                     }));
                 }
             }
-            assert!(batch.is_full());
+            assert!(!batch.has_room_for(2_077));
             let sorted = AtomicUsize::new(0);
             batch.sort(threads, |lane, column| {
                 let mut expected = expected[lane].clone();
@@ -353,7 +366,7 @@ mod tests {
             });
             assert_eq!(sorted.into_inner(), bits.len());
             batch.restart(5);
-            assert!(batch.documents == 0 && batch.columns().iter().all(|column| column.len() == 0));
+            assert!(batch.is_empty() && batch.columns().iter().all(|column| column.len() == 0));
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::vec;
 
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
@@ -13,7 +12,8 @@ use crate::sketch::Signature;
 use crate::store::{BulkStore, Document, Store};
 
 use super::estimate::code_bits;
-use super::merge::{LaneChunks, MergedLanes, merge_lanes};
+use super::lane_postings::{Postings, Progress, go_on};
+use super::merge::{MergedLanes, merge_lanes};
 use super::options::{BulkOptions, DuplicateKeys};
 use super::repeated::{FirstOfEachKey, Repeated};
 use super::scratch::{ScratchPath, folder_of, must_not_exist};
@@ -39,6 +39,9 @@ pub enum BulkEvent<'a> {
         key: &'a [u8],
     },
 }
+
+/// In errors.
+const WORK: &str = "building the store";
 
 /// Who is told of events, and may stop the build.
 type Watch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
@@ -223,15 +226,12 @@ impl BulkBuild {
         self.sorter.finish()?;
         let mut repeated = Repeated::default();
         let watch: &mut Watch<'_> = &mut watch;
+        let mut tell = |postings, of| go_on(watch(BulkEvent::Merged { postings, of }), WORK);
         let lanes = Lanes {
             store: &self.store,
             repeated: &mut repeated,
             duplicate_keys: self.duplicate_keys,
-            progress: Progress {
-                watch,
-                done: 0,
-                all: self.sorter.postings(),
-            },
+            progress: Progress::new(self.sorter.postings(), &mut tell),
         }
         .write(&self.sorter)?;
         self.leave_out(&repeated, watch)?;
@@ -257,38 +257,21 @@ impl BulkBuild {
                 id: DocumentId::new(id),
                 key: &key,
             };
-            go_on(watch(event))?;
+            go_on(watch(event), WORK)?;
         }
         Ok(())
     }
 }
 
-fn go_on(answer: ControlFlow<()>) -> Result<()> {
-    match answer {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Io {
-            action: "building the store was stopped".into(),
-            source: std::io::ErrorKind::Interrupted.into(),
-        }),
-    }
-}
-
-/// How far the merge is.
-struct Progress<'a, 'w> {
-    watch: &'a mut Watch<'w>,
-    done: u64,
-    all: u64,
-}
-
 /// The writing of all lanes.
-struct Lanes<'a, 'w> {
+struct Lanes<'a> {
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
     duplicate_keys: DuplicateKeys,
-    progress: Progress<'a, 'w>,
+    progress: Progress<'a>,
 }
 
-impl Lanes<'_, '_> {
+impl Lanes<'_> {
     fn write(mut self, sorter: &Sorter) -> Result<Vec<LaneSummary>> {
         let lanes = sorter.lanes();
         merge_lanes(&sorter.sorted(), lanes, sorter.threads(), |merged| {
@@ -321,52 +304,5 @@ impl Lanes<'_, '_> {
         let is_left_out = |posting: &Posting| self.repeated.contains(posting.id);
         let kept = postings.filter(|posting| !posting.as_ref().is_ok_and(is_left_out));
         self.store.write_lane(lane, kept)
-    }
-}
-
-/// The postings of a lane, and someone is told of each chunk.
-struct Postings<'a, 'p, 'w> {
-    chunks: LaneChunks<'a>,
-    chunk: vec::IntoIter<Posting>,
-    progress: &'a mut Progress<'p, 'w>,
-}
-
-impl<'a, 'p, 'w> Postings<'a, 'p, 'w> {
-    fn new(chunks: LaneChunks<'a>, progress: &'a mut Progress<'p, 'w>) -> Self {
-        Self {
-            chunks,
-            chunk: Vec::new().into_iter(),
-            progress,
-        }
-    }
-
-    fn next_chunk(&mut self) -> Option<Result<Posting>> {
-        let chunk = match self.chunks.next()? {
-            Ok(chunk) => chunk,
-            Err(error) => return Some(Err(error)),
-        };
-        let progress = &mut *self.progress;
-        progress.done += chunk.len() as u64;
-        let event = BulkEvent::Merged {
-            postings: progress.done,
-            of: progress.all,
-        };
-        if let Err(error) = go_on((progress.watch)(event)) {
-            return Some(Err(error));
-        }
-        self.chunk = chunk.into_iter();
-        self.chunk.next().map(Ok)
-    }
-}
-
-impl Iterator for Postings<'_, '_, '_> {
-    type Item = Result<Posting>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.chunk.next() {
-            Some(posting) => Some(Ok(posting)),
-            None => self.next_chunk(),
-        }
     }
 }

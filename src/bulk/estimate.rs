@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::lanes::LaneRole;
-use crate::schema::Schema;
+use crate::schema::{Rebanding, Schema};
+use crate::store::Store;
 
 use super::batch::Layout;
 use super::options::BulkOptions;
@@ -10,6 +11,8 @@ use super::sorting::Plan;
 
 /// What a store without documents takes, and buffers beside caches, about.
 const CONSTANT_BYTES: u64 = 2 << 20;
+/// Pages around the bytes that are stored, in proportion.
+const PAGES: f64 = 1.02;
 /// Buffers and bookkeeping of a build beside what its options bound.
 const BUFFERS_BYTES: u64 = 32 << 20;
 
@@ -23,6 +26,101 @@ pub struct BulkEstimate {
     pub store_bytes: u64,
     /// The temporary file at the end; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
+}
+
+/// What a rebanding is expected to need, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RebandEstimate {
+    /// Live documents, whose postings are written.
+    pub documents: u64,
+    /// Whether postings are written anew: not if all lanes stay as they are.
+    pub is_rewritten: bool,
+    /// Memory at the peak: for sorting, the cache, and buffers.
+    pub memory_bytes: u64,
+    /// What the file grows by at most, less what is free in it: the new postings, beside which the
+    /// old ones stay until the commit.
+    pub growth_bytes: u64,
+    /// The temporary file at the end; 0 if everything is sorted in memory.
+    pub temporary_bytes: u64,
+}
+
+/// What postings of all lanes need.
+struct Sorting {
+    /// In the store: ids take what codes save, and a page for each block.
+    stored_bytes: f64,
+    memory_bytes: u64,
+    temporary_bytes: u64,
+}
+
+impl Sorting {
+    fn of(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
+        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+        let plan = Plan::new(&layouts, options.memory_bytes, options.sorting_threads());
+        let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
+        let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
+        let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
+        let spills = documents > plan.batch_documents;
+        Self {
+            stored_bytes: postings * documents as f64,
+            memory_bytes: if spills {
+                options.memory_bytes
+            } else {
+                // One batch, and room for one lane.
+                documents * (held + held / layouts.len().max(1) as u64)
+            },
+            temporary_bytes: if spills {
+                documents * spilled as u64
+            } else {
+                0
+            },
+        }
+    }
+}
+
+impl Store {
+    /// What [`reband`](Self::reband) of this store is expected to need.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let rebanding = Rebanding::new().threshold(0.6);
+    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
+    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
+    pub fn estimate_reband(
+        &self,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+    ) -> Result<RebandEstimate> {
+        let schema = self.schema().rebanded(rebanding)?;
+        let documents = self.snapshot()?.len();
+        let cache_bytes = options.store.cache_bytes + BUFFERS_BYTES;
+        if schema.lane_set()? == self.schema().lane_set()? {
+            return Ok(RebandEstimate {
+                documents,
+                is_rewritten: false,
+                memory_bytes: cache_bytes,
+                growth_bytes: 0,
+                temporary_bytes: 0,
+            });
+        }
+        let sorting = Sorting::of(options, &code_bits(&schema)?, documents);
+        Ok(RebandEstimate {
+            documents,
+            is_rewritten: true,
+            memory_bytes: sorting.memory_bytes + cache_bytes,
+            growth_bytes: CONSTANT_BYTES + (sorting.stored_bytes * PAGES) as u64,
+            temporary_bytes: sorting.temporary_bytes,
+        })
+    }
 }
 
 impl BulkOptions {
@@ -48,37 +146,21 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BulkEstimate> {
-        let code_bits = code_bits(schema)?;
-        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
-        let plan = Plan::new(&layouts, self.memory_bytes, self.sorting_threads());
-        let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
-        let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
-
-        // Rows with their places in the tree; then postings, whose ids take what their codes
-        // save, and a page for each block.
+        let sorting = Sorting::of(self, &code_bits(schema)?, documents);
+        // Rows with their places in the tree; then postings.
         let values = schema
             .minhash()
             .map_or(0, |minhash| 4 * u64::from(minhash.values()));
         let fingerprint = schema.simhash().map_or(0, |_| 8);
-        let rows = 28 + key_bytes + payload_bytes + 29 + values + fingerprint;
-        let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
-        let document = (rows as f64 + postings) * 1.02;
-        let store_bytes = CONSTANT_BYTES + (document * documents as f64) as u64;
-        let spills = documents > plan.batch_documents;
-        let sorting = if spills {
-            self.memory_bytes
-        } else {
-            // One batch, and room for one lane.
-            documents * (held + held / layouts.len().max(1) as u64)
-        };
+        let row = 28 + key_bytes + payload_bytes + 29 + values + fingerprint;
+        let rows = row as f64 * documents as f64;
+        let store_bytes = CONSTANT_BYTES + ((rows + sorting.stored_bytes) * PAGES) as u64;
         Ok(BulkEstimate {
-            memory_bytes: sorting + self.store.cache_bytes.min(store_bytes) + BUFFERS_BYTES,
+            memory_bytes: sorting.memory_bytes
+                + self.store.cache_bytes.min(store_bytes)
+                + BUFFERS_BYTES,
             store_bytes,
-            temporary_bytes: if spills {
-                documents * spilled as u64
-            } else {
-                0
-            },
+            temporary_bytes: sorting.temporary_bytes,
         })
     }
 }

@@ -1,16 +1,19 @@
-//! The offline build: a new store from many documents, its postings sorted outside memory and
-//! written once.
+//! What sorts the postings of many documents outside memory and writes them once: the offline build
+//! of a new store, and new bands for an old one.
 
 mod batch;
 mod build;
 mod estimate;
+mod lane_postings;
 mod merge;
 mod options;
+mod reband;
 mod repeated;
 mod scratch;
 mod sorting;
 mod spill;
 
 pub use build::{BulkBuild, BulkEvent, BulkReport};
-pub use estimate::BulkEstimate;
+pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
+pub use reband::{RebandEvent, RebandReport};

@@ -19,8 +19,8 @@ pub enum DuplicateKeys {
     KeepFirst,
 }
 
-/// How [`Store::bulk_build`](crate::Store::bulk_build) uses memory, disk and cores. None of it
-/// changes an answer, but for [`duplicate_keys`](Self::duplicate_keys).
+/// How [`Store::bulk_build`](crate::Store::bulk_build) and [`Store::reband`](crate::Store::reband)
+/// use memory, disk and cores. None of it changes an answer, but for [`duplicate_keys`](Self::duplicate_keys).
 ///
 /// ```
 /// use resemblance::{BulkOptions, StoreOptions};

@@ -84,16 +84,20 @@ impl Sorter {
         }
     }
 
-    /// Adds the document with the next id: its code, or none, in each lane.
+    /// Adds a document whose id is above all before: its code, or none, in each lane.
     pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> Result<()> {
-        if self.batch.is_full() {
-            self.spill_batch(id)?;
+        if !self.batch.has_room_for(id) {
+            if self.batch.is_empty() {
+                self.batch.restart(id);
+            } else {
+                self.spill_batch(id)?;
+            }
         }
-        self.batch.push(codes);
+        self.batch.push(id, codes);
         Ok(())
     }
 
-    /// Sends the full batch away and begins one with document `next_id`.
+    /// Sends the full batch away and begins one from document `next_id` on.
     fn spill_batch(&mut self, next_id: u64) -> Result<()> {
         let mut empty = match self.wait()? {
             Some(batch) => batch,
@@ -203,5 +207,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Ids of a store from which most documents are gone.
+    #[test]
+    fn ids_that_lie_far_apart_begin_new_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(&[64, 40], 1 << 20, 2, folder.path());
+        let ids = [
+            5_000_000_000,
+            5_000_000_001,
+            1 << 33,
+            (1 << 33) + (1 << 24),
+            1 << 40,
+        ];
+        for id in ids {
+            sorter.push(id, &[None, Some(7)]).unwrap();
+        }
+        sorter.finish().unwrap();
+        assert_eq!((sorter.spills(), sorter.postings()), (3, 5));
+        let merged = super::super::merge::merge_lanes(&sorter.sorted(), 2, 2, |lanes| {
+            assert!(lanes.lane(0).next().is_none());
+            let chunks: Result<Vec<_>> = lanes.lane(1).collect();
+            Ok(chunks?.concat())
+        });
+        let expected = ids.map(|id| crate::postings::Posting { code: 7, id });
+        assert_eq!(merged.unwrap(), expected);
     }
 }

@@ -167,10 +167,13 @@ mod tests {
         let mut batch = Batch::new(&[64, 40].map(Layout::of), 9, documents);
         for document in 0..documents {
             let code = document.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            batch.push(&[
-                Some(code),
-                (!document.is_multiple_of(3)).then_some(code >> 24),
-            ]);
+            batch.push(
+                9 + document,
+                &[
+                    Some(code),
+                    (!document.is_multiple_of(3)).then_some(code >> 24),
+                ],
+            );
         }
         batch.sort(1, |_, _| {});
         batch

@@ -90,6 +90,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             context
                 .messages
                 .note(addition.committed.summary("added", totals));
+            context.messages.advise(&store.design()?);
             Ok(Outcome::Done)
         }
         Err(failure) => Err(failure.with_note(&addition.where_to_resume())),

@@ -11,8 +11,8 @@ use resemblance::JoinOptions;
 use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
-    add, build, check, clusters, compact, completions, create, dedup, get, pairs, query, remove,
-    stats,
+    add, build, check, clusters, compact, completions, create, dedup, get, pairs, query, reband,
+    remove, stats,
 };
 use crate::corpus;
 
@@ -83,6 +83,7 @@ pub(crate) enum Verb {
     Stats(stats::Arguments),
     Check(check::Arguments),
     Compact(compact::Arguments),
+    Reband(reband::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -98,6 +99,7 @@ impl Verb {
             Self::Stats(arguments) => Some(&arguments.store),
             Self::Check(arguments) => Some(&arguments.store),
             Self::Compact(arguments) => Some(&arguments.store),
+            Self::Reband(arguments) => Some(&arguments.store),
             Self::Pairs(arguments) => corpus::only_store(&arguments.inputs),
             Self::Clusters(arguments) => corpus::only_store(&arguments.inputs),
             Self::Dedup(arguments) => arguments.against.as_deref(),
@@ -118,7 +120,7 @@ pub(crate) struct CommonOptions {
     /// Threads for sketching and comparing [default: one a core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Folder for temporary files [default: the system's; of build: the store's]
+    /// Folder for temporary files [default: the system's; of build and reband: the store's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) temp_dir: Option<PathBuf>,
     /// Say nothing but errors

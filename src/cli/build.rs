@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Document, DocumentId, Schema};
+use resemblance::{DesignReport, Document, DocumentId, Schema};
 
 use super::Context;
 use super::arguments::{BoundOptions, CorpusOptions};
@@ -62,6 +62,8 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     context
         .messages
         .note(filled.tally.summary("added", filled.totals));
+    let design = DesignReport::new(&schema, filled.tally.kept);
+    context.messages.advise(&design);
     Ok(Outcome::Done)
 }
 

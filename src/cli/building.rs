@@ -36,21 +36,11 @@ impl<'c> Building<'c> {
         schema: &Schema,
         keeps_first: bool,
     ) -> Result<Self> {
-        let mut options = BulkOptions::new()
-            .store(context.store_options.clone())
-            .memory_bytes(context.memory_bytes)
-            .duplicate_keys(if keeps_first {
-                DuplicateKeys::KeepFirst
-            } else {
-                DuplicateKeys::Refuse
-            });
-        // one of them inserts
-        if let Some(threads) = NonZeroUsize::new(context.threads.saturating_sub(1).max(1)) {
-            options = options.threads(threads);
-        }
-        if let Some(folder) = &context.given_temp_dir {
-            options = options.temp_dir(folder);
-        }
+        let options = bulk_options(context).duplicate_keys(if keeps_first {
+            DuplicateKeys::KeepFirst
+        } else {
+            DuplicateKeys::Refuse
+        });
         let name = temporary_name(folder);
         let build = Store::bulk_build(target, schema.clone(), &options);
         Ok(Self {
@@ -122,6 +112,21 @@ impl<'c> Building<'c> {
             Err(error) => Err(stopped.unwrap_or_else(|| failure(&name, error))),
         }
     }
+}
+
+/// What the command line says of work in bulk.
+pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
+    let mut options = BulkOptions::new()
+        .store(context.store_options.clone())
+        .memory_bytes(context.memory_bytes);
+    // one of them inserts
+    if let Some(threads) = NonZeroUsize::new(context.threads.saturating_sub(1).max(1)) {
+        options = options.threads(threads);
+    }
+    if let Some(folder) = &context.given_temp_dir {
+        options = options.temp_dir(folder);
+    }
+    options
 }
 
 /// How a store in a folder is called whose own name the user does not know.

@@ -148,7 +148,7 @@ impl fmt::Display for Span {
 }
 
 /// Bytes in MiB or GiB.
-struct Size(u64);
+pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
+use resemblance::DesignReport;
+
 use super::escape;
 
 const PREFIX: &str = "resemblance: ";
@@ -19,6 +21,13 @@ impl Messages {
     pub(crate) fn note(self, message: impl Display) {
         if !self.quiet {
             write(message, false);
+        }
+    }
+
+    /// A warning if a store has more documents than it was laid out for; not with `-q`.
+    pub(crate) fn advise(self, design: &DesignReport) {
+        if let Some(advice) = &design.advice {
+            self.note(format_args!("warning: {advice}"));
         }
     }
 

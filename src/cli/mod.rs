@@ -28,6 +28,7 @@ mod pipeline;
 mod places;
 mod progress;
 mod query;
+mod reband;
 mod remove;
 mod report;
 mod results;
@@ -127,6 +128,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Stats(arguments) => stats::run(context, &arguments),
         Verb::Check(arguments) => check::run(context, &arguments),
         Verb::Compact(arguments) => compact::run(context, &arguments),
+        Verb::Reband(arguments) => reband::run(context, &arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
     }
 }

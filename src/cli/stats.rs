@@ -47,6 +47,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     } else {
         measures(results, &stats)?;
     }
+    context.messages.advise(&stats.design);
     Ok(Outcome::Done)
 }
 
@@ -56,12 +57,17 @@ fn measure_columns() -> Vec<Column> {
         .to_vec()
 }
 
-fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 8] {
+fn summary(stats: &Stats) -> [(&'static str, Value<'static>, &'static str); 9] {
     [
         (
             "documents",
             Value::Count(stats.documents),
             "in the store now",
+        ),
+        (
+            "expected_documents",
+            Value::Count(stats.design.expected_documents),
+            "that bands and tables were chosen for; beyond them, see reband",
         ),
         (
             "next_id",

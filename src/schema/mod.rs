@@ -1,10 +1,14 @@
-//! What a store holds and how documents are compared: the part of the configuration that is fixed
-//! when the store is created.
+//! What a store holds and how documents are compared: the part of the configuration that is kept in
+//! the store.
 
 mod builder;
+mod design;
 mod display;
+mod rebanding;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
+pub use design::DesignReport;
+pub use rebanding::Rebanding;
 
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +108,8 @@ impl SimHashSchema {
     }
 }
 
-/// What a store holds and how its documents are compared. Fixed at creation, kept in the file.
+/// What a store holds and how its documents are compared. Kept in the file. How signatures are made
+/// is fixed at creation; how documents are filed can be [changed](crate::Store::reband).
 ///
 /// ```
 /// use resemblance::{MinHash, Schema, SimHash, Text};
@@ -158,7 +163,7 @@ impl Schema {
         self.recipe.empty
     }
 
-    /// The number of documents that the SimHash tables were designed for.
+    /// The number of documents that the store was laid out for, above all its SimHash tables.
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents

@@ -16,6 +16,7 @@ use crate::postings::{FilterPlan, Posting, level_of, write_lane};
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::store::Inner;
+use crate::store::core::Core;
 use crate::store::engine::{DOCUMENTS, META, RUNS, SIGNATURES, contained};
 use crate::store::merges::{KEY_FILTER_BITS, run_tables};
 use crate::store::open;
@@ -196,19 +197,8 @@ impl BulkStore {
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
     ) -> Result<LaneSummary> {
-        let role = self.store.core.lanes.roles().nth(lane.into());
-        let table = role
-            .map(PostingTable::of)
-            .ok_or_else(|| Error::corrupt(format!("lane {lane}"), "the schema has no such lane"))?;
-        // Of a run that holds all documents, only the lane of keys has a filter.
-        let filter = (lane == 0 && self.keys > 0).then(|| FilterPlan {
-            shape: FilterShape::of(self.keys, KEY_FILTER_BITS),
-            buckets: self.store.core.lanes.bucket_bits(lane),
-        });
-        self.in_tables(|write| {
-            let mut tables = run_tables(write, table)?;
-            write_lane(&mut tables, RUN, lane, filter, postings)
-        })
+        let core = &self.store.core;
+        self.in_tables(|write| write_whole_lane(core, write, (RUN, lane), self.keys, postings))
     }
 
     /// Commits everything, and closes the file; `lanes` describes what was written. How many
@@ -216,21 +206,9 @@ impl BulkStore {
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
         self.flush()?;
         let documents = self.next_id - self.removed;
-        let Some(last_id) = self.next_id.checked_sub(1) else {
+        if self.next_id == 0 {
             return self.close().map(|()| (0, false));
-        };
-        let descriptor = RunDescriptor {
-            run: RUN,
-            level: level_of(documents, self.store.core.options.seal_after_documents),
-            first_id: 0,
-            last_id,
-            documents,
-            inputs: Vec::new(),
-            kept_up_to: 0,
-            rows_from: None,
-            lanes,
-        };
-        let has_run = descriptor.postings() > 0;
+        }
         let state = State {
             commit: State::INITIAL.commit + 1,
             next_id: self.next_id,
@@ -243,9 +221,11 @@ impl BulkStore {
                 .saturating_mul(self.store.core.lanes.count().into()),
             dead_documents: 0,
         };
+        let descriptor = whole_run(&self.store.core, RUN, &state, lanes);
+        let has_run = descriptor.is_some();
         self.in_tables(|write| {
-            if has_run {
-                let row = encode_run(&descriptor)?;
+            if let Some(descriptor) = &descriptor {
+                let row = encode_run(descriptor)?;
                 write.open_table(RUNS)?.insert(RUN, row.as_slice())?;
             }
             let row = header::encode_meta(header::STATE, &state)?;
@@ -278,6 +258,50 @@ impl Drop for BulkStore {
             let _ = contained(|| Ok(write.abort()?));
         }
     }
+}
+
+/// Writes a lane of a run that holds all documents, so many of which have a key: postings in
+/// ascending order. `place`: the run and the lane.
+pub(crate) fn write_whole_lane(
+    core: &Core,
+    write: &redb::WriteTransaction,
+    place: (u32, u16),
+    keys: u64,
+    postings: impl Iterator<Item = Result<Posting>>,
+) -> Result<LaneSummary> {
+    let (run, lane) = place;
+    let role = core.lanes.roles().nth(lane.into());
+    let table = role
+        .map(PostingTable::of)
+        .ok_or_else(|| Error::corrupt(format!("lane {lane}"), "the schema has no such lane"))?;
+    // Of a run that holds all documents, only the lane of keys has a filter.
+    let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
+        shape: FilterShape::of(keys, KEY_FILTER_BITS),
+        buckets: core.lanes.bucket_bits(lane),
+    });
+    let mut tables = run_tables(write, table)?;
+    write_lane(&mut tables, run, lane, filter, postings)
+}
+
+/// The run of all documents of a store with this state; none if nothing is filed.
+pub(crate) fn whole_run(
+    core: &Core,
+    run: u32,
+    state: &State,
+    lanes: Vec<LaneSummary>,
+) -> Option<RunDescriptor> {
+    let descriptor = RunDescriptor {
+        run,
+        level: level_of(state.documents, core.options.seal_after_documents),
+        first_id: 0,
+        last_id: state.next_id.checked_sub(1)?,
+        documents: state.documents,
+        inputs: Vec::new(),
+        kept_up_to: 0,
+        rows_from: None,
+        lanes,
+    };
+    (descriptor.postings() > 0).then_some(descriptor)
 }
 
 fn no_row(id: u64) -> Error {

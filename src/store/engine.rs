@@ -240,6 +240,14 @@ impl<T> Contained<T> {
         };
         self.0.as_ref().ok_or_else(reason)
     }
+
+    /// For what takes the value itself, which must be contained too.
+    pub(crate) fn into_inner(mut self) -> Result<T> {
+        let reason = || Error::Closed {
+            reason: "it was let go of".into(),
+        };
+        self.0.take().ok_or_else(reason)
+    }
 }
 
 impl<I: Iterator> Iterator for Contained<I> {

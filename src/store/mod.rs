@@ -9,6 +9,7 @@ mod committed;
 mod compact;
 mod core;
 mod dead_set;
+mod design;
 mod engine;
 mod gate;
 mod insert_many;
@@ -21,6 +22,7 @@ mod probe;
 mod query;
 mod query_many;
 mod reads;
+mod reband;
 mod recent;
 mod record;
 mod repack;
@@ -60,6 +62,7 @@ pub use verify::Earlier;
 pub(crate) use bounds::Resolved;
 pub(crate) use bulk::BulkStore;
 pub(crate) use dead_set::DeadSet;
+pub(crate) use reband::RebandStore;
 pub(crate) use source::PostingTable;
 pub(crate) use streams::PostingStream;
 pub(crate) use verify::{Told, checked};
@@ -183,7 +186,7 @@ impl Store {
         }
     }
 
-    /// The schema, fixed at creation.
+    /// The schema, fixed as long as the store is open.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.inner.core.schema

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::format::run_descriptor::RunDescriptor;
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
+use crate::schema::DesignReport;
 use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
 };
@@ -26,6 +27,8 @@ const NAMED_BUCKETS: usize = 10;
 pub struct Stats {
     /// Live documents.
     pub documents: u64,
+    /// Whether they are as many as the bands and tables were chosen for.
+    pub design: DesignReport,
     /// The id that the next document gets: how many documents were ever inserted.
     pub next_id: u64,
     /// Documents inserted since the last seal, whose postings are in memory.
@@ -194,6 +197,7 @@ impl Snapshot {
             let per_document = total as f64 / state.documents.max(1) as f64;
             Ok(Stats {
                 documents: state.documents,
+                design: self.design(),
                 next_id: state.next_id,
                 memtable_documents: state.unsealed_documents,
                 memtable_bytes: committed.memtable.heap_bytes() as u64,

@@ -277,6 +277,14 @@ impl WriteTransaction {
         self.len() == 0
     }
 
+    /// Whether there are more documents now, this transaction's changes included, than the schema
+    /// expects: queries do more work than they need to, and [`Store::reband`](crate::Store::reband)
+    /// mends it.
+    #[must_use]
+    pub fn is_outgrown(&self) -> bool {
+        self.len() > self.writer.store.core.schema.expected_documents()
+    }
+
     /// Asks for documents that are near a signature, this transaction's own included.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
         Query::new(self.writer.source(), Cow::Borrowed(signature))

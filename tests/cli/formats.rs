@@ -175,6 +175,7 @@ fn help_version_and_completions() {
         "stats",
         "check",
         "compact",
+        "reband",
         "completions",
     ] {
         let help = folder.run(&[verb, "--help"]).expect(0).stdout;

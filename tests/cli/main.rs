@@ -17,6 +17,7 @@ mod mistakes;
 mod outputs;
 mod pairs;
 mod query;
+mod reband;
 #[cfg(unix)]
 mod signals;
 mod stores;

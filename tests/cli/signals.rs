@@ -99,6 +99,7 @@ fn a_store_in_use_is_locked() {
         &["stats", "a.rsm"],
         &["check", "a.rsm"],
         &["compact", "a.rsm"],
+        &["reband", "a.rsm", "--recall", "0.5"],
         &["dedup", "c.jsonl", "-o", "-", "--against", "a.rsm"],
     ] {
         folder.run(arguments).expect(5).says(&["a.rsm", "in use"]);
