@@ -80,7 +80,7 @@ pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use id::DocumentId;
 pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
-pub use lanes::{Banding, TableDesign};
+pub use lanes::{Banding, TableDesign, hamming_ball};
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
     SimHashSchema,

@@ -11,8 +11,8 @@ use resemblance::JoinOptions;
 use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
-    add, build, check, clusters, compact, completions, create, dedup, get, pairs, query, reband,
-    remove, stats,
+    add, build, check, clusters, compact, completions, create, dedup, eval, get, pairs, query,
+    reband, remove, stats, tune,
 };
 use crate::corpus;
 
@@ -45,7 +45,9 @@ Examples:
   resemblance query seen.rsm --file page.txt
   curl -s https://example.org | resemblance query seen.rsm
   resemblance add seen.rsm more.jsonl --if-new
-  resemblance dedup more.jsonl --against seen.rsm -o new.jsonl"
+  resemblance dedup more.jsonl --against seen.rsm -o new.jsonl
+  resemblance tune --threshold 0.7 --recall 0.99
+  resemblance eval corpus.jsonl --sample 5000"
     )
 }
 
@@ -81,6 +83,8 @@ pub(crate) enum Verb {
     Clusters(clusters::Arguments),
     Dedup(dedup::Arguments),
     Stats(stats::Arguments),
+    Tune(tune::Arguments),
+    Eval(eval::Arguments),
     Check(check::Arguments),
     Compact(compact::Arguments),
     Reband(reband::Arguments),
@@ -91,7 +95,11 @@ impl Verb {
     /// The store that is named on the command line, which messages about damage must name.
     pub(crate) fn store(&self) -> Option<&Path> {
         match self {
-            Self::Create(_) | Self::Build(_) | Self::Completions(_) => None,
+            Self::Create(_)
+            | Self::Build(_)
+            | Self::Tune(_)
+            | Self::Eval(_)
+            | Self::Completions(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
             Self::Query(arguments) => Some(&arguments.store),
             Self::Get(arguments) => Some(&arguments.store),

@@ -2,16 +2,23 @@
 
 mod add;
 mod arguments;
+mod background;
 mod build;
 mod building;
+mod chart;
 mod check;
 mod clusters;
 mod compact;
+mod compare;
 mod completions;
 mod create;
 mod dedup;
 mod destination;
 mod escape;
+mod eval;
+mod eval_output;
+mod eval_tally;
+mod exact_join;
 mod expect;
 mod failure;
 mod features;
@@ -20,6 +27,7 @@ mod get;
 mod interrupt;
 mod kept;
 mod keys;
+mod kinds;
 mod messages;
 mod output;
 mod pairs;
@@ -32,12 +40,15 @@ mod reband;
 mod remove;
 mod report;
 mod results;
+mod sample;
 mod schema;
 mod scratch;
 mod spill;
 mod stats;
 mod subject;
 mod tally;
+mod text_plot;
+mod tune;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -126,6 +137,8 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Clusters(arguments) => clusters::run(context, &arguments),
         Verb::Dedup(arguments) => dedup::run(context, &arguments),
         Verb::Stats(arguments) => stats::run(context, &arguments),
+        Verb::Tune(arguments) => tune::run(context, &arguments),
+        Verb::Eval(arguments) => eval::run(context, &arguments),
         Verb::Check(arguments) => check::run(context, &arguments),
         Verb::Compact(arguments) => compact::run(context, &arguments),
         Verb::Reband(arguments) => reband::run(context, &arguments),

@@ -48,6 +48,8 @@ pub(crate) enum Value<'a> {
     Text(&'a str),
     Count(u64),
     Number(f64),
+    /// A number that may be very small or large: four significant digits.
+    Significant(f64),
     Similarity(Option<f64>),
     Distance(Option<u32>),
     /// MinHash values, separated by commas.
@@ -208,7 +210,9 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
         }
         Value::Text(text) => json_string(text),
         Value::Count(count) => count.to_string(),
-        Value::Number(value) => number(serde_json::to_string(&value).ok()),
+        Value::Number(value) | Value::Significant(value) => {
+            number(serde_json::to_string(&value).ok())
+        }
         Value::Similarity(value) => number(value.and_then(|v| serde_json::to_string(&v).ok())),
         Value::Distance(value) => number(value.map(|v| v.to_string())),
         Value::Values(values) => number(values.map(|v| format!("[{}]", joined(v)))),
@@ -238,7 +242,11 @@ impl Value<'_> {
     fn is_number(&self) -> bool {
         matches!(
             self,
-            Self::Count(_) | Self::Number(_) | Self::Similarity(_) | Self::Distance(_)
+            Self::Count(_)
+                | Self::Number(_)
+                | Self::Significant(_)
+                | Self::Similarity(_)
+                | Self::Distance(_)
         )
     }
 
@@ -250,6 +258,7 @@ impl Value<'_> {
             Self::Text(text) => escape::key(text.as_bytes()),
             Self::Count(count) => count.to_string().into(),
             Self::Number(value) => format!("{value:.2}").into(),
+            Self::Significant(value) => significant(*value).into(),
             Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
             Self::Distance(value) => value.map(|v| v.to_string()).unwrap_or_default().into(),
             Self::Values(values) => values.map(joined).unwrap_or_default().into(),
@@ -262,9 +271,41 @@ impl Value<'_> {
     }
 }
 
+/// Four significant digits, with an exponent where zeros would be many.
+fn significant(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".into(),
+        0.001..10_000.0 => {
+            let whole_digits = size.log10().floor() as i32;
+            let decimals = usize::try_from(3 - whole_digits).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        10_000.0..1e9 => format!("{value:.0}"),
+        _ => format!("{value:.3e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn four_digits_say_enough() {
+        let cases = [
+            (0.0, "0"),
+            (0.999_64, "0.9996"),
+            (0.000_36, "3.600e-4"),
+            (-0.0475, "-0.04750"),
+            (47.5, "47.50"),
+            (12_345.6, "12346"),
+            (1e12, "1.000e12"),
+            (f64::NAN, "NaN"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value), text);
+        }
+    }
 
     fn results(format: Format, columns: Vec<Column>) -> Results {
         let options = FormatOptions {

@@ -152,6 +152,41 @@ impl Banding {
         let band = similarity.clamp(0.0, 1.0).powf(f64::from(self.rows));
         -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
     }
+
+    /// About the similarity at which the S-curve climbs: `(1/bands)^(1/rows)`, where a pair is
+    /// found with a probability of 1 - (1 - 1/bands)^bands, 0.63 or more (Leskovec, Rajaraman and
+    /// Ullman, section 3.4.2). It is not the similarity from which on pairs are found reliably:
+    /// that is the threshold given to [`by_recall`](Self::by_recall).
+    ///
+    /// ```
+    /// use resemblance::Banding;
+    /// let banding = Banding::explicit(16, 4, 64)?;
+    /// assert!((banding.approximate_threshold() - 0.5).abs() < 1e-12);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn approximate_threshold(self) -> f64 {
+        f64::from(self.bands)
+            .recip()
+            .powf(f64::from(self.rows).recip())
+    }
+
+    /// The expected number of candidates of a query among this many documents, if each of them
+    /// has the similarity `background` to it: `documents * probability(background)`. Of a real
+    /// corpus the mean of [`probability`](Self::probability) over its pairs takes the place of the
+    /// second factor. Different bands whose codes are equal by chance are not counted: with codes
+    /// of 40 bits they add `documents * bands / 2^40`.
+    ///
+    /// ```
+    /// use resemblance::Banding;
+    /// let banding = Banding::explicit(20, 5, 100)?;
+    /// assert!((banding.candidates(1_000, 0.3) - 47.5).abs() < 0.1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn candidates(self, documents: u64, background: f64) -> f64 {
+        documents as f64 * self.probability(background)
+    }
 }
 
 /// What a probability may fall short of the recall by, so that rounding, which differs between

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 pub use bands::Banding;
 pub(crate) use bands::{MAX_CODE_BITS, MIN_CODE_BITS, band_code};
 pub use tables::TableDesign;
+pub use tuning::hamming_ball;
 pub(crate) use tuning::{choose_design, simhash_probability};
 
 /// What a lane files documents by.

@@ -65,16 +65,107 @@ pub(crate) fn choose_design(
 }
 
 impl TableDesign {
+    /// The cheapest design for so many documents: what a schema with this
+    /// [`expected_documents`](crate::SchemaBuilder::expected_documents) gets.
+    ///
+    /// Weighed are the blocks that a probe reads, the candidates among uniform fingerprints, and
+    /// the bytes stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if `bits` is not 64 or `max_distance` not in 1..=8.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let small = TableDesign::by_expected_documents(64, 3, 100_000)?;
+    /// let large = TableDesign::by_expected_documents(64, 3, 1_000_000_000)?;
+    /// assert!(small.table_count() < large.table_count());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn by_expected_documents(
+        bits: u8,
+        max_distance: u8,
+        expected_documents: u64,
+    ) -> Result<Self> {
+        choose_design(bits, max_distance, expected_documents)
+    }
+
     /// The expected number of candidates of a probe among this many uniform fingerprints, summed
-    /// over the tables.
-    pub(crate) fn candidates(&self, documents: u64) -> f64 {
+    /// over the tables: `documents * 2^-p` for a prefix of `p` bits. Real fingerprints are less
+    /// uniform, so there will be more.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let design = TableDesign::new(64, 3, &[(4, 3), (4, 3)])?;
+    /// assert_eq!(design.candidates(1 << 24), 8.0); // one in each table
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn candidates(&self, documents: u64) -> f64 {
         let share: f64 = self
-            .tables()
-            .iter()
-            .map(|table| 2_f64.powi(-i32::from(table.prefix_bits())))
+            .table_prefix_bits()
+            .map(|bits| 2_f64.powi(-i32::from(bits)))
             .sum();
         documents as f64 * share
     }
+
+    /// The length of each table's prefix in bits, in the order of the tables.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let design = TableDesign::new(64, 1, &[(3, 2)])?;
+    /// assert_eq!(design.table_prefix_bits().collect::<Vec<_>>(), [43, 43, 42]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn table_prefix_bits(&self) -> impl Iterator<Item = u8> {
+        self.tables().iter().map(|table| table.prefix_bits())
+    }
+
+    /// The probability, in [0, 1], that the fingerprints of two unweighted sets of equal size and
+    /// this Jaccard similarity are within the greatest distance, and so found. A similarity
+    /// outside [0, 1] counts as the nearer end.
+    ///
+    /// The cosine of such sets is 2J / (1 + J); a bit differs with probability acos(cosine) / π
+    /// (Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002), the
+    /// bits independently.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let design = TableDesign::new(64, 3, &[(1, 1); 4])?;
+    /// // Distance 3 means nearly identical.
+    /// assert!(design.probability(0.8) < 0.01 && design.probability(0.99) > 0.8);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probability(&self, jaccard: f64) -> f64 {
+        simhash_probability(self.bits(), self.max_distance(), jaccard)
+    }
+}
+
+/// How many fingerprints of `bits` bits lie within a Hamming distance of one, itself included: the
+/// probes that a search without permuted tables takes. More than a `u128` holds count as
+/// `u128::MAX`.
+///
+/// ```
+/// use resemblance::hamming_ball;
+/// assert_eq!(hamming_ball(64, 3), 43_745);
+/// assert_eq!(hamming_ball(64, 3) - hamming_ball(64, 2), 41_664); // exactly 3 bits differ
+/// assert_eq!(hamming_ball(8, 200), 256);
+/// ```
+#[must_use]
+pub fn hamming_ball(bits: u8, distance: u8) -> u128 {
+    let (mut sum, mut ways) = (0_u128, 1_u128);
+    for differing in 1..=u128::from(distance.min(bits)) {
+        sum = sum.saturating_add(ways);
+        // ways * others / differing, which is an integer, by parts that do not overflow early.
+        let others = u128::from(bits) - differing + 1;
+        let (whole, rest) = (ways / differing, ways % differing);
+        let Some(product) = whole.checked_mul(others) else {
+            return u128::MAX;
+        };
+        ways = product.saturating_add(rest * others / differing);
+    }
+    sum.saturating_add(ways)
 }
 
 /// A design to choose from. The order of the fields is the order of preference among designs with

@@ -176,6 +176,8 @@ fn help_version_and_completions() {
         "check",
         "compact",
         "reband",
+        "tune",
+        "eval",
         "completions",
     ] {
         let help = folder.run(&[verb, "--help"]).expect(0).stdout;

@@ -1,6 +1,7 @@
 //! The command-line tool, run as a process.
 
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     unreachable_pub,
@@ -11,6 +12,7 @@ mod add;
 mod batches;
 mod corpora;
 mod dedup;
+mod eval;
 mod formats;
 mod histories;
 mod mistakes;
@@ -22,4 +24,5 @@ mod reband;
 mod signals;
 mod stores;
 mod support;
+mod tune;
 mod verify;

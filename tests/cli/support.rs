@@ -210,3 +210,9 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
 pub fn unzstd(bytes: &[u8]) -> String {
     String::from_utf8(zstd::stream::decode_all(bytes).unwrap()).unwrap()
 }
+
+/// Prints past the test harness, which would swallow it.
+pub fn say(text: &str) {
+    let mut out = std::io::stderr().lock();
+    writeln!(out, "{text}").unwrap();
+}

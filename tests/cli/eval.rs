@@ -1,0 +1,389 @@
+//! The verb `eval`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::support::{Folder, line, mixed};
+
+/// (section, item, measure) to value.
+type Measures = BTreeMap<[String; 3], String>;
+
+fn measures(folder: &Folder, arguments: &[&str]) -> Measures {
+    let arguments = [&["eval", "--format", "tsv"], arguments].concat();
+    let stdout = folder.run(&arguments).expect(0).stdout;
+    let parse = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let name = [fields[0], fields[1], fields[2]].map(str::to_owned);
+        (name, fields[3].to_owned())
+    };
+    stdout.lines().map(parse).collect()
+}
+
+fn text<'a>(measures: &'a Measures, name: [&str; 3]) -> &'a str {
+    let found = measures.get(&name.map(str::to_owned));
+    found.unwrap_or_else(|| panic!("{name:?} in {measures:?}"))
+}
+
+fn number(measures: &Measures, name: [&str; 3]) -> f64 {
+    text(measures, name).parse().unwrap()
+}
+
+/// Pairs of texts of words of their own, the second with its first `changed` of 104 words replaced:
+/// of 100 shingles 100 - changed are shared (changed is 1 or more), so that J = (100 - c) / (100 + c).
+fn pairs(count: u64, changed: u64) -> String {
+    let mut corpus = String::new();
+    for pair in 0..count {
+        for side in ["a", "b"] {
+            let mut text = String::new();
+            for word in 0..104 {
+                let own = if word < changed { side } else { "" };
+                let _ = write!(text, "w{changed}x{pair}x{word}{own} ");
+            }
+            corpus += &line(&format!("{side}{pair}-{changed}"), &text);
+        }
+    }
+    corpus
+}
+
+#[test]
+fn exact_similarities_against_what_is_returned() {
+    let folder = Folder::new();
+    // J = 0.9048, 0.7857 and 0.5504: 100, 100 and 100 pairs.
+    folder.write("c.jsonl", pairs(100, 5) + &pairs(100, 12) + &pairs(100, 29));
+    let found = measures(&folder, &["c.jsonl"]);
+    let get = |name| number(&found, name);
+    for (item, similarity) in [
+        ("0.9-1.0", 95.0 / 105.0),
+        ("0.7-0.8", 88.0 / 112.0),
+        ("0.5-0.6", 71.0 / 129.0),
+    ] {
+        assert_eq!(get(["exact", item, "pairs"]), 100.0);
+        let similarity: f64 = similarity;
+        let expected = 1.0 - (1.0 - similarity.powi(7)).powi(13);
+        let shown = get(["exact", item, "expected"]);
+        assert!(
+            (shown - expected).abs() < 1e-3,
+            "{item}: {shown}, {expected}"
+        );
+        // Pairs of documents of their own are independent: 5 deviations of a binomial, and one
+        // pair where hardly any is missed.
+        let share = get(["exact", item, "candidate_recall"]);
+        let deviation = (expected * (1.0 - expected) / 100.0).sqrt();
+        assert!(
+            (share - expected).abs() < 5.0 * deviation + 0.01,
+            "{item}: {share}"
+        );
+        let theory = get(["exact", item, "theory"]);
+        let plain = (similarity * (1.0 - similarity) / 128.0).sqrt();
+        assert!((theory / plain - 1.0).abs() < 1e-3, "{theory}, {plain}");
+        // The mean of 100 errors; and their root mean square, whose relative deviation is
+        // 1 / sqrt(200) = 0.071.
+        assert!(get(["exact", item, "mean_error"]).abs() < 0.5 * plain);
+        let measured = get(["exact", item, "deviation"]);
+        assert!(
+            (measured / plain - 1.0).abs() < 5.0 * 0.071,
+            "{measured}, {plain}"
+        );
+    }
+    let near = ["minhash", "0.8"];
+    assert_eq!(get([near[0], near[1], "pairs"]), 100.0);
+    assert!(get([near[0], near[1], "candidate_recall"]) >= 0.95);
+    // Precision and recall are those of the pairs of 0.9 and 0.79, by the other sections.
+    let returned = get([near[0], near[1], "returned"]);
+    let by_exact: f64 = ["0.9-1.0", "0.7-0.8", "0.5-0.6"]
+        .map(|item| get(["exact", item, "returned"]))
+        .iter()
+        .sum();
+    assert_eq!(returned, by_exact);
+    let right = get(["exact", "0.9-1.0", "returned"]);
+    let precision = get([near[0], near[1], "precision"]);
+    assert!((precision - right / returned).abs() < 1e-3);
+    assert!(precision < 1.0, "no pair of 0.79 was returned");
+    let missed = found.keys().filter(|[section, ..]| section == "missed");
+    let missed = missed.filter(|[.., measure]| measure == "reason").count();
+    assert_eq!(missed as f64, 100.0 - right);
+}
+
+#[test]
+fn what_is_missed_is_listed_up_to_a_bound() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", pairs(30, 12));
+    // One band of all rows finds next to none of them: 0.7857^16 = 0.02.
+    let schema = [
+        "--minhash",
+        "16",
+        "--bands",
+        "1",
+        "--rows",
+        "16",
+        "--threshold",
+        "0.7",
+    ];
+    let all = measures(
+        &folder,
+        &[&["c.jsonl", "--list", "100"], &schema[..]].concat(),
+    );
+    let returned = number(&all, ["minhash", "0.7", "returned"]);
+    assert!(returned < 10.0);
+    let count = all
+        .keys()
+        .filter(|[.., measure]| measure == "reason")
+        .count();
+    assert_eq!(count as f64, 30.0 - returned);
+    assert_eq!(text(&all, ["missed", "1", "reason"]), "no shared band");
+    assert_eq!(text(&all, ["missed", "1", "similarity"]), "0.785714");
+    let (a, b) = (
+        text(&all, ["missed", "1", "key_a"]),
+        text(&all, ["missed", "1", "key_b"]),
+    );
+    assert_eq!(a[1..], b[1..], "the two of a pair");
+    let table = [
+        &["eval", "c.jsonl", "--list", "2", "--format", "table"],
+        &schema[..],
+    ]
+    .concat();
+    let table = folder.run(&table).expect(0).stdout;
+    let others = format!("{} more are not listed", count - 2);
+    assert!(table.contains(&others), "{others}: {table}");
+}
+
+#[test]
+fn simhash_against_all_distances() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", pairs(40, 1) + &pairs(20, 50) + &mixed());
+    let found = measures(&folder, &["c.jsonl", "--simhash", "64"]);
+    let get = |name| number(&found, name);
+    let mut near = 0.0;
+    for distance in ["0", "1", "2", "3"] {
+        let pairs = get(["distance", distance, "pairs"]);
+        assert_eq!(get(["distance", distance, "returned"]), pairs, "{distance}");
+        near += pairs;
+    }
+    // J = 99 / 101: theory finds 0.6 of them within distance 3.
+    assert!(near >= 20.0, "{near}");
+    assert!(get(["within", "0.9-1.0", "share"]) > 0.3);
+    assert_eq!(get(["within", "0.3-0.4", "pairs"]), 20.0);
+    assert!(!found.keys().any(|[section, ..]| section == "minhash"));
+    let both = measures(&folder, &["c.jsonl", "--simhash", "64", "--minhash", "64"]);
+    assert_eq!(number(&both, ["distance", "0", "recall"]), 1.0);
+    assert!(both.keys().any(|[section, ..]| section == "minhash"));
+}
+
+#[test]
+fn documents_without_features() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("x", "") + &line("y", "...") + &mixed());
+    let distinct = measures(&folder, &["c.jsonl", "--simhash", "64", "--minhash", "128"]);
+    let alike = [
+        "c.jsonl",
+        "--simhash",
+        "64",
+        "--minhash",
+        "128",
+        "--empty",
+        "alike",
+    ];
+    let alike = measures(&folder, &alike);
+    for (found, equal) in [(&distinct, 1.0), (&alike, 2.0)] {
+        assert_eq!(number(found, ["exact", "1", "pairs"]), equal);
+        assert_eq!(number(found, ["exact", "1", "returned"]), equal);
+        assert_eq!(number(found, ["distance", "0", "recall"]), 1.0);
+        let pairs = number(found, ["distance", "0", "pairs"]);
+        assert_eq!(number(found, ["distance", "0", "returned"]), pairs);
+    }
+}
+
+#[test]
+fn samples_do_not_depend_on_order_or_threads() {
+    let folder = Folder::new();
+    let corpus = pairs(60, 5);
+    let reversed: Vec<&str> = corpus.lines().rev().collect();
+    folder.write("c.jsonl", &corpus);
+    folder.write("r.jsonl", reversed.join("\n"));
+    let run = |name: &str, threads: &str| {
+        let arguments = [
+            "eval",
+            name,
+            "--sample",
+            "50",
+            "--threads",
+            threads,
+            "--list",
+            "0",
+        ];
+        folder.run(&arguments).expect(0)
+    };
+    let first = run("c.jsonl", "1");
+    assert!(
+        first.stderr.contains("a sample of 50 of 120 documents"),
+        "{}",
+        first.stderr
+    );
+    assert_eq!(first.stdout, run("c.jsonl", "4").stdout);
+    // Sums of floating-point numbers differ in the last place only, which is not shown.
+    assert_eq!(first.stdout, run("r.jsonl", "3").stdout);
+}
+
+#[test]
+fn charts_go_to_a_folder() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", pairs(20, 5) + &pairs(20, 29));
+    let all = [
+        "eval",
+        "c.jsonl",
+        "--minhash",
+        "128",
+        "--simhash",
+        "64",
+        "--svg",
+        "charts",
+    ];
+    let ran = folder.run(&all).expect(0);
+    assert!(
+        ran.stderr
+            .contains("recall.svg, precision.svg, error.svg, simhash.svg"),
+        "{}",
+        ran.stderr
+    );
+    for name in ["recall", "precision", "error", "simhash"] {
+        let svg = folder.read_text(&format!("charts/{name}.svg"));
+        assert!(
+            svg.contains("<circle") && svg.ends_with("</svg>\n"),
+            "{name}: {svg}"
+        );
+    }
+    folder.run(&all).expect(4).says(&["--force"]);
+}
+
+#[test]
+fn kinds_and_sizes_are_compared() {
+    let folder = Folder::new();
+    // 300 pairs of J = 66 / 134 = 0.4925 that have nothing to do with each other, 4 seeds.
+    folder.write("c.jsonl", pairs(300, 34));
+    let compare = [
+        "eval",
+        "c.jsonl",
+        "--compare",
+        "--format",
+        "jsonl",
+        "--svg",
+        "charts",
+    ];
+    let stdout = folder.run(&compare).expect(0).stdout;
+    let mut sizes = Vec::new();
+    for line in stdout.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let get = |name: &str| {
+            row[name]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{name}: {row}"))
+        };
+        assert_eq!(
+            (get("pairs"), get("half_pairs"), get("seeds")),
+            (300.0, 300.0, 4.0)
+        );
+        // Of 1,200 estimates: the mean within 5 of its deviations, theory / sqrt(1200); the root
+        // mean square within 5 of its relative deviations, 1 / sqrt(2400) = 0.0204.
+        let theory = get("theory");
+        assert!(
+            get("mean_error").abs() < 5.0 * theory / 1_200_f64.sqrt(),
+            "{row}"
+        );
+        assert!(
+            (get("deviation") / theory - 1.0).abs() < 5.0 * 0.0204,
+            "{row}"
+        );
+        if row["kind"] == "minhash" {
+            let worst = 0.5 / get("values").sqrt();
+            assert!((get("worst_theory") - worst).abs() < 1e-9, "{row}");
+            // J (1 - J) is within a thousandth of 1/4 here.
+            assert!((theory / worst - 1.0).abs() < 1e-3);
+            sizes.push(get("values"));
+        }
+    }
+    assert_eq!(sizes, [64.0, 128.0, 256.0, 400.0, 512.0, 1024.0]);
+    for name in ["error-by-size", "time-by-size"] {
+        assert!(
+            folder
+                .read_text(&format!("charts/{name}.svg"))
+                .contains("minhash")
+        );
+    }
+    folder.write("d.jsonl", line("a", "one two") + &line("b", "one two"));
+    folder
+        .run(&["eval", "d.jsonl", "--compare"])
+        .expect(3)
+        .says(&["--compare"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("twice.jsonl", line("a", "x") + &line("a", "y"));
+    folder
+        .run(&["eval", "c.jsonl", "--min", "0"])
+        .expect(2)
+        .says(&["--min"]);
+    folder
+        .run(&["eval", "c.jsonl", "--min", "0.9"])
+        .expect(2)
+        .says(&["--min", "0.8"]);
+    folder.run(&["eval", "c.jsonl", "--seeds", "3"]).expect(2);
+    folder.run(&["eval", "missing.jsonl"]).expect(4);
+    folder
+        .run(&["eval", "twice.jsonl"])
+        .expect(3)
+        .says(&["twice.jsonl:2", "came before"]);
+    folder.run(&["eval", "twice.jsonl", "--skip-bad"]).expect(0);
+    folder.write("none.jsonl", "");
+    folder
+        .run(&["eval", "none.jsonl", "--simhash", "64", "--minhash", "16"])
+        .expect(0);
+}
+
+/// The shared corpora, whose exact pairs are known: the same number is found here, and the
+/// candidates reach the recall that the schema promises.
+#[test]
+fn real_corpora_at_the_default() {
+    let Some(root) = std::env::var_os("RESEMBLANCE_DATA") else {
+        crate::support::say(
+            "skipped: RESEMBLANCE_DATA is not set, so there are no corpora to evaluate",
+        );
+        return;
+    };
+    let folder = Folder::new();
+    for name in ["articles2500", "debian-docs", "versions"] {
+        let corpus = std::path::Path::new(&root).join(name);
+        let docs = corpus.join("docs.jsonl.gz");
+        let found = measures(
+            &folder,
+            &[docs.to_str().unwrap(), "--min", "0.5", "--memory", "1G"],
+        );
+        let truth = std::fs::read(corpus.join("truth_word5_j50.tsv")).unwrap_or_else(|_| {
+            let packed = std::fs::read(corpus.join("truth_word5_j50.tsv.gz")).unwrap();
+            crate::support::gunzip(&packed).into_bytes()
+        });
+        let truth = String::from_utf8(truth).unwrap();
+        let similarities = truth.lines().map(|line| line.rsplit('\t').next().unwrap());
+        let similarities: Vec<f64> = similarities.map(|s| s.parse().unwrap()).collect();
+        let pairs = found
+            .iter()
+            .filter(|([section, _, measure], _)| section == "exact" && measure == "pairs");
+        let pairs: f64 = pairs.map(|(_, value)| value.parse::<f64>().unwrap()).sum();
+        assert_eq!(pairs, similarities.len() as f64, "{name}");
+        let near = similarities
+            .iter()
+            .filter(|similarity| **similarity >= 0.8)
+            .count();
+        assert_eq!(
+            number(&found, ["minhash", "0.8", "pairs"]),
+            near as f64,
+            "{name}"
+        );
+        // All pairs share one set of hash functions: clusters of them are found or missed
+        // together, but the default seed must do as well as it promises on all three.
+        let recall = number(&found, ["minhash", "0.8", "candidate_recall"]);
+        assert!(recall >= 0.95, "{name}: {recall}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The verb `tune`.
+
+use std::collections::BTreeMap;
+
+use crate::support::{Folder, distinct, line, mixed};
+
+type Row = BTreeMap<String, serde_json::Value>;
+
+fn rows(folder: &Folder, arguments: &[&str]) -> Vec<Row> {
+    let arguments = [&["tune", "--format", "jsonl"], arguments].concat();
+    let stdout = folder.run(&arguments).expect(0).stdout;
+    let parse = |line: &str| serde_json::from_str(line).unwrap();
+    stdout.lines().map(parse).collect()
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} in {row:?}"))
+}
+
+#[test]
+fn bands_for_each_number_of_values() {
+    let folder = Folder::new();
+    let rows = rows(&folder, &[]);
+    let values: Vec<f64> = rows.iter().map(|row| number(row, "values")).collect();
+    assert_eq!(values, [64.0, 128.0, 256.0, 512.0]);
+    for row in &rows {
+        let (bands, band_rows) = (number(row, "bands"), number(row, "rows"));
+        assert!(bands * band_rows <= number(row, "values"));
+        assert!(number(row, "recall") >= 0.95);
+        // The plain formula, point by point.
+        for percent in (50..=95).step_by(5) {
+            let similarity = f64::from(percent) / 100.0;
+            let expected = 1.0 - (1.0 - similarity.powf(band_rows)).powf(bands);
+            let found = number(row, &format!("p0.{percent}"));
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{percent}: {found}, {expected}"
+            );
+        }
+        assert_eq!(number(row, "p0.80"), number(row, "recall"));
+        let candidates = 1e6 * bands * 0.05_f64.powf(band_rows);
+        let found = number(row, "candidates");
+        assert!(
+            (found / candidates - 1.0).abs() < 1e-3,
+            "{found}, {candidates}"
+        );
+        assert!((number(row, "posting_bytes") / bands - 5.4).abs() < 1e-9);
+        let signature = number(row, "signature_bytes");
+        assert_eq!(signature, 4.0 * number(row, "values"));
+        assert!(number(row, "document_bytes") > signature + number(row, "posting_bytes"));
+        assert_eq!(number(row, "background"), 0.05);
+        assert_eq!(number(row, "documents"), 1e6);
+    }
+    assert_eq!(
+        (number(&rows[1], "bands"), number(&rows[1], "rows")),
+        (13.0, 7.0)
+    );
+}
+
+#[test]
+fn a_table_with_its_curve() {
+    let folder = Folder::new();
+    let arguments = ["tune", "--values", "128", "--format", "table"];
+    let ran = folder.run(&arguments).expect(0);
+    for part in [
+        "probability 0.95 or more",
+        "an assumption, see --background",
+        "128 values: 13 bands of 7 rows",
+        "| the threshold",
+        "p0.95",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    assert_eq!(ran.stderr, "");
+    let tsv = folder.run(&["tune", "--header"]).expect(0).stdout;
+    let lines: Vec<Vec<&str>> = tsv.lines().map(|l| l.split('\t').collect()).collect();
+    assert_eq!(lines.len(), 5);
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    assert_eq!(lines[0][..3], ["values", "bands", "rows"]);
+    assert_eq!(lines[2][..3], ["128", "13", "7"]);
+}
+
+#[test]
+fn curves_as_svg() {
+    let folder = Folder::new();
+    folder.run(&["tune", "--svg", "a.svg", "-q"]).expect(0);
+    let svg = folder.read_text("a.svg");
+    assert!(svg.starts_with("<svg") && svg.contains("256 values: "));
+    folder
+        .run(&["tune", "--svg", "a.svg"])
+        .expect(4)
+        .says(&["a.svg", "--force"]);
+    folder.run(&["tune", "--svg", "a.svg", "--force"]).expect(0);
+    assert_eq!(folder.read_text("a.svg"), svg);
+    folder
+        .run(&["tune", "--simhash", "64", "--svg", "b.svg"])
+        .expect(0);
+    assert!(folder.read_text("b.svg").contains("distance 3 or less"));
+    assert_eq!(folder.names(), ["a.svg", "b.svg"]);
+}
+
+#[test]
+fn simhash_designs_by_documents() {
+    let folder = Folder::new();
+    let designs = rows(&folder, &["--simhash", "64"]);
+    let documents: Vec<f64> = designs.iter().map(|row| number(row, "documents")).collect();
+    assert_eq!(documents, [1e5, 1e6, 1e7, 1e8, 1e9]);
+    let tables: Vec<f64> = designs.iter().map(|row| number(row, "tables")).collect();
+    assert!(tables.is_sorted() && tables[0] < tables[4], "{tables:?}");
+    for row in &designs {
+        assert_eq!(number(row, "probes_without_tables"), 43_745.0);
+        assert_eq!(number(row, "distance"), 3.0);
+        assert!((number(row, "p0.80") - 0.009).abs() < 0.0005);
+        assert!((number(row, "posting_bytes") / number(row, "tables") - 8.4).abs() < 1e-9);
+    }
+    let one = rows(
+        &folder,
+        &["--simhash", "64", "--distance", "8", "--documents", "5"],
+    );
+    assert_eq!(one.len(), 1);
+    assert_eq!(number(&one[0], "distance"), 8.0);
+    let table = ["tune", "--simhash", "64", "--format", "table"];
+    let table = folder.run(&table).expect(0).stdout;
+    assert!(
+        table.contains("43745 probes") && table.contains("distance 3 or less"),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_corpus_gives_the_background() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    // 7 documents, 21 pairs: a and a-again equal, the edited ones at 191 / 201 with two and one.
+    let near = 191.0 / 201.0;
+    let rows = rows(&folder, &["--corpus", "c.jsonl", "--documents", "1000"]);
+    let mean = (1.0 + 3.0 * near) / 21.0;
+    assert!((number(&rows[0], "background") - mean).abs() < 1e-4);
+    for row in &rows {
+        let (bands, band_rows) = (number(row, "bands"), number(row, "rows"));
+        let found = 1.0 - (1.0 - near.powf(band_rows)).powf(bands);
+        let candidates = 1_000.0 * (1.0 + 3.0 * found) / 21.0;
+        assert!(
+            (number(row, "candidates") / candidates - 1.0).abs() < 1e-3,
+            "{row:?}"
+        );
+    }
+    folder.write("one.jsonl", line("a", "b"));
+    folder
+        .run(&["tune", "--corpus", "one.jsonl"])
+        .expect(3)
+        .says(&["two documents"]);
+    folder.write("d.jsonl", distinct(0..300));
+    let small = ["tune", "--corpus", "d.jsonl", "--memory", "1M"];
+    folder.run(&small).expect(2).says(&["--memory", "--sample"]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = Folder::new();
+    let cases: [(&[&str], &str); 8] = [
+        (&["--threshold", "0"], "threshold"),
+        (&["--threshold", "1.5"], "threshold"),
+        (&["--recall", "1"], "recall"),
+        (&["--values", "8"], "16 to 1,024"),
+        (&["--background", "2"], "--background"),
+        (&["--simhash", "64", "--distance", "9"], "1 to 8"),
+        (&["--simhash", "64", "--threshold", "0.8"], "--threshold"),
+        (&["--threshold", "0.001"], "--values"),
+    ];
+    for (arguments, part) in cases {
+        let ran = folder.run(&[&["tune"], arguments].concat()).expect(2);
+        assert!(ran.stderr.contains(part), "{arguments:?}: {}", ran.stderr);
+    }
+    // What some numbers of values cannot reach is said, and left out.
+    let some = ["tune", "--threshold", "0.02", "--values", "64,512"];
+    let ran = folder.run(&some).expect(0);
+    assert!(ran.stderr.contains("64 values: "), "{}", ran.stderr);
+    assert_eq!(ran.stdout.lines().count(), 1);
+}
