@@ -112,6 +112,20 @@ pub enum Error {
         /// Which value differs.
         detail: String,
     },
+    /// The crate was built without a feature that the schema needs. Build it with the feature.
+    #[error("{needed_by}: needs the feature `{feature}`, which this build is without")]
+    MissingFeature {
+        /// The part of the schema.
+        needed_by: String,
+        /// The name of the feature.
+        feature: &'static str,
+    },
+    /// A text that is read as bytes is not UTF-8.
+    #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
+    NotUtf8 {
+        /// Where the first byte that is wrong, or begins what is cut short, stands in the text.
+        offset_bytes: u64,
+    },
     /// Another process, or another handle of this one, has the file open.
     #[error("{} is in use by another process or handle", path.display())]
     Locked {

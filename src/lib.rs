@@ -58,7 +58,8 @@
 //!
 //! # Features
 //!
-//! None by default. `cli` builds the command-line tool `resemblance`.
+//! None by default. `languages` has the optional steps of [`Text`]: NFKC, accents, stop words, stems.
+//! `cli` builds the command-line tool `resemblance`, with `languages`.
 
 mod bulk;
 mod error;
@@ -91,7 +92,7 @@ pub use store::{
     Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats,
     Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
 };
-pub use text::{Text, UNICODE_VERSION};
+pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 
 /// The examples of the README, held to be true.
 #[cfg(doctest)]

@@ -121,6 +121,7 @@ impl Failure {
         match error {
             Error::InvalidParameter { .. }
             | Error::KeyExists { .. }
+            | Error::NotUtf8 { .. }
             | Error::SignatureMismatch { .. } => Self::BadInput(format!("{place}: {error}")),
             other => Self::store(store, other),
         }
@@ -163,7 +164,9 @@ impl From<Error> for Failure {
         let message = error.to_string();
         match error {
             Error::InvalidParameter { .. } => Self::Usage(message),
-            Error::KeyExists { .. } | Error::SignatureMismatch { .. } => Self::BadInput(message),
+            Error::KeyExists { .. } | Error::SignatureMismatch { .. } | Error::NotUtf8 { .. } => {
+                Self::BadInput(message)
+            }
             Error::Locked { .. } | Error::Busy => Self::Locked(message),
             Error::NotAStore { .. } | Error::NeedsRecovery { .. } => Self::Corrupt(message),
             // one thread met damage in the storage engine, and another one this

@@ -47,6 +47,7 @@ mod spill;
 mod stats;
 mod subject;
 mod tally;
+mod text;
 mod text_plot;
 mod tune;
 mod verify;

@@ -1,12 +1,12 @@
 //! The options from which a schema is made.
 
 use clap::{Args, ValueEnum};
-use resemblance::{Bounds, EmptyDocuments, MinHash, Near, Schema, SimHash, Text};
+use resemblance::{Bounds, EmptyDocuments, MinHash, Near, Schema, SimHash};
 
 use super::arguments::BoundOptions;
 use super::failure::{Failure, Result};
+use super::text::TextOptions;
 
-const DEFAULT_WORDS: u16 = 5;
 const DEFAULT_VALUES: u16 = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,12 +29,8 @@ pub(crate) enum EmptyOption {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct SchemaOptions {
-    /// Shingles of N words [default: 5]
-    #[arg(long, value_name = "N", conflicts_with = "chars")]
-    words: Option<u16>,
-    /// Shingles of N characters instead
-    #[arg(long, value_name = "N")]
-    chars: Option<u16>,
+    #[command(flatten)]
+    text: TextOptions,
     /// MinHash with K values [default: 128, unless --simhash is given alone]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
@@ -67,11 +63,7 @@ pub(crate) struct SchemaOptions {
 impl SchemaOptions {
     /// A new schema; `bounds` are its threshold and distance.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
-        let text = match (self.chars, self.words) {
-            (Some(length), _) => Text::characters(length),
-            (None, length) => Text::words(length.unwrap_or(DEFAULT_WORDS)),
-        };
-        let mut schema = Schema::builder().text(text);
+        let mut schema = Schema::builder().text(self.text.text());
         if let Some(minhash) = self.minhash_options(bounds)? {
             schema = schema.minhash(minhash);
         }
@@ -135,13 +127,7 @@ impl SchemaOptions {
     /// The options that were given, each with whether it agrees with `schema`.
     fn given(&self, schema: Option<&Schema>) -> Vec<(&'static str, bool)> {
         let minhash = schema.and_then(Schema::minhash);
-        let text = schema.and_then(Schema::text);
         let agreements = [
-            ("--words", self.words.map(|n| text == Some(Text::words(n)))),
-            (
-                "--chars",
-                self.chars.map(|n| text == Some(Text::characters(n))),
-            ),
             (
                 "--minhash",
                 self.minhash
@@ -169,7 +155,8 @@ impl SchemaOptions {
             ("--near", self.near.map(|_| false)),
             ("--empty", self.empty.map(|_| false)),
         ];
-        let given = agreements.into_iter();
+        let text = self.text.agreements(schema);
+        let given = text.into_iter().chain(agreements);
         given
             .filter_map(|(name, agrees)| Some((name, agrees?)))
             .collect()

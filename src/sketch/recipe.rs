@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::feature_hash;
 use crate::error::{Error, Result};
-use crate::text::{Text, UNICODE_VERSION};
+use crate::text::Text;
 
 /// The bits that a SimHash fingerprint can have.
 const SIMHASH_BITS: u16 = 64;
@@ -66,16 +66,9 @@ impl Recipe {
     /// A hash of the whole recipe, the version of the Unicode data included. Frozen.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut bytes = b"resemblance recipe 1".to_vec();
-        let (kind, length) = match self.text {
-            None => (0, 0),
-            Some(Text::Words(n)) => (1, n),
-            Some(Text::Characters(n)) => (2, n),
-        };
-        bytes.push(kind);
-        bytes.extend_from_slice(&length.to_le_bytes());
-        if self.text.is_some() {
-            let (major, minor, patch) = UNICODE_VERSION;
-            bytes.extend_from_slice(&[major, minor, patch]);
+        match self.text {
+            None => bytes.extend_from_slice(&[0; 3]),
+            Some(text) => text.append_to(&mut bytes),
         }
         bytes.extend_from_slice(&self.seed.to_le_bytes());
         bytes.push(match self.empty {

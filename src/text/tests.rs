@@ -1,3 +1,6 @@
+#[cfg(feature = "languages")]
+mod steps;
+
 use std::collections::BTreeSet;
 
 use super::*;
@@ -34,35 +37,51 @@ fn golden_shingles() {
     assert_eq!(documents, 21);
 }
 
-/// The definition, on whole vectors.
+/// The definition without optional steps, on whole vectors.
 fn naive(text: Text, document: &str) -> Vec<String> {
-    let lower: Vec<char> = document
-        .chars()
-        .flat_map(|c| {
-            let (first, second) = unicode::lower_case(c);
-            [Some(first), second].into_iter().flatten()
-        })
-        .collect();
-    let (units, size, joint): (Vec<String>, _, _) = match text {
-        Text::Words(n) => {
-            let words = lower.split(|&c| !unicode::is_alphanumeric(c));
-            let words = words.filter(|word| !word.is_empty());
-            (
-                words.map(|word| word.iter().collect()).collect(),
-                usize::from(n),
-                " ",
-            )
+    shingles_of_units(text, units(text.unit, &lower(text.unit, document)))
+}
+
+fn lower(unit: ShingleUnit, document: &str) -> Vec<char> {
+    if unit == ShingleUnit::CodeTokens {
+        return document.chars().collect();
+    }
+    let lower = document.chars().flat_map(|c| {
+        let (first, second) = unicode::lower_case(c);
+        [Some(first), second].into_iter().flatten()
+    });
+    lower.collect()
+}
+
+fn units(unit: ShingleUnit, lower: &[char]) -> Vec<String> {
+    let pieces = |is_between: fn(char) -> bool| -> Vec<String> {
+        let pieces = lower.split(|&c| is_between(c));
+        let pieces = pieces.filter(|piece| !piece.is_empty());
+        pieces.map(|piece| piece.iter().collect()).collect()
+    };
+    match unit {
+        ShingleUnit::Words => pieces(|c| !unicode::is_alphanumeric(c)),
+        ShingleUnit::Characters => {
+            let text = pieces(unicode::is_white_space).join(" ");
+            text.chars().map(String::from).collect()
         }
-        Text::Characters(n) => {
-            let pieces = lower.split(|&c| unicode::is_white_space(c));
-            let pieces = pieces.filter(|piece| !piece.is_empty());
-            let pieces: Vec<String> = pieces.map(|piece| piece.iter().collect()).collect();
-            (
-                pieces.join(" ").chars().map(String::from).collect(),
-                usize::from(n),
-                "",
-            )
+        ShingleUnit::CodeTokens => {
+            let is_name = |c: char| c == '_' || unicode::is_alphanumeric(c);
+            let tokens = lower.chunk_by(|&a, &b| is_name(a) && is_name(b));
+            let tokens = tokens.map(|token| token.iter().collect::<String>());
+            tokens
+                .filter(|token| !token.chars().all(unicode::is_white_space))
+                .collect()
         }
+    }
+}
+
+fn shingles_of_units(text: Text, units: Vec<String>) -> Vec<String> {
+    let size = usize::from(text.length);
+    let joint = if text.unit == ShingleUnit::Characters {
+        ""
+    } else {
+        " "
     };
     match units.len() {
         0 => Vec::new(),
@@ -72,6 +91,21 @@ fn naive(text: Text, document: &str) -> Vec<String> {
             .map(|window| window.join(joint))
             .collect(),
     }
+}
+
+/// The shingles of a document that comes in random pieces.
+fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
+    let mut shingles = Vec::new();
+    let mut shingler = text.shingler().unwrap();
+    let most = [1, 3, 40, 9_000][random.next(4)];
+    let mut rest = document;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(random.next(most + 1)));
+        shingler.push(piece, |shingle| shingles.push(shingle.to_owned()));
+        rest = after;
+    }
+    shingler.finish(|shingle| shingles.push(shingle.to_owned()));
+    shingles
 }
 
 /// A splitmix64 of the tests' own.
@@ -103,21 +137,78 @@ fn random_text(random: &mut Random, length: usize) -> String {
 }
 
 #[test]
-fn random_texts_have_the_shingles_of_the_definition() {
+fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
     let mut random = Random(1);
-    for round in 0..3_000 {
-        let length = random.next(if round % 50 == 0 { 6_000 } else { 60 });
+    for round in 0..500 {
+        let length = random.next(if round % 50 == 0 { 12_000 } else { 60 });
         let document = random_text(&mut random, length);
         for n in [1, 2, 3, 5, 9, 256] {
-            for text in [Text::words(n), Text::characters(n)] {
-                assert_eq!(
-                    shingles(text, &document),
-                    naive(text, &document),
-                    "{text} {document:?}"
-                );
+            for text in [Text::words(n), Text::characters(n), Text::code(n)] {
+                let expected = naive(text, &document);
+                assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
+                let found = in_pieces(&mut random, text, &document);
+                assert_eq!(found, expected, "{text} {document:?}");
             }
         }
     }
+}
+
+/// Runs of ASCII of every length around those of blocks, with words and gaps of every length.
+#[test]
+fn runs_of_ascii_have_the_shingles_of_the_definition() {
+    let mut random = Random(2);
+    for length in (0..600).chain([4_095, 4_096, 4_097, 20_000]) {
+        let gap = 1 + random.next(9);
+        let mut document: String = (0..length)
+            .map(|_| match random.next(gap + 1) {
+                0 => [' ', ',', '\n', '_', '\u{b}', '\u{1c}', '\0'][random.next(7)],
+                _ => ['a', 'B', 'z', 'Z', '0', '9', '@', '['][random.next(8)],
+            })
+            .collect();
+        if random.next(3) == 0 {
+            document.push('é');
+            document.push_str(&"xY ".repeat(random.next(9)));
+        }
+        for text in [
+            Text::words(1),
+            Text::words(5),
+            Text::characters(9),
+            Text::code(2),
+        ] {
+            let expected = naive(text, &document);
+            assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
+        }
+    }
+}
+
+#[test]
+fn known_shingles_and_similarities() {
+    let set = |text: &str| BTreeSet::from_iter(shingles(Text::characters(2), text));
+    assert_eq!(
+        set("abcab"),
+        BTreeSet::from(["ab", "bc", "ca"].map(String::from))
+    );
+    let (nadal, nadia) = (set("Nadal"), set("Nadia"));
+    assert_eq!(nadal.intersection(&nadia).count(), 2);
+    assert_eq!(nadal.union(&nadia).count(), 6);
+}
+
+#[test]
+fn a_reader_gives_the_shingles_of_the_text() {
+    let mut random = Random(3);
+    let document = random_text(&mut random, 200_000);
+    for text in [Text::words(5), Text::characters(9)] {
+        let mut found = Vec::new();
+        text.for_each_shingle_of(document.as_bytes(), |shingle| {
+            found.push(shingle.to_owned())
+        })
+        .unwrap();
+        assert_eq!(found, shingles(text, &document));
+    }
+    let refused = Text::words(5).for_each_shingle_of(&b"a \xff"[..], |_| {});
+    assert!(matches!(refused, Err(Error::NotUtf8 { offset_bytes: 2 })));
+    let refused = Text::words(0).for_each_shingle_of(&b"a"[..], |_| {});
+    assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
 }
 
 #[test]
@@ -148,4 +239,119 @@ fn lengths_are_checked_and_shown() {
     assert!(shingles(Text::words(0), "a b").is_empty());
     assert_eq!(Text::words(5).to_string(), "words 5");
     assert_eq!(Text::characters(9).to_string(), "characters 9");
+}
+
+#[test]
+fn texts_without_steps_are_recorded_as_ever() {
+    for (text, recorded, appended) in [
+        (Text::words(5), "00000000 0500", "01 0500 110000"),
+        (Text::characters(9), "01000000 0900", "02 0900 110000"),
+        (Text::code(300), "02000000 2c01", "03 2c01 110000"),
+    ] {
+        assert_eq!(encoded(text), bytes(recorded));
+        let found: Text = decode(&bytes(recorded)).unwrap();
+        assert_eq!(found, text);
+        let mut found = Vec::new();
+        text.append_to(&mut found);
+        assert_eq!(found, bytes(appended));
+    }
+}
+
+#[test]
+fn texts_with_steps_come_back() {
+    let all = every_step();
+    let recorded = encoded(all);
+    assert_eq!(recorded.len(), 4 + 1 + 2 + 3 + 2 * (2 + 8));
+    let found: Text = decode(&recorded).unwrap();
+    assert_eq!(found, all);
+    let mut appended = Vec::new();
+    all.append_to(&mut appended);
+    assert_eq!(appended[0], 0xf1);
+    assert_eq!(appended.len(), 1 + 2 + 3 + 2 * (2 + 8));
+    for place in [4, 10, 11, 20] {
+        // The kind, a language, its second letter, the other language.
+        let mut damaged = recorded.clone();
+        damaged[place] = 0x0f;
+        assert!(decode::<Text>(&damaged).is_err(), "{place}");
+    }
+    assert_eq!(
+        all.to_string(),
+        "words 3, NFKC, without accents, without stop words of fr, stems of de"
+    );
+    assert_eq!(all.stop_words_language(), Some(Language::French));
+    assert_eq!(all.stem_language(), Some(Language::German));
+    assert!(all.is_nfkc() && all.is_accent_stripped());
+}
+
+fn every_step() -> Text {
+    let text = Text::words(3).stem(Language::German);
+    text.strip_accents().stop_words(Language::French).nfkc()
+}
+
+#[cfg(not(feature = "languages"))]
+#[test]
+fn steps_need_their_feature() {
+    for text in [
+        Text::characters(9).nfkc(),
+        Text::code(5).strip_accents(),
+        every_step(),
+    ] {
+        let refused = text.validate();
+        assert!(
+            matches!(
+                &refused,
+                Err(Error::MissingFeature {
+                    feature: "languages",
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+        assert!(shingles(text, "a b c").is_empty());
+    }
+}
+
+#[test]
+fn words_have_stop_words_and_stems_and_nothing_else_has() {
+    for text in [Text::characters(9), Text::code(5)] {
+        for refused in [
+            text.stop_words(Language::English),
+            text.stem(Language::English),
+        ] {
+            assert!(matches!(
+                refused.validate(),
+                Err(Error::InvalidParameter { .. })
+            ));
+        }
+    }
+}
+
+#[test]
+fn data_of_another_unicode_version_are_refused() {
+    let mut recorded = encoded(Text::characters(9).nfkc());
+    recorded[7] = 18;
+    let refused = decode::<Text>(&recorded).unwrap().validate();
+    assert!(
+        matches!(&refused, Err(Error::SelfTest { .. })),
+        "{refused:?}"
+    );
+}
+
+fn encoded(text: Text) -> Vec<u8> {
+    bincode::serde::encode_to_vec(text, bincode::config::legacy()).unwrap()
+}
+
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let decoded = bincode::serde::decode_from_slice(bytes, bincode::config::legacy());
+    decoded
+        .map(|(text, _)| text)
+        .map_err(|error| error.to_string())
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let digits: String = hexadecimal.split(' ').collect();
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }

@@ -58,13 +58,14 @@ fn in_plane(plane: &Plane, c: char) -> Option<bool> {
 /// As `char::is_alphanumeric` of Unicode 17.0.
 #[inline]
 pub(super) fn is_alphanumeric(c: char) -> bool {
-    in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| {
-        let number = u32::from(c);
-        let at = ALPHANUMERIC.partition_point(|&(_, last)| last < number);
-        ALPHANUMERIC
-            .get(at)
-            .is_some_and(|&(first, _)| first <= number)
-    })
+    in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
+}
+
+/// Whether one of the ranges, inclusive and ascending, has `c`.
+pub(super) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
+    let number = u32::from(c);
+    let at = ranges.partition_point(|&(_, last)| last < number);
+    ranges.get(at).is_some_and(|&(first, _)| first <= number)
 }
 
 /// As `char::is_whitespace` of Unicode 17.0: none is beyond the basic plane.

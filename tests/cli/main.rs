@@ -22,6 +22,7 @@ mod query;
 mod reband;
 #[cfg(unix)]
 mod signals;
+mod steps;
 mod stores;
 mod support;
 mod tune;

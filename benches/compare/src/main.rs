@@ -18,6 +18,7 @@ mod process;
 mod race;
 mod replace;
 mod report;
+mod shingle;
 mod simhash;
 mod sketch;
 mod sqlite;
@@ -44,6 +45,8 @@ build    all documents at once, in every engine's own fastest way, from sorted i
 probe    candidates of one document, and of many at once: warm, cold, as loaded, compacted
 replace  all documents of a store anew, over and over: the size of its file, ours only
 simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
+shingle  texts to hashed shingles, without signatures, on the articles of RESEMBLANCE_DATA or on
+         words of a generator
 sketch   texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
@@ -102,6 +105,7 @@ fn run(arguments: Vec<String>) -> Result<()> {
         "probe" => probe::run(&options),
         "replace" => replace::run(&options),
         "simhash" => simhash::run(&options),
+        "shingle" => shingle::run(),
         "sketch" => sketch::run(&options),
         _ => Err(USAGE.into()),
     }

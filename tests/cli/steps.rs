@@ -1,0 +1,111 @@
+//! The optional steps of normalisation, from the command line.
+
+use crate::support::{Folder, line};
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let corpus = [
+        line(
+            "a",
+            "Les \u{c9}T\u{c9}S br\u{fb02}ants de Provence \u{e9}taient chauds",
+        ),
+        line(
+            "b",
+            "les e\u{301}te\u{301}s, br\u{66}lants, de la Provence etaient chaud",
+        ),
+    ];
+    folder.write("c.jsonl", corpus.concat());
+    folder
+}
+
+#[test]
+fn steps_make_two_texts_one() {
+    let folder = folder();
+    let steps = [
+        "--nfkc",
+        "--strip-accents",
+        "--stop-words",
+        "fr",
+        "--stem",
+        "fr",
+    ];
+    let plain = ["pairs", "c.jsonl", "--words", "2"];
+    folder.run(&plain).expect(1);
+    let found = folder
+        .run(&[&plain[..], &steps[..]].concat())
+        .expect(0)
+        .stdout;
+    assert_eq!(found, "a\tb\t1.000000\n");
+}
+
+#[test]
+fn a_store_keeps_its_steps_and_refuses_others() {
+    let folder = folder();
+    let steps = [
+        "--words",
+        "2",
+        "--nfkc",
+        "--strip-accents",
+        "--stop-words",
+        "fr",
+        "--stem",
+        "fr",
+    ];
+    let created = folder
+        .run(&[&["create", "s.rsm"][..], &steps[..]].concat())
+        .expect(0);
+    let said = "words 2, NFKC, without accents, without stop words of fr, stems of fr";
+    assert!(created.stderr.contains(said), "{}", created.stderr);
+    folder.run(&["add", "s.rsm", "c.jsonl"]).expect(0);
+    let alike = "\u{c9}t\u{e9} br\u{fb02}ant, la Provence \u{e9}tait chaude";
+    folder.run(&["query", "s.rsm", alike]).expect(0);
+    folder
+        .run(&["query", "s.rsm", "summer in Provence"])
+        .expect(1);
+    let same = folder
+        .run(&["pairs", "s.rsm", "--stem", "fr", "--words", "2"])
+        .expect(0);
+    assert_eq!(same.stdout, "a\tb\t1.000000\n");
+    for other in [["--stem", "en"], ["--words", "3"], ["--code", "2"]] {
+        let refused = folder
+            .run(&[&["pairs", "s.rsm"][..], &other[..]].concat())
+            .expect(2);
+        assert!(
+            refused.stderr.contains("the store has its own schema"),
+            "{}",
+            refused.stderr
+        );
+    }
+}
+
+#[test]
+fn code_is_cut_into_tokens() {
+    let folder = Folder::new();
+    let corpus = [
+        line("a", "fn f(a:u8)->u8{a+1}"),
+        line("b", "fn f ( a : u8 ) -> u8 { a + 1 }"),
+    ];
+    folder.write("c.jsonl", corpus.concat());
+    let found = folder
+        .run(&["pairs", "c.jsonl", "--code", "3"])
+        .expect(0)
+        .stdout;
+    assert_eq!(found, "a\tb\t1.000000\n");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let folder = folder();
+    for (options, said) in [
+        (["--stop-words", "xx"], "expected one of ar, da"),
+        (["--stem", "english"], "expected one of ar, da"),
+        (["--code", "0"], "a length of 1 to 256"),
+    ] {
+        let refused = folder
+            .run(&[&["pairs", "c.jsonl"][..], &options[..]].concat())
+            .expect(2);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+    let both = ["pairs", "c.jsonl", "--chars", "9", "--stem", "en"];
+    folder.run(&both).expect(2);
+}
