@@ -41,7 +41,26 @@
 //! - [`Store::bulk_build`] makes a new store of many documents, offline.
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
-//! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it.
+//! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
+//!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
+//! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it, and
+//!   drops what is left of removed documents.
+//!
+//! # Kinds of signatures
+//!
+//! - [`MinHash::new`]: minima of k hash functions. Take it if nothing speaks for another.
+//! - [`MinHash::one_pass`]: as good, at a cost a feature that does not depend on k. For many values
+//!   and long documents.
+//! - [`MinHash::bottom_k`]: the k smallest hashes, exact for small sets.
+//! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature comes.
+//! - [`MinHash::external`]: made elsewhere; [`Signature::from_minhash`] and its kin bring them in.
+//! - [`MinHash::value_bits`]: any of them with 1 to 16 bits a value, but bottom-k.
+//! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits where
+//!   documents are nearly identical.
+//!
+//! [`Signature::merge`] makes the signature of a union from those of its parts.
+//! [`DocumentFrequencies`] give rare features more weight. [`Sketcher::text_reader`] reads texts
+//! that are too long for memory.
 //!
 //! # What can be relied on
 //!
@@ -86,7 +105,11 @@ pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
     SimHashSchema,
 };
-pub use sketch::{EmptyDocuments, Signature, Sketcher};
+pub use sketch::exact;
+pub use sketch::{
+    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
+    StreamedText,
+};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, LaneStats, Match,
     Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats,

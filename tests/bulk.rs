@@ -53,6 +53,13 @@ fn schemas() -> Vec<Schema> {
             .simhash(SimHash::bits64().max_distance(6))
             .near(Near::Both)
             .empty_documents(empty),
+        Schema::builder().minhash(MinHash::one_pass(32).threshold(0.7)),
+        Schema::builder()
+            .minhash(MinHash::bottom_k(64).threshold(0.7))
+            .empty_documents(empty),
+        Schema::builder()
+            .minhash(MinHash::weighted(32).threshold(0.7).value_bits(2))
+            .simhash(SimHash::bits128()),
     ];
     builders.map(|builder| builder.build().unwrap()).into()
 }

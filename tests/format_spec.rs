@@ -12,18 +12,30 @@
 mod blocks;
 #[path = "format_spec/bytes.rs"]
 mod bytes;
+#[path = "format_spec/codes.rs"]
+mod codes;
 #[path = "format_spec/dump.rs"]
 mod dump;
 #[path = "format_spec/filters.rs"]
 mod filters;
+#[path = "format_spec/kinds.rs"]
+mod kinds;
 #[path = "format_spec/large_store.rs"]
 mod large_store;
 #[path = "format_spec/long_lanes.rs"]
 mod long_lanes;
+#[path = "format_spec/minhash.rs"]
+mod minhash;
 #[path = "format_spec/reader.rs"]
 mod reader;
 #[path = "format_spec/recipe.rs"]
 mod recipe;
+#[path = "format_spec/recipes.rs"]
+mod recipes;
+#[path = "format_spec/schema.rs"]
+mod schema;
+#[path = "format_spec/signatures.rs"]
+mod signatures;
 #[path = "format_spec/stored.rs"]
 mod stored;
 #[path = "format_spec/vectors.rs"]

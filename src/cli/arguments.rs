@@ -202,7 +202,8 @@ pub(crate) struct BoundOptions {
     /// Least similarity of a near-duplicate, 0 to 1 (MinHash) [default: 0.8, or the store's]
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
-    /// Greatest Hamming distance of a near-duplicate (SimHash) [default: 3, or the store's]
+    /// Greatest Hamming distance of a near-duplicate (SimHash) [default: 3, of 128 bits 6, or
+    /// the store's]
     #[arg(long, value_name = "D")]
     pub(crate) distance: Option<u8>,
 }

@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let target = &arguments.store;
-    let schema = arguments.schema.build(&arguments.bounds)?;
+    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
     scratch::must_not_exist(target, "add takes documents into an existing store")?;
     let corpus = Corpus::resolve(&arguments.corpus, arguments.options.settings()?)?;
     warn_if_nothing_included(context, &corpus);

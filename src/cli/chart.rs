@@ -198,8 +198,12 @@ impl Chart {
             .x_label_formatter(&|place| self.x.label(*place))
             .y_label_formatter(&|place| self.y.label(*place))
             .draw()?;
-        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+        for (place, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate()
+        {
             let colour = *colour;
+            // When the colours come again, lines are thin and points hollow.
+            let is_again = place >= COLOURS.len();
+            let width = if is_again { 1 } else { 2 };
             let places = series.points.iter();
             let places: Vec<_> = places
                 .filter(|(x, y)| x.is_finite() && y.is_finite())
@@ -208,16 +212,22 @@ impl Chart {
             let is_line = series.mark != Mark::Points;
             let line = if is_line { places.clone() } else { Vec::new() };
             chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
+                .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
                 .label(&series.name)
                 .legend(move |(x, y)| {
                     let from = if is_line { x } else { x + 8 };
-                    PathElement::new(vec![(from, y), (x + 18, y)], colour.stroke_width(3))
+                    PathElement::new(
+                        vec![(from, y), (x + 18, y)],
+                        colour.stroke_width(2 * width - 1),
+                    )
                 });
             if series.mark != Mark::Line {
-                let circles = places
-                    .into_iter()
-                    .map(|place| Circle::new(place, 4, colour.filled()));
+                let style = if is_again {
+                    colour.stroke_width(width)
+                } else {
+                    colour.filled()
+                };
+                let circles = places.into_iter().map(|place| Circle::new(place, 4, style));
                 chart.draw_series(circles)?;
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use resemblance::{Signature, Sketcher};
+use resemblance::{MinHashSchema, Signature, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Context;
@@ -12,17 +12,20 @@ use super::chart::{Axis, Chart, Mark, Series};
 use super::eval_tally::Errors;
 use super::exact_join::ExactJoin;
 use super::failure::{Failure, Result};
-use super::kinds::{KINDS, Kind};
+use super::kinds::{KINDS, Kind, signature_bytes, variance};
 use super::progress::Progress;
 use super::results::{Column, Results, Value};
 use super::sample::Sample;
 
 /// What a document takes for the largest signature.
-pub(crate) const MOST_SIGNATURE_BYTES: u64 = 4 * 1024;
+pub(crate) const MOST_SIGNATURE_BYTES: u64 = 8 * 1024;
 /// More pairs than this are sampled.
 const MOST_PAIRS: usize = 100_000;
 /// The similarities at which an estimate errs most.
 const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.6;
+
+/// More features than any two documents have together.
+const LARGE_UNION: f64 = 1e18;
 
 /// Two documents and their exact similarity, below 1: equal sets have equal signatures.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,8 @@ struct Pair {
     a: usize,
     b: usize,
     similarity: f64,
+    /// The features of both together.
+    union: f64,
 }
 
 /// The pairs of a sample.
@@ -66,10 +71,16 @@ impl Pairs {
             progress.update(document as u64, 0);
         }
         progress.clear();
-        let pairs = kept.into_iter().map(|(_, a, b, similarity)| Pair {
-            a,
-            b,
-            similarity: f64::from_bits(similarity),
+        let count_of = |place: usize| sample.features.get(place).map_or(0, Vec::len);
+        let pairs = kept.into_iter().map(|(_, a, b, similarity)| {
+            let similarity = f64::from_bits(similarity);
+            let features = (count_of(a) + count_of(b)) as f64;
+            Pair {
+                a,
+                b,
+                similarity,
+                union: (features / (1.0 + similarity)).round(),
+            }
         });
         Ok(Self {
             pairs: pairs.collect(),
@@ -81,7 +92,7 @@ impl Pairs {
 /// What came of one kind and size.
 struct Row {
     kind: &'static Kind,
-    size: u16,
+    minhash: MinHashSchema,
     seeds: u64,
     all: Errors,
     half: Errors,
@@ -92,10 +103,14 @@ struct Row {
 }
 
 impl Row {
+    fn size(&self) -> u16 {
+        self.minhash.values()
+    }
+
     /// The theory's greatest deviation, over all similarities.
     fn worst_theory(&self) -> f64 {
         let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
-        let variances = steps.map(|similarity| (self.kind.variance)(similarity, self.size));
+        let variances = steps.map(|similarity| variance(&self.minhash, similarity, LARGE_UNION));
         variances.fold(0.0, f64::max).sqrt()
     }
 
@@ -127,9 +142,12 @@ pub(crate) fn run(context: &Context, sample: &Sample, floor: f64, seeds: u64) ->
     let mut rows = Vec::new();
     for kind in KINDS {
         for &size in kind.sizes {
+            let Some(minhash) = kind.schema(size, 1)?.minhash() else {
+                continue;
+            };
             let mut row = Row {
                 kind,
-                size,
+                minhash,
                 seeds,
                 all: Errors::default(),
                 half: Errors::default(),
@@ -137,7 +155,7 @@ pub(crate) fn run(context: &Context, sample: &Sample, floor: f64, seeds: u64) ->
                 time: Duration::MAX,
             };
             for seed in 1..=seeds {
-                let sketcher = (kind.schema)(size, seed)?.sketcher();
+                let sketcher = kind.schema(size, seed)?.sketcher();
                 let sketched = Sketched {
                     context,
                     sample,
@@ -181,7 +199,7 @@ impl Sketched<'_> {
             let signature = self.sketcher.hashes(features.iter().copied())?;
             time += start.elapsed();
             feature_count += features.len() as u64;
-            *place = Some(signature);
+            *place = Some(row.kind.kept(signature)?);
         }
         row.features = feature_count;
         row.time = row.time.min(time);
@@ -196,8 +214,9 @@ impl Row {
             let Some((a, b)) = at(pair.a).zip(at(pair.b)) else {
                 continue;
             };
-            let error = a.jaccard(b)? - pair.similarity;
-            let variance = (self.kind.variance)(pair.similarity, self.size);
+            // Not brought into [0, 1], which would hide errors of few bits.
+            let error = a.jaccard_unclamped(b)? - pair.similarity;
+            let variance = variance(&self.minhash, pair.similarity, pair.union);
             self.all.add(error, variance);
             if HALF.contains(&pair.similarity) {
                 self.half.add(error, variance);
@@ -229,8 +248,8 @@ impl Table {
         for row in &self.rows {
             results.row(&[
                 Value::Text(row.kind.name),
-                Value::Count(row.size.into()),
-                Value::Count((row.kind.signature_bytes)(row.size)),
+                Value::Count(row.size().into()),
+                Value::Count(signature_bytes(&row.minhash)),
                 Value::Count(row.seeds),
                 Value::Count(row.all.count / row.seeds),
                 number(row.all.mean()),
@@ -246,41 +265,81 @@ impl Table {
         results.finish()
     }
 
-    /// Error and time against size.
+    /// Error and time against the number of values, and error against bytes.
     pub(crate) fn charts(&self) -> Vec<(&'static str, Chart)> {
         let error = |row: &Row| row.all.deviation();
         let time = |row: &Row| row.nanoseconds();
-        let mut errors = self.chart("Error of the estimates", "standard deviation", &error);
-        for kind in KINDS {
-            let rows = self.rows.iter().filter(|row| row.kind.name == kind.name);
-            let points = rows.filter_map(|row| Some((f64::from(row.size), row.all.theory()?)));
-            errors.series.push(Series {
-                name: format!("{} in theory", kind.name),
-                points: points.collect(),
-                mark: Mark::Line,
-            });
+        let size = |row: &Row| f64::from(row.size());
+        let bytes = |row: &Row| signature_bytes(&row.minhash) as f64;
+        let whole = |kind: &Kind| !kind.is_cut();
+        // The families of hash functions differ in nothing that shows here.
+        let kept = |kind: &Kind| kind.is_cut() || ["minhash", "bottom-k"].contains(&kind.name);
+        let deviation = "standard deviation";
+        let values = "values in a signature";
+        let mut by_size = self.chart(
+            ("Error of the estimates", values, deviation),
+            &whole,
+            &size,
+            &error,
+        );
+        for kind in KINDS.iter().filter(|kind| whole(kind)) {
+            let theory = self.points(kind, &size, &|row| row.all.theory());
+            let is_known = |series: &Series| series.mark == Mark::Line && series.points == theory;
+            if !by_size.series.iter().any(is_known) {
+                by_size.series.push(Series {
+                    name: format!("{} in theory", kind.name),
+                    points: theory,
+                    mark: Mark::Line,
+                });
+            }
         }
-        let times = self.chart("Time to sketch", "nanoseconds a feature, one thread", &time);
-        vec![("error-by-size.svg", errors), ("time-by-size.svg", times)]
+        let names = ("Error of the estimates", "bytes of a signature", deviation);
+        let by_bytes = self.chart(names, &kept, &bytes, &error);
+        let names = (
+            "Time to sketch",
+            values,
+            "nanoseconds a feature, one thread",
+        );
+        let times = self.chart(names, &whole, &size, &time);
+        vec![
+            ("error-by-size.svg", by_size),
+            ("error-by-bytes.svg", by_bytes),
+            ("time-by-size.svg", times),
+        ]
     }
 
-    fn chart(&self, title: &str, unit: &str, value: &dyn Fn(&Row) -> Option<f64>) -> Chart {
-        let sizes = self.rows.iter().map(|row| f64::from(row.size));
-        let mut chart = Chart {
+    fn points(
+        &self,
+        kind: &Kind,
+        x: &dyn Fn(&Row) -> f64,
+        y: &dyn Fn(&Row) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        let rows = self.rows.iter().filter(|row| row.kind.name == kind.name);
+        // Without any error there is no place on an axis of doublings.
+        let points = rows.filter_map(|row| Some((x(row), y(row).filter(|y| *y > 0.0)?)));
+        points.collect()
+    }
+
+    /// A series for each of some kinds.
+    fn chart(
+        &self,
+        (title, x_name, y_name): (&str, &str, &str),
+        is_shown: &dyn Fn(&Kind) -> bool,
+        x: &dyn Fn(&Row) -> f64,
+        y: &dyn Fn(&Row) -> Option<f64>,
+    ) -> Chart {
+        let rows = || self.rows.iter().filter(|row| is_shown(row.kind));
+        let kinds = KINDS.iter().filter(|kind| is_shown(kind));
+        let series = kinds.map(|kind| Series {
+            name: kind.name.into(),
+            points: self.points(kind, x, y),
+            mark: Mark::Both,
+        });
+        Chart {
             title: title.into(),
-            x: Axis::doublings("values in a signature", sizes),
-            y: Axis::doublings(unit, self.rows.iter().filter_map(value)),
-            series: Vec::new(),
-        };
-        for kind in KINDS {
-            let rows = self.rows.iter().filter(|row| row.kind.name == kind.name);
-            let points = rows.filter_map(|row| Some((f64::from(row.size), value(row)?)));
-            chart.series.push(Series {
-                name: kind.name.into(),
-                points: points.collect(),
-                mark: Mark::Both,
-            });
+            x: Axis::doublings(x_name, rows().map(x)),
+            y: Axis::doublings(y_name, rows().filter_map(y)),
+            series: series.collect(),
         }
-        chart
     }
 }

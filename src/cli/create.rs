@@ -13,13 +13,15 @@ use super::schema::SchemaOptions;
 /// Make an empty store
 ///
 /// The schema is fixed from then on; it is shown with the chance of finding a pair near the
-/// threshold.
+/// threshold. A store for --minhash-kind external has no rule for texts: programs fill it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance create seen.rsm
   resemblance create seen.rsm --chars 9 --minhash 256 --threshold 0.7 --recall 0.99
-  resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000")]
+  resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000
+  resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
+  resemblance create others.rsm --minhash-kind external --value-bits 16")]
 pub(crate) struct Arguments {
     /// The file to make; it must not exist
     store: PathBuf,

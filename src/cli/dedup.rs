@@ -101,7 +101,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             arguments.bounds.must_lie_within(store.schema())?;
             (store.schema().clone(), Some(store.snapshot()?))
         }
-        None => (arguments.schema.build(&arguments.bounds)?, None),
+        None => (arguments.schema.build_for_texts(&arguments.bounds)?, None),
     };
     must_take_text(&schema)?;
     let features = arguments.verify.features(context, &schema)?;

@@ -19,7 +19,7 @@ use super::progress::Progress;
 use super::sample::{Sample, SampleOptions};
 use super::schema::SchemaOptions;
 use super::scratch::ScratchStore;
-use super::subject::must_take_text;
+use super::verify::must_compare_sets;
 
 /// So many documents are looked up together.
 const TOGETHER: usize = 64;
@@ -97,8 +97,8 @@ impl Arguments {
 }
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
-    let schema = arguments.schema.build(&arguments.bounds)?;
-    must_take_text(&schema)?;
+    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
+    must_compare_sets(&schema)?;
     let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
     let most = if arguments.compare { 1.0 } else { threshold };
     if !(arguments.min > 0.0 && arguments.min <= most) {
@@ -107,7 +107,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             arguments.min
         )));
     }
-    let sample = read(context, arguments, &schema)?;
+    let mut sample = read(context, arguments, &schema)?;
     if arguments.compare {
         let table = compare::run(context, &sample, arguments.min, arguments.seeds)?;
         table.write(&arguments.format)?;
@@ -117,10 +117,14 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let store = fill(context, &schema, &sample)?;
+    let snapshot = store.store().snapshot()?;
+    if schema.minhash().is_some_and(|m| m.value_bits() < 32) {
+        sample.signatures = stored(&snapshot)?;
+    }
     let mut evaluation = Evaluation {
         context,
         sample: &sample,
-        snapshot: store.store().snapshot()?,
+        snapshot,
         alike: schema.empty_documents() == EmptyDocuments::Alike,
         minhash: schema
             .minhash()
@@ -135,7 +139,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn read(context: &Context, arguments: &Arguments, schema: &Schema) -> Result<Sample> {
-    let own_bytes = 16 + schema.minhash().map_or(0, |m| 4 * u64::from(m.values()));
+    // Cut values take their 32 bits in memory.
+    let value_bytes = |m: MinHashSchema| u64::from(m.value_bits().max(32) / 8);
+    let values_bytes = |m: MinHashSchema| value_bytes(m) * u64::from(m.values());
+    let own_bytes = 16 + schema.minhash().map_or(0, values_bytes);
     let (sketcher, signature_bytes) = if arguments.compare {
         (None, compare::MOST_SIGNATURE_BYTES)
     } else {
@@ -162,6 +169,13 @@ fn read(context: &Context, arguments: &Arguments, schema: &Schema) -> Result<Sam
         ));
     }
     Ok(sample)
+}
+
+/// The signatures as a store keeps them: what it estimates from, where values are cut.
+fn stored(snapshot: &Snapshot) -> Result<Vec<Signature>> {
+    let records = snapshot.iter()?;
+    let signatures = records.map(|record| Ok(record?.signature().clone()));
+    Ok(signatures.collect::<resemblance::Result<_>>()?)
 }
 
 /// A temporary store whose ids are the places in the sample.

@@ -305,7 +305,6 @@ fn series(name: &str, points: Vec<(f64, f64)>, mark: Mark) -> Series {
 /// Recall, precision and error against similarity.
 pub(crate) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)> {
     let minhash = tally.minhash;
-    let values = f64::from(minhash.values());
     let mut recall = Chart {
         title: format!(
             "What is found: {} values, {} bands of {} rows",
@@ -338,10 +337,10 @@ pub(crate) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
         series: vec![series("precision", precisions.collect(), Mark::Both)],
     };
 
-    let theory = |s: f64| (s * (1.0 - s) / values).sqrt();
+    let theory = |s: f64| minhash.variance(s).sqrt();
     let deviations = points(&tally.steps, |step| step.errors.deviation());
     let most = deviations.iter().map(|(_, deviation)| *deviation);
-    let most = most.fold(theory(0.5), f64::max);
+    let most = most.fold(theory(0.5).max(theory(0.0)), f64::max);
     let mut error = Chart {
         title: format!("Error of the estimate: {} values", minhash.values()),
         x: Axis::share("exact Jaccard similarity"),

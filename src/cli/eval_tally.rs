@@ -252,7 +252,7 @@ impl MinHashTally {
         is_near: bool,
     ) {
         let similarity = partner.similarity;
-        let variance = similarity * (1.0 - similarity) / f64::from(self.minhash.values());
+        let variance = self.minhash.variance(similarity);
         let expected = self.minhash.probability(similarity);
         let step = self.steps.get_mut(step_of(similarity));
         for step in step.into_iter().chain(is_near.then_some(&mut self.near)) {

@@ -164,9 +164,10 @@ impl From<Error> for Failure {
         let message = error.to_string();
         match error {
             Error::InvalidParameter { .. } => Self::Usage(message),
-            Error::KeyExists { .. } | Error::SignatureMismatch { .. } | Error::NotUtf8 { .. } => {
-                Self::BadInput(message)
-            }
+            Error::KeyExists { .. }
+            | Error::SignatureMismatch { .. }
+            | Error::NotRebandable { .. }
+            | Error::NotUtf8 { .. } => Self::BadInput(message),
             Error::Locked { .. } | Error::Busy => Self::Locked(message),
             Error::NotAStore { .. } | Error::NeedsRecovery { .. } => Self::Corrupt(message),
             // one thread met damage in the storage engine, and another one this

@@ -15,8 +15,9 @@ use super::subject::open_to_read;
 
 /// Show what a store holds under a key
 ///
-/// Columns: key, stamp, minhash (values separated by commas), simhash (hexadecimal), payload_hex;
-/// jsonl also has id.
+/// Columns: key, stamp, minhash (values separated by commas, of fewer bits where the store cuts them;
+/// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 16 digits or 32),
+/// payload_hex; jsonl also has id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -79,14 +80,18 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
         Column::new("payload_hex"),
     ];
     let mut results = Results::new(&arguments.format, columns)?;
+    let signature = record.signature();
     results.row(&[
         Value::Document {
             id: record.id().get(),
             key: record.key(),
         },
         Value::Count(record.stamp()),
-        Value::Values(record.signature().minhash()),
-        Value::Fingerprint(record.signature().simhash()),
+        match signature.bottom_k() {
+            Some(hashes) => Value::Hashes(hashes),
+            None => Value::Values(signature.minhash()),
+        },
+        Value::Fingerprint(signature.simhash().zip(signature.simhash_bits())),
         Value::Bytes(record.payload()),
     ])?;
     results.finish()?;

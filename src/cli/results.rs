@@ -54,8 +54,10 @@ pub(crate) enum Value<'a> {
     Distance(Option<u32>),
     /// MinHash values, separated by commas.
     Values(Option<&'a [u32]>),
-    /// A fingerprint as 16 hexadecimal digits.
-    Fingerprint(Option<u64>),
+    /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
+    Hashes(&'a [u64]),
+    /// A fingerprint in hexadecimal: all digits that its number of bits has.
+    Fingerprint(Option<(u128, u8)>),
     /// Bytes in hexadecimal.
     Bytes(&'a [u8]),
 }
@@ -216,7 +218,13 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
         Value::Similarity(value) => number(value.and_then(|v| serde_json::to_string(&v).ok())),
         Value::Distance(value) => number(value.map(|v| v.to_string())),
         Value::Values(values) => number(values.map(|v| format!("[{}]", joined(v)))),
-        Value::Fingerprint(value) => number(value.map(|v| format!("\"{v:016x}\""))),
+        Value::Hashes(hashes) => {
+            let quoted = hashes.iter().map(|hash| format!("\"{hash:016x}\""));
+            format!("[{}]", quoted.collect::<Vec<_>>().join(","))
+        }
+        Value::Fingerprint(value) => {
+            number(value.map(|value| format!("\"{}\"", fingerprint(value))))
+        }
         Value::Bytes(bytes) => format!("\"{}\"", hexadecimal(bytes)),
     };
     line.push_str(&json);
@@ -262,13 +270,19 @@ impl Value<'_> {
             Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
             Self::Distance(value) => value.map(|v| v.to_string()).unwrap_or_default().into(),
             Self::Values(values) => values.map(joined).unwrap_or_default().into(),
-            Self::Fingerprint(value) => value
-                .map(|v| format!("{v:016x}"))
-                .unwrap_or_default()
-                .into(),
+            Self::Hashes(hashes) => {
+                let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
+                texts.collect::<Vec<_>>().join(",").into()
+            }
+            Self::Fingerprint(value) => value.map(fingerprint).unwrap_or_default().into(),
             Self::Bytes(bytes) => hexadecimal(bytes).into(),
         }
     }
+}
+
+/// All digits of a fingerprint.
+fn fingerprint((value, bits): (u128, u8)) -> String {
+    format!("{value:0digits$x}", digits = usize::from(bits / 4))
 }
 
 /// Four significant digits, with an exponent where zeros would be many.
@@ -376,7 +390,13 @@ mod tests {
             (Value::Distance(Some(3)), "3", "3"),
             (Value::Values(Some(&[1, 2])), "1,2", "[1,2]"),
             (
-                Value::Fingerprint(Some(255)),
+                Value::Hashes(&[1, u64::MAX]),
+                "0000000000000001,ffffffffffffffff",
+                "[\"0000000000000001\",\"ffffffffffffffff\"]",
+            ),
+            (Value::Hashes(&[]), "", "[]"),
+            (
+                Value::Fingerprint(Some((255, 64))),
                 "00000000000000ff",
                 "\"00000000000000ff\"",
             ),

@@ -1,7 +1,10 @@
 //! The options from which a schema is made.
 
 use clap::{Args, ValueEnum};
-use resemblance::{Bounds, EmptyDocuments, MinHash, Near, Schema, SimHash};
+use resemblance::{
+    Bounds, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema,
+    SimHash,
+};
 
 use super::arguments::BoundOptions;
 use super::failure::{Failure, Result};
@@ -25,6 +28,69 @@ pub(crate) enum EmptyOption {
     Alike,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindOption {
+    /// Minima of K hash functions
+    Functions,
+    /// K values from one pass over the shingles: quicker for long texts and large K
+    OnePass,
+    /// The K smallest hashes of 64 bits, filed under an eighth as many rows
+    BottomK,
+    /// K samples of weighted shingles, each as heavy as it is frequent: the similarity is the weighted
+    /// one
+    Weighted,
+    /// K values that programs make by other means (create only)
+    External,
+}
+
+impl KindOption {
+    fn is(self, kind: MinHashKind) -> bool {
+        match self {
+            Self::Functions => matches!(kind, MinHashKind::Functions(_)),
+            Self::OnePass => kind == MinHashKind::OnePass,
+            Self::BottomK => kind == MinHashKind::BottomK,
+            Self::Weighted => kind == MinHashKind::Weighted,
+            Self::External => kind == MinHashKind::External,
+        }
+    }
+
+    fn minhash(self, values: u16) -> MinHash {
+        match self {
+            Self::Functions => MinHash::new(values),
+            Self::OnePass => MinHash::one_pass(values),
+            Self::BottomK => MinHash::bottom_k(values),
+            Self::Weighted => MinHash::weighted(values),
+            Self::External => MinHash::external(values),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PermutationsOption {
+    /// The quickest by far
+    PairMultiply,
+    /// (a·x + b) mod 2^64, the high bits
+    MultiplyShift,
+    /// (a·x + b) mod 2^61 - 1
+    Modular,
+    /// Random tables, one for each byte
+    Tabulation,
+    /// Robert Jenkins' 96-bit mix
+    Jenkins,
+}
+
+impl From<PermutationsOption> for Permutations {
+    fn from(option: PermutationsOption) -> Self {
+        match option {
+            PermutationsOption::PairMultiply => Self::PairMultiply,
+            PermutationsOption::MultiplyShift => Self::MultiplyShift,
+            PermutationsOption::Modular => Self::Modular,
+            PermutationsOption::Tabulation => Self::Tabulation,
+            PermutationsOption::Jenkins => Self::Jenkins,
+        }
+    }
+}
+
 /// How signatures are made and filed. Without --minhash and --simhash: 128 MinHash values.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
@@ -34,6 +100,16 @@ pub(crate) struct SchemaOptions {
     /// MinHash with K values [default: 128, unless --simhash is given alone]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
+    /// How MinHash values come about [default: functions]
+    #[arg(long, value_name = "KIND")]
+    minhash_kind: Option<KindOption>,
+    /// Family of the hash functions of --minhash-kind functions [default: pair-multiply]
+    #[arg(long, value_name = "FAMILY")]
+    permutations: Option<PermutationsOption>,
+    /// Bits to store of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer take less room and estimate
+    /// less exactly [default: 32]
+    #[arg(long, value_name = "B")]
+    value_bits: Option<u8>,
     /// Share of the pairs right at the threshold that must be found [default: 0.95]
     #[arg(long, value_name = "R", conflicts_with_all = ["bands", "rows"])]
     recall: Option<f64>,
@@ -43,7 +119,7 @@ pub(crate) struct SchemaOptions {
     /// Explicit number of rows a band
     #[arg(long, value_name = "R", requires = "bands")]
     rows: Option<u16>,
-    /// SimHash fingerprints of this many bits: 64
+    /// SimHash fingerprints of this many bits: 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
     /// Number of documents to lay the store out for
@@ -61,20 +137,46 @@ pub(crate) struct SchemaOptions {
 }
 
 impl SchemaOptions {
-    /// A new schema; `bounds` are its threshold and distance.
+    /// A new schema for texts; `bounds` are its threshold and distance.
+    pub(crate) fn build_for_texts(&self, bounds: &BoundOptions) -> Result<Schema> {
+        if self.is_external() {
+            return Err(Failure::usage(
+                "--minhash-kind external: signatures are made of texts here; choose another kind, or \
+                 create an empty store, which programs fill",
+            ));
+        }
+        self.build(bounds)
+    }
+
+    fn is_external(&self) -> bool {
+        self.minhash_kind == Some(KindOption::External)
+    }
+
+    /// A new schema, for texts unless signatures are made elsewhere.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
-        let mut schema = Schema::builder().text(self.text.text());
+        let mut schema = Schema::builder();
+        if !self.is_external() {
+            schema = schema.text(self.text.text());
+        } else if let Some((name, _)) = given(self.text.agreements(None)).next() {
+            return Err(Failure::usage(format!(
+                "{name} is for texts: with --minhash-kind external there are none"
+            )));
+        }
         if let Some(minhash) = self.minhash_options(bounds)? {
             schema = schema.minhash(minhash);
         }
-        if self.simhash.is_some() {
-            let mut simhash = SimHash::bits64();
+        if let Some(bits) = self.simhash {
+            let mut simhash = if bits == 128 {
+                SimHash::bits128()
+            } else {
+                SimHash::bits64()
+            };
             if let Some(distance) = bounds.distance {
                 simhash = simhash.max_distance(distance);
             }
             schema = schema.simhash(simhash);
         } else if bounds.distance.is_some() {
-            return Err(Failure::usage("--distance needs --simhash 64"));
+            return Err(Failure::usage("--distance needs --simhash 64 or 128"));
         }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
@@ -100,6 +202,9 @@ impl SchemaOptions {
     fn minhash_options(&self, bounds: &BoundOptions) -> Result<Option<MinHash>> {
         if self.minhash.is_none() && self.simhash.is_some() {
             let needs_minhash = [
+                ("--minhash-kind", self.minhash_kind.is_some()),
+                ("--permutations", self.permutations.is_some()),
+                ("--value-bits", self.value_bits.is_some()),
                 ("--threshold", bounds.threshold.is_some()),
                 ("--recall", self.recall.is_some()),
                 ("--bands", self.bands.is_some()),
@@ -111,7 +216,24 @@ impl SchemaOptions {
                 None => Ok(None),
             };
         }
-        let mut minhash = MinHash::new(self.minhash.unwrap_or(DEFAULT_VALUES));
+        let kind = self.minhash_kind.unwrap_or(KindOption::Functions);
+        let mut minhash = kind.minhash(self.minhash.unwrap_or(DEFAULT_VALUES));
+        if let Some(permutations) = self.permutations {
+            if kind != KindOption::Functions {
+                return Err(Failure::usage(
+                    "--permutations is for --minhash-kind functions",
+                ));
+            }
+            minhash = minhash.permutations(permutations.into());
+        }
+        if let Some(bits) = self.value_bits {
+            if kind == KindOption::BottomK {
+                return Err(Failure::usage(
+                    "--value-bits: the hashes of --minhash-kind bottom-k are kept whole",
+                ));
+            }
+            minhash = minhash.value_bits(bits);
+        }
         if let Some(threshold) = bounds.threshold {
             minhash = minhash.threshold(threshold);
         }
@@ -127,12 +249,8 @@ impl SchemaOptions {
     /// The options that were given, each with whether it agrees with `schema`.
     fn given(&self, schema: Option<&Schema>) -> Vec<(&'static str, bool)> {
         let minhash = schema.and_then(Schema::minhash);
+        let simhash = schema.and_then(Schema::simhash);
         let agreements = [
-            (
-                "--minhash",
-                self.minhash
-                    .map(|k| minhash.is_some_and(|m| m.values() == k)),
-            ),
             ("--recall", self.recall.map(|_| false)),
             (
                 "--bands",
@@ -145,7 +263,7 @@ impl SchemaOptions {
             (
                 "--simhash",
                 self.simhash
-                    .map(|_| schema.is_some_and(|s| s.simhash().is_some())),
+                    .map(|bits| simhash.is_some_and(|s| s.bits() == bits)),
             ),
             ("--expected", self.expected.map(|_| false)),
             (
@@ -155,11 +273,38 @@ impl SchemaOptions {
             ("--near", self.near.map(|_| false)),
             ("--empty", self.empty.map(|_| false)),
         ];
-        let text = self.text.agreements(schema);
-        let given = text.into_iter().chain(agreements);
-        given
-            .filter_map(|(name, agrees)| Some((name, agrees?)))
-            .collect()
+        let text = self.text.agreements(schema).into_iter();
+        let minhash = self.minhash_agreements(minhash);
+        given(text.chain(minhash).chain(agreements)).collect()
+    }
+
+    /// How the values are made and kept: each option with whether it agrees, if it was given.
+    fn minhash_agreements(
+        &self,
+        schema: Option<MinHashSchema>,
+    ) -> [(&'static str, Option<bool>); 4] {
+        let is_of = |permutations: PermutationsOption| {
+            let kind = MinHashKind::Functions(permutations.into());
+            schema.is_some_and(|m| m.kind() == kind)
+        };
+        [
+            (
+                "--minhash",
+                self.minhash
+                    .map(|k| schema.is_some_and(|m| m.values() == k)),
+            ),
+            (
+                "--minhash-kind",
+                self.minhash_kind
+                    .map(|kind| schema.is_some_and(|m| kind.is(m.kind()))),
+            ),
+            ("--permutations", self.permutations.map(is_of)),
+            (
+                "--value-bits",
+                self.value_bits
+                    .map(|bits| schema.is_some_and(|m| m.value_bits() == bits)),
+            ),
+        ]
     }
 
     /// An error if any option says otherwise than an existing store's schema.
@@ -172,6 +317,14 @@ impl SchemaOptions {
             ))),
         }
     }
+}
+
+/// Those options that were given.
+fn given(
+    options: impl IntoIterator<Item = (&'static str, Option<bool>)>,
+) -> impl Iterator<Item = (&'static str, bool)> {
+    let options = options.into_iter();
+    options.filter_map(|(name, agrees)| Some((name, agrees?)))
 }
 
 fn one_line(schema: &Schema) -> String {
@@ -233,6 +386,7 @@ impl BoundOptions {
 fn parse_bits(text: &str) -> Result<u16, String> {
     match text {
         "64" => Ok(64),
-        _ => Err("expected 64".into()),
+        "128" => Ok(128),
+        _ => Err("expected 64 or 128".into()),
     }
 }

@@ -68,7 +68,7 @@ impl Subject {
     }
 
     fn of_corpus(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
-        let schema = options.schema.build(options.bounds)?;
+        let schema = options.schema.build_for_texts(options.bounds)?;
         let corpus = Corpus::resolve(options.inputs, options.corpus.settings()?)?;
         warn_if_nothing_included(context, &corpus);
         let corpus = Arc::new(corpus);

@@ -1,13 +1,14 @@
 //! Whether similarities are estimates, or worked out from the features of the texts.
 
 use clap::{Args, ValueEnum};
+use resemblance::exact::jaccard_of_sorted;
 use resemblance::{
-    Document, Earlier, Error, Novelty, Schema, Signature, Sketcher, WriteTransaction,
+    Document, Earlier, Error, MinHashKind, Novelty, Schema, Signature, Sketcher, WriteTransaction,
 };
 
 use super::Context;
 use super::failure::{Failure, Result};
-use super::features::{Features, jaccard};
+use super::features::Features;
 use super::subject::must_take_text;
 
 /// Features of documents that wait to be decided together take so much memory, about.
@@ -48,6 +49,7 @@ impl VerifyOptions {
                  exact anyway",
             ));
         }
+        must_compare_sets(schema)?;
         Ok(Some(Features::new(context.temp_dir.clone())?))
     }
 
@@ -59,6 +61,18 @@ impl VerifyOptions {
             ESTIMATE
         }
     }
+}
+
+/// An error if the estimates are of weighted similarity: what is exact here is that of sets.
+pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
+    let kind = schema.minhash().map(|minhash| minhash.kind());
+    if kind == Some(MinHashKind::Weighted) {
+        return Err(Failure::usage(
+            "--minhash-kind weighted: the exact similarities here are of sets of shingles, \
+             unweighted; choose another kind",
+        ));
+    }
+    Ok(())
 }
 
 /// The name of a column that has an estimate.
@@ -104,7 +118,7 @@ pub(crate) fn insert_many_if_new(
         };
         match earlier {
             Earlier::Stored(id) => features.similarity_to(own, id),
-            Earlier::OfBatch(other) => Ok(hashes(other).map(|other| jaccard(own, other))),
+            Earlier::OfBatch(other) => Ok(hashes(other).map(|other| jaccard_of_sorted(own, other))),
         }
     })?;
     for (novelty, (_, sketched)) in found.iter().zip(documents) {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
-use crate::sketch::Signature;
+use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
 
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const SIGNATURES: &str = "signatures";
@@ -60,25 +60,64 @@ impl<'a> DocumentRow<'a> {
     }
 }
 
-/// The row of a signature. It holds the code of the key as well, so that these rows alone give all
-/// codes of a document, however large its payload is.
-pub(crate) fn encode_signature(id: u64, key_code: Option<u64>, signature: &Signature) -> Vec<u8> {
-    let values = signature.minhash().unwrap_or_default();
-    let mut bytes = Vec::with_capacity(25 + 4 * values.len());
+/// What the signatures of a store consist of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) values: Option<ValueLayout>,
+    /// Whether the values are samples of weighted features, and no minima.
+    pub(crate) are_samples: bool,
+    /// Bands, rows, and bits of a code, where the codes stand beside values that were cut.
+    pub(crate) codes: Option<(u16, u16, u8)>,
+    /// Bits of the fingerprint; 0 without.
+    pub(crate) fingerprint_bits: u8,
+}
+
+impl Shape {
+    fn code_bytes(&self) -> usize {
+        self.codes
+            .map_or(0, |(_, _, bits)| usize::from(bits).div_ceil(8))
+    }
+
+    /// Bytes of a row's fields that vary with the schema: values, codes, fingerprint.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let values = self.values.map_or(0, ValueLayout::size_bytes);
+        let codes = self.codes.map_or(0, |(bands, ..)| usize::from(bands)) * self.code_bytes();
+        values + codes + usize::from(self.fingerprint_bits / 8)
+    }
+}
+
+/// The row of a signature, `codes` being those of its bands. It holds the code of the key as well,
+/// so that these rows alone give all codes of a document, however large its payload is.
+pub(crate) fn encode_signature(
+    id: u64,
+    key_code: Option<u64>,
+    signature: &Signature,
+    shape: &Shape,
+    codes: &[u64],
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(25 + shape.size_bytes());
     bytes.push(KIND);
     let empty = if signature.is_empty() { IS_EMPTY } else { 0 };
     bytes.push(empty | key_code.map_or(0, |_| HAS_KEY_CODE));
-    let count = u16::try_from(values.len()).unwrap_or(u16::MAX);
+    let count = u16::try_from(signature.value_count()).unwrap_or(u16::MAX);
     bytes.extend_from_slice(&count.to_le_bytes());
-    bytes.push(u8::from(signature.simhash().is_some()));
+    bytes.push(shape.fingerprint_bits / 8);
     if let Some(code) = key_code {
         bytes.extend_from_slice(&code.to_le_bytes());
     }
-    for value in values {
-        bytes.extend_from_slice(&value.to_le_bytes());
+    if let Some(layout) = shape.values {
+        signature.encode_values(layout, &mut bytes);
+    }
+    if shape.codes.is_some() {
+        for code in codes {
+            let code = code.to_le_bytes();
+            bytes.extend_from_slice(code.get(..shape.code_bytes()).unwrap_or_default());
+        }
     }
     if let Some(fingerprint) = signature.simhash() {
-        bytes.extend_from_slice(&fingerprint.to_le_bytes());
+        let fingerprint = fingerprint.to_le_bytes();
+        let length = usize::from(shape.fingerprint_bits / 8);
+        bytes.extend_from_slice(fingerprint.get(..length).unwrap_or_default());
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
@@ -87,42 +126,52 @@ pub(crate) fn encode_signature(id: u64, key_code: Option<u64>, signature: &Signa
 /// A row of `signatures`, read in place: a probe compares hundreds and keeps few.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignatureRow<'a> {
-    values: &'a [[u8; 4]],
-    fingerprint: Option<u64>,
+    shape: &'a Shape,
+    values: &'a [u8],
+    codes: &'a [u8],
+    fingerprint: Option<u128>,
     key_code: Option<u64>,
     empty: bool,
 }
 
 impl<'a> SignatureRow<'a> {
-    /// `shape` is what the schema asks for: the number of values, and whether there is a fingerprint.
-    pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: (usize, bool)) -> Result<Self> {
+    /// `shape` is what the schema asks for.
+    pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &'a Shape) -> Result<Self> {
         let bytes = checksum::open(SIGNATURES, &id.to_be_bytes(), bytes)?;
-        let row = Self::fields(bytes).ok_or_else(|| row_error(SIGNATURES, id, bytes))?;
-        if (row.values.len(), row.fingerprint.is_some()) == shape {
-            Ok(row)
-        } else {
-            Err(row_error(SIGNATURES, id, bytes))
-        }
+        Self::fields(bytes, shape).ok_or_else(|| row_error(SIGNATURES, id, bytes))
     }
 
-    fn fields(bytes: &'a [u8]) -> Option<Self> {
-        let (&[kind, flags, low, high, fingerprints], rest) = bytes.split_first_chunk()?;
-        let count = usize::from(u16::from_le_bytes([low, high]));
+    fn fields(bytes: &'a [u8], shape: &'a Shape) -> Option<Self> {
+        let (&[kind, flags, low, high, fingerprint_bytes], rest) = bytes.split_first_chunk()?;
+        let count = u16::from_le_bytes([low, high]);
         let (key_code, rest) = if flags & HAS_KEY_CODE == 0 {
             (None, rest)
         } else {
             let (code, rest) = rest.split_first_chunk()?;
             (Some(u64::from_le_bytes(*code)), rest)
         };
-        let (values, rest) = rest.split_at_checked(count.checked_mul(4)?)?;
-        let fingerprint = match (fingerprints, rest) {
-            (0, []) => None,
-            (1, rest) => Some(u64::from_le_bytes(rest.try_into().ok()?)),
+        let fits = shape
+            .values
+            .map_or(count == 0, |layout| layout.allows(count));
+        let values_bytes = shape.values.map_or(0, |layout| layout.bytes_of(count));
+        let (values, rest) = rest.split_at_checked(values_bytes)?;
+        let bands = shape.codes.map_or(0, |(bands, ..)| usize::from(bands));
+        let (codes, rest) = rest.split_at_checked(bands * shape.code_bytes())?;
+        let fingerprint = match rest.len() {
+            0 => None,
+            8 => Some(u64::from_le_bytes(rest.try_into().ok()?).into()),
+            16 => Some(u128::from_le_bytes(rest.try_into().ok()?)),
             _ => return None,
         };
-        let valid = kind == KIND && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0;
+        let valid = kind == KIND
+            && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
+            && fits
+            && fingerprint_bytes == shape.fingerprint_bits / 8
+            && rest.len() == usize::from(fingerprint_bytes);
         valid.then_some(Self {
-            values: values.as_chunks().0,
+            shape,
+            values,
+            codes,
             fingerprint,
             key_code,
             empty: flags & IS_EMPTY != 0,
@@ -133,7 +182,7 @@ impl<'a> SignatureRow<'a> {
         self.empty
     }
 
-    pub(crate) fn fingerprint(&self) -> Option<u64> {
+    pub(crate) fn fingerprint(&self) -> Option<u128> {
         self.fingerprint
     }
 
@@ -142,18 +191,46 @@ impl<'a> SignatureRow<'a> {
         self.key_code
     }
 
-    /// How many values equal those of `other`, position by position.
-    pub(crate) fn equal_values(&self, other: &[u32]) -> usize {
-        let pairs = self.values.iter().zip(other);
-        pairs
-            .filter(|(stored, value)| u32::from_le_bytes(**stored) == **value)
-            .count()
+    /// The MinHash values as they are laid out.
+    pub(crate) fn values(&self) -> &'a [u8] {
+        self.values
+    }
+
+    /// The codes of the bands as they are stored, if they are.
+    pub(crate) fn code_bytes(&self) -> &'a [u8] {
+        self.codes
+    }
+
+    /// How far the MinHash values agree with those of `other`.
+    pub(crate) fn agreement(&self, other: &Signature) -> usize {
+        let layout = self.shape.values;
+        layout.map_or(0, |layout| other.agreement_with(layout, self.values))
     }
 
     pub(crate) fn to_signature(self, recipe: u64) -> Signature {
-        let values = self.values.iter().map(|bytes| u32::from_le_bytes(*bytes));
-        let minhash = (!self.values.is_empty()).then(|| values.collect());
-        Signature::decode_parts(minhash, self.fingerprint, self.empty, Some(recipe))
+        let layout = self.shape.values;
+        let values = layout.map(|layout| (layout, self.values, self.shape.are_samples));
+        let fingerprint = self.fingerprint.map(|value| Fingerprint {
+            bits: self.shape.fingerprint_bits,
+            value,
+        });
+        let codes = self.shape.codes.map(|banding| StoredCodes {
+            banding,
+            codes: self.codes().collect(),
+        });
+        Signature::decode(values, fingerprint, self.empty, Some(recipe), codes)
+    }
+
+    /// The codes of the bands, where they are stored.
+    fn codes(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let codes = self.codes.chunks_exact(self.shape.code_bytes().max(1));
+        codes.map(|bytes| {
+            let mut code = [0; 8];
+            for (to, from) in code.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            u64::from_le_bytes(code)
+        })
     }
 }
 
@@ -193,6 +270,15 @@ mod tests {
         }
     }
 
+    fn places(count: u16, bits: u8) -> Option<ValueLayout> {
+        let is_cut = bits < 32;
+        Some(ValueLayout::Places {
+            count,
+            bits,
+            is_cut,
+        })
+    }
+
     #[test]
     fn signature_rows_come_back() {
         let values: Vec<u32> = (0..16).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
@@ -202,17 +288,75 @@ mod tests {
             (None, Some(u64::MAX), Some(0)),
         ] {
             let signature = Signature::from_parts(minhash.clone(), simhash);
-            let bytes = encode_signature(3, key_code, &signature);
-            let shape = (minhash.as_ref().map_or(0, Vec::len), simhash.is_some());
-            let row = SignatureRow::decode(3, &bytes, shape).unwrap();
-            assert_eq!(row.to_signature(1).minhash(), minhash.as_deref());
-            assert_eq!(row.fingerprint(), simhash);
+            let shape = Shape {
+                values: minhash.as_ref().and_then(|_| places(16, 32)),
+                fingerprint_bits: if simhash.is_some() { 64 } else { 0 },
+                ..Shape::default()
+            };
+            let bytes = encode_signature(3, key_code, &signature, &shape, &[]);
+            let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+            assert_eq!(row.to_signature(1), signature);
+            assert_eq!(row.fingerprint(), simhash.map(u128::from));
             assert_eq!(row.key_code(), key_code);
-            assert_eq!(
-                row.equal_values(minhash.as_deref().unwrap_or_default()),
-                shape.0
-            );
-            assert!(SignatureRow::decode(3, &bytes, (shape.0 + 1, shape.1)).is_err());
+            let values = shape.values.map_or(0, |layout| layout.count().into());
+            assert_eq!(row.agreement(&signature), values);
+            for wrong in [
+                Shape {
+                    values: places(17, 32),
+                    ..shape
+                },
+                Shape {
+                    values: places(16, 16),
+                    codes: Some((2, 3, 40)),
+                    ..shape
+                },
+                Shape {
+                    fingerprint_bits: 128,
+                    ..shape
+                },
+            ] {
+                assert!(SignatureRow::decode(3, &bytes, &wrong).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_cut_values_have_the_codes_of_whole_ones() {
+        let signature = Signature::from_minhash((0..16).collect());
+        let shape = Shape {
+            values: places(16, 4),
+            codes: Some((2, 3, 40)),
+            ..Shape::default()
+        };
+        let bytes = encode_signature(3, None, &signature, &shape, &[1, (1 << 40) - 1]);
+        let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+        assert_eq!(row.agreement(&signature), 16);
+        let read = row.to_signature(1);
+        assert_eq!(read.value_bits(), Some(4));
+        let codes = read.stored_codes().unwrap();
+        assert_eq!(codes.banding, (2, 3, 40));
+        assert_eq!(codes.codes, [1, (1 << 40) - 1]);
+        assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
+        assert_eq!(
+            encode_signature(3, None, &read, &shape, &codes.codes),
+            bytes
+        );
+    }
+
+    #[test]
+    fn rows_of_the_smallest_hashes_are_as_long_as_there_are_hashes() {
+        let shape = Shape {
+            values: Some(ValueLayout::Smallest { most: 64 }),
+            fingerprint_bits: 128,
+            ..Shape::default()
+        };
+        let fingerprint = Signature::from_simhash128(1 << 90);
+        for hashes in [vec![], vec![5, 7], (0..64).collect()] {
+            let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
+            let bytes = encode_signature(3, None, &signature, &shape, &[]);
+            let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
+            assert_eq!(row.to_signature(1), signature);
+            assert_eq!(row.is_empty(), signature.is_empty());
         }
     }
 
@@ -224,7 +368,11 @@ mod tests {
             payload: b"p",
         }
         .encode(1);
-        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5));
+        let shape = Shape {
+            fingerprint_bits: 64,
+            ..Shape::default()
+        };
+        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape, &[]);
         for bit in 0..document.len() * 8 {
             let mut bytes = document.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -234,7 +382,7 @@ mod tests {
             let mut bytes = signature.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(
-                SignatureRow::decode(1, &bytes, (0, true)).is_err(),
+                SignatureRow::decode(1, &bytes, &shape).is_err(),
                 "bit {bit}"
             );
         }

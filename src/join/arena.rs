@@ -3,7 +3,8 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
-use crate::sketch::Signature;
+use crate::format::rows::SignatureRow;
+use crate::sketch::ValueLayout;
 use crate::store::Snapshot;
 
 /// Fewer documents are not worth a thread.
@@ -19,12 +20,13 @@ pub(super) struct Digest(u64, u32);
 #[derive(Default)]
 pub(super) struct Arena {
     ids: Vec<u64>,
-    values: Vec<u32>,
-    value_count: usize,
+    /// The MinHash values as the schema lays them out, in as many bytes for each slot.
+    values: Vec<u8>,
+    layout: Option<ValueLayout>,
     /// The codes of the bands, where a join reads them.
     codes: Vec<u64>,
     code_count: usize,
-    fingerprints: Vec<u64>,
+    fingerprints: Vec<u128>,
     empty: Vec<bool>,
     digests: Vec<Digest>,
     /// For the bytes of one signature.
@@ -34,10 +36,12 @@ pub(super) struct Arena {
 impl Arena {
     /// Bytes that a document takes.
     pub(super) fn document_bytes(snapshot: &Snapshot) -> usize {
-        let (values, has_fingerprint) = snapshot.core().shape();
+        let shape = snapshot.core().shape();
+        let values = shape.values.map_or(0, ValueLayout::size_bytes);
+        let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
         let bands = usize::from(snapshot.core().lanes.band_count());
         let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<Digest>();
-        fixed + 4 * values + 8 * bands + if has_fingerprint { 8 } else { 0 }
+        fixed + values + 8 * bands + fingerprint
     }
 
     /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
@@ -78,34 +82,35 @@ impl Arena {
         let core = snapshot.core();
         let bands = usize::from(core.lanes.band_count());
         let mut arena = Self {
-            value_count: core.shape().0,
+            layout: core.shape().values,
             code_count: if with_codes { bands } else { 0 },
             ..Self::default()
         };
         arena.ids.reserve_exact(room);
-        arena.values.reserve_exact(room * arena.value_count);
+        arena.values.reserve_exact(room * arena.value_bytes());
         arena.codes.reserve_exact(room * arena.code_count);
         arena.digests.reserve_exact(room);
         snapshot.source().live_signatures(ids, &mut |id, row| {
-            let signature = row.to_signature(core.recipe);
-            if let Some(values) = signature.minhash()
-                && with_codes
-            {
-                core.lanes.band_codes(values, &mut arena.codes)?;
+            if with_codes {
+                core.band_codes(&row.to_signature(core.recipe), &mut arena.codes)?;
             }
-            arena.push(id, &signature);
+            arena.push(id, &row);
             Ok(())
         })?;
         Ok(arena)
     }
 
-    fn push(&mut self, id: u64, signature: &Signature) {
-        let values = signature.minhash().unwrap_or_default();
+    fn value_bytes(&self) -> usize {
+        self.layout.map_or(0, ValueLayout::size_bytes)
+    }
+
+    fn push(&mut self, id: u64, row: &SignatureRow<'_>) {
         self.scratch.clear();
-        self.scratch.push(u8::from(signature.is_empty()));
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-        self.scratch.extend(bytes);
-        if let Some(fingerprint) = signature.simhash() {
+        self.scratch.push(u8::from(row.is_empty()));
+        self.scratch.extend_from_slice(row.values());
+        // Equal values that were cut may be filed under different codes.
+        self.scratch.extend_from_slice(row.code_bytes());
+        if let Some(fingerprint) = row.fingerprint() {
             self.scratch.extend_from_slice(&fingerprint.to_le_bytes());
             self.fingerprints.push(fingerprint);
         }
@@ -113,8 +118,11 @@ impl Arena {
         self.digests
             .push(Digest((hash >> 64) as u64, (hash >> 32) as u32));
         self.ids.push(id);
-        self.values.extend_from_slice(values);
-        self.empty.push(signature.is_empty());
+        self.values.extend_from_slice(row.values());
+        // Where there are fewer hashes than there could be, what stands for none follows.
+        let end = self.ids.len() * self.value_bytes();
+        self.values.resize(end, u8::MAX);
+        self.empty.push(row.is_empty());
     }
 
     fn append(&mut self, other: Self) {
@@ -139,10 +147,16 @@ impl Arena {
         self.digests.get(slot).copied()
     }
 
-    pub(super) fn values(&self, slot: usize) -> &[u32] {
-        let start = slot * self.value_count;
-        let values = self.values.get(start..start + self.value_count);
+    fn values(&self, slot: usize) -> &[u8] {
+        let start = slot * self.value_bytes();
+        let values = self.values.get(start..start + self.value_bytes());
         values.unwrap_or_default()
+    }
+
+    /// How far the MinHash values of two documents agree.
+    pub(super) fn agreement(&self, a: usize, b: usize) -> usize {
+        let layout = self.layout;
+        layout.map_or(0, |layout| layout.agreement(self.values(a), self.values(b)))
     }
 
     pub(super) fn codes(&self, slot: usize) -> &[u64] {
@@ -152,7 +166,7 @@ impl Arena {
             .unwrap_or_default()
     }
 
-    pub(super) fn fingerprint(&self, slot: usize) -> Option<u64> {
+    pub(super) fn fingerprint(&self, slot: usize) -> Option<u128> {
         self.fingerprints.get(slot).copied()
     }
 

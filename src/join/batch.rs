@@ -15,7 +15,7 @@ pub(super) struct Group {
     pub(super) members: Range<usize>,
     /// Where the arena has the signature.
     pub(super) slot: usize,
-    pub(super) fingerprint: u64,
+    pub(super) fingerprint: u128,
 }
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
@@ -39,7 +39,8 @@ pub(super) struct Batch {
     pub(super) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
     pub(super) groups: Vec<Group>,
-    /// Those of the groups again, side by side for quick comparisons; none without SimHash.
+    /// The lower 64 bits of those of the groups, side by side for quick comparisons; none without
+    /// SimHash.
     pub(super) fingerprints: Vec<u64>,
     pub(super) pieces: Vec<Piece>,
 }
@@ -54,7 +55,7 @@ impl Batch {
     }
 
     /// Appends a group of documents whose ids ascend.
-    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u64) {
+    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
         let start = self.members.len();
         self.members.extend(ids);
         if let Some(&first) = self.members.get(start) {
@@ -82,7 +83,7 @@ impl Batch {
         }
         for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
             group.fingerprint = self.arena.fingerprint(group.slot).unwrap_or_default();
-            *fingerprint = group.fingerprint;
+            *fingerprint = group.fingerprint as u64;
         }
     }
 

@@ -8,7 +8,6 @@ use crate::join::batch::{Batch, CutBuckets, Group};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
 use crate::lanes::Lanes;
-use crate::sketch::estimate_equal;
 
 /// Comparisons of a round, about. What they find is in memory until it is taken: 32 bytes each.
 const ROUND_COMPARISONS: usize = 1 << 17;
@@ -167,6 +166,7 @@ impl Comparer<'_> {
             return;
         };
         let fingerprints = &self.batch.fingerprints;
+        // Of 128 bits the lower half: it cannot be further apart than the whole.
         if let (Some(earlier), Some(own)) =
             (fingerprints.get(row.a.clone()), fingerprints.get(row.b))
         {
@@ -188,13 +188,19 @@ impl Comparer<'_> {
         {
             return None;
         }
-        let equal = estimate_equal(arena.values(first.slot), arena.values(second.slot));
+        let equal = arena.agreement(first.slot, second.slot);
         let distance = (first.fingerprint ^ second.fingerprint).count_ones();
-        let is_wanted = self.settings.verifies || self.settings.bounds.accepts(equal, distance);
+        let bounds = &self.settings.bounds;
+        // Of 128 bits codes that are near enough may belong to fingerprints that are not.
+        let is_table = lane > self.lanes.band_count();
+        if is_table && bounds.max_distance.is_some_and(|most| distance > most) {
+            return None;
+        }
+        let is_wanted = self.settings.verifies || bounds.accepts(equal, distance);
         is_wanted.then_some(Event::Near {
             a,
             b,
-            // A signature has at most 65,535 values.
+            // At most 2^30.
             equal: equal as u32,
             distance,
         })

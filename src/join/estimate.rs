@@ -7,7 +7,6 @@ use crate::join::options::JoinOptions;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
 use crate::postings::Posting;
-use crate::sketch::estimate_equal;
 use crate::store::{Bounds, Snapshot};
 
 /// Postings of a lane that are looked at.
@@ -124,7 +123,7 @@ fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
         let comparison_seconds = if is_table {
             FINGERPRINT_SECONDS
         } else {
-            VALUE_SECONDS * settings.values as f64
+            VALUE_SECONDS * settings.layout.map_or(0, |layout| layout.count()) as f64
         };
         expected.seconds += sample.candidates * scale * comparison_seconds;
     }
@@ -198,7 +197,7 @@ fn look(snapshot: &Snapshot, settings: &Settings, bucket: &[Posting]) -> Result<
         let is_near = |a: &usize| {
             let fingerprints = arena.fingerprint(*a).zip(arena.fingerprint(b));
             let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-            let equal = estimate_equal(arena.values(*a), arena.values(b));
+            let equal = arena.agreement(*a, b);
             settings.bounds.accepts(equal, distance)
         };
         near += (0..b).filter(is_near).count() as u32;

@@ -125,7 +125,7 @@ impl Gatherer {
         let may_be_cut = settings.representatives(bucket.len()) < bucket.len();
         let distance = settings.bounds.max_distance;
         if let Some(table) = settings.table(snapshot, lane).filter(|_| !may_be_cut) {
-            let is_first = |a, b| !self.cut.is_empty() || table.meets_first(a, b);
+            let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
             self.partners.find(bucket, distance, is_first);
             let near = self.partners.runs().filter(|(_, is_near)| *is_near);
             let near = near.filter_map(|(run, _)| bucket.get(run)).flatten();
@@ -155,7 +155,7 @@ impl Gatherer {
             return;
         };
         let few = settings.representatives(FEW_FINGERPRINTS);
-        let is_first = |a, b| !self.cut.is_empty() || table.meets_first(a, b);
+        let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
         let distance = settings.bounds.max_distance;
         let is_searched = self.partners.find_if_few(bucket, distance, few, is_first);
         let mut place = None;
@@ -170,7 +170,7 @@ impl Gatherer {
                     posting.code,
                 )));
                 let ids = documents.iter().map(|posting| posting.id);
-                batch.push_group(ids, table.fingerprint(posting.code));
+                batch.push_group(ids, table.fingerprint(posting.code).into());
             }
         }
         if let Some((groups, members, code)) = place {
@@ -297,7 +297,7 @@ impl Gatherer {
             return None;
         }
         if settings.has_fingerprints {
-            let fingerprints = groups.iter().map(|group| group.fingerprint);
+            let fingerprints = groups.iter().map(|group| group.fingerprint as u64);
             batch.fingerprints.extend(fingerprints);
         }
         if has_equal && settings.hides_equal {

@@ -12,6 +12,7 @@ use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::settings::Settings;
 use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
+use crate::sketch::ValueLayout;
 use crate::store::{Bounds, Snapshot};
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
@@ -229,9 +230,9 @@ impl Pairs {
 
     /// Two documents of an event, by its estimate.
     pub(super) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
-        let values = self.settings.values;
+        let layout = self.settings.layout;
         let (equal, distance) = match event {
-            Event::Equal { .. } => (values, 0),
+            Event::Equal { .. } => (layout.map_or(0, ValueLayout::whole), 0),
             Event::Near {
                 equal, distance, ..
             } => (equal as usize, distance),
@@ -239,7 +240,7 @@ impl Pairs {
         Pair {
             a: DocumentId::new(a.min(b)),
             b: DocumentId::new(a.max(b)),
-            similarity: (values > 0).then(|| equal as f64 / values as f64),
+            similarity: layout.map(|layout| layout.similarity(equal)),
             is_exact: false,
             distance: self.settings.has_fingerprints.then_some(distance),
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::join::arena::Arena;
 use crate::join::options::JoinOptions;
 use crate::lanes::TableDesign;
-use crate::sketch::EmptyDocuments;
+use crate::sketch::{EmptyDocuments, ValueLayout};
 use crate::store::{Bounds, Resolved, Snapshot};
 
 /// Signatures in memory at a time take at most twice as much.
@@ -35,8 +35,8 @@ pub(super) struct Settings {
     pub(super) batch_documents: usize,
     /// What a signature takes in memory, codes included.
     pub(super) document_bytes: u64,
-    /// MinHash values of a signature; 0 without.
-    pub(super) values: usize,
+    /// How MinHash values are compared.
+    pub(super) layout: Option<ValueLayout>,
 }
 
 impl Settings {
@@ -49,9 +49,11 @@ impl Settings {
         options.validate()?;
         let schema = snapshot.schema();
         let bounds = bounds.resolve(schema, false)?;
-        let (values, has_fingerprints) = snapshot.core().shape();
+        let shape = snapshot.core().shape();
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
+        let design = snapshot.core().lanes.design();
+        let codes_are_whole = design.is_none_or(TableDesign::codes_are_whole);
         let with_codes = bounds.probes_bands();
         let document_bytes = Arena::document_bytes(snapshot);
         Ok(Self {
@@ -60,14 +62,14 @@ impl Settings {
             options,
             links_only,
             verifies: false,
-            reads_signatures: values > 0 || has_empty,
-            has_fingerprints,
+            reads_signatures: shape.values.is_some() || has_empty || !codes_are_whole,
+            has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
             // What is left out of a bucket that is cut short is counted document by document.
             hides_equal: links_only && options.most_representatives().is_none(),
             batch_documents: (BATCH_BYTES / document_bytes).max(LEAST_BATCH_DOCUMENTS),
             document_bytes: document_bytes as u64,
-            values,
+            layout: shape.values,
         })
     }
 
@@ -109,15 +111,20 @@ pub(super) struct TableLane<'s> {
 }
 
 impl TableLane<'_> {
+    /// The fingerprint of 64 bits that is filed under a code.
     pub(super) fn fingerprint(&self, code: u64) -> u64 {
         let table = self.design.tables().get(self.number);
         table.map_or(code, |table| table.restore(code))
     }
 
-    /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table.
-    pub(super) fn meets_first(&self, a: u64, b: u64) -> bool {
+    /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table. Of
+    /// 128 bits the codes do not say.
+    pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
+        if !self.design.codes_are_whole() {
+            return true;
+        }
         // Only where they differ matters, and bits move alike in both.
         let differing = self.fingerprint(a ^ b);
-        self.design.first_meeting_table(differing, 0) == Some(self.number)
+        self.design.first_meeting_table(differing.into(), 0) == Some(self.number)
     }
 }

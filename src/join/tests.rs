@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::schema::{MinHash, Near, Schema, SimHash};
-use crate::sketch::{EmptyDocuments, Signature, estimate_equal};
+use crate::sketch::{EmptyDocuments, Signature};
 use crate::store::{By, Store, StoreOptions};
 
 /// SplitMix64.
@@ -52,7 +52,7 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
     }
     let minhash = schema.minhash().map(|_| values);
     let simhash = schema.simhash().map(|_| fingerprint);
-    Signature::decode_parts(minhash, simhash, is_empty, None)
+    Signature::with_all(minhash, simhash, is_empty, None)
 }
 
 /// Removed documents in runs and in memory, several runs, and documents in no run.
@@ -174,7 +174,7 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
                     continue;
                 }
                 let values = first.minhash().zip(second.minhash());
-                let equal = values.map(|(a, b)| estimate_equal(a, b));
+                let equal = values.map(|(a, b)| a.iter().zip(b).filter(|(a, b)| a == b).count());
                 let distance = first.simhash().zip(second.simhash());
                 let distance = distance.map(|(a, b)| (a ^ b).count_ones());
                 let is_close = distance <= bounds.max_distance || *lane <= core.lanes.band_count();

@@ -168,7 +168,7 @@ impl Lanes {
     }
 
     /// Appends the codes of a SimHash fingerprint, one a table; nothing without tables.
-    pub(crate) fn table_codes(&self, fingerprint: u64, codes: &mut Vec<u64>) {
+    pub(crate) fn table_codes(&self, fingerprint: u128, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
             codes.extend(
                 design

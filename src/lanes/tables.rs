@@ -7,15 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// Bits of a code: those of a permuted fingerprint that are stored.
+const CODE_BITS: u8 = 64;
+
 /// The most tables that a design may have: a bound for what untrusted bytes can ask for.
 const MAX_TABLES: u64 = 256;
+
+/// The most blocks that fingerprints are cut into.
+const MAX_BLOCKS: u64 = 64;
 
 /// How fingerprints are filed so that every one within a Hamming distance is found.
 ///
 /// The bits of a fingerprint are cut into blocks, the blocks into groups. Group `(s, r)` has `s`
 /// blocks and one table for every choice of `r` of them; in a table the fingerprint's bits are
 /// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
-/// prefix. Spoiling every table of a group takes at least `s - r + 1` differing blocks, so the
+/// prefix. (Of fingerprints of 128 bits a table keeps the first 64 permuted ones: enough for the
+/// prefix and to leave most others out; the stored fingerprint decides.) Spoiling every table of a group takes at least `s - r + 1` differing blocks, so the
 /// design finds **every** fingerprint within distance `k` if the sum of `s - r + 1` over the
 /// groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
 /// Near-Duplicates for Web Crawling* (WWW 2007).
@@ -71,13 +78,13 @@ impl From<TableDesign> for Stored {
 
 impl TableDesign {
     /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (64) and matches within Hamming distance `max_distance`.
+    /// bits (64 or 128) and matches within Hamming distance `max_distance`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the width is not 64, a group has no leading block or more of
-    /// them than blocks, there are more blocks than bits or more than 256 tables, or the groups
-    /// would miss some fingerprint within `max_distance`.
+    /// [`Error::InvalidParameter`] if the width is neither 64 nor 128, a group has no leading block
+    /// or more of them than blocks, there are more than 64 blocks or 256 tables, a prefix is longer
+    /// than 64 bits, or the groups would miss some fingerprint within `max_distance`.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -88,11 +95,16 @@ impl TableDesign {
     /// ```
     pub fn new(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
         check(bits, max_distance, groups)?;
+        let tables = build_tables(bits, groups);
+        if tables.iter().any(|table| table.prefix_bits > CODE_BITS) {
+            let expected = format!("prefixes of at most {CODE_BITS} bits, those of a code");
+            return Err(Error::invalid("groups", format!("{groups:?}"), expected));
+        }
         Ok(Self {
             bits,
             max_distance,
             groups: groups.to_vec(),
-            tables: build_tables(bits, groups),
+            tables,
         })
     }
 
@@ -135,11 +147,16 @@ impl TableDesign {
     /// The first table in which two fingerprints share the prefix; none if they do in no table,
     /// and then they are further apart than `max_distance`. A join that reads table after table
     /// emits a pair where this is the table at hand, hence once.
-    pub(crate) fn first_meeting_table(&self, a: u64, b: u64) -> Option<usize> {
+    pub(crate) fn first_meeting_table(&self, a: u128, b: u128) -> Option<usize> {
         let differing = a ^ b;
         self.tables
             .iter()
             .position(|table| differing & table.leading == 0)
+    }
+
+    /// Whether a code holds all bits of the fingerprint.
+    pub(crate) const fn codes_are_whole(&self) -> bool {
+        self.bits <= CODE_BITS
     }
 }
 
@@ -166,8 +183,10 @@ impl fmt::Display for TableDesign {
 pub(crate) struct Table {
     prefix_bits: u8,
     /// The bits of a fingerprint that lead.
-    leading: u64,
+    leading: u128,
     moves: Box<[Move]>,
+    /// The same for the bits 64 and up of a fingerprint, counted from the least significant.
+    high_moves: Box<[Move]>,
 }
 
 /// Bits that keep their distances in a permutation: they turn left together.
@@ -177,20 +196,29 @@ struct Move {
     turn: u32,
 }
 
+fn permute(half: u64, moves: &[Move]) -> u64 {
+    moves.iter().fold(0, |code, part| {
+        code | (half & part.mask).rotate_left(part.turn)
+    })
+}
+
 impl Table {
     /// The length of the prefix, 1 to 64 bits.
     pub(crate) const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
-    /// The code under which a fingerprint is filed: its bits, those of the leading blocks on top.
-    pub(crate) fn permute(&self, fingerprint: u64) -> u64 {
-        self.moves.iter().fold(0, |code, part| {
-            code | (fingerprint & part.mask).rotate_left(part.turn)
-        })
+    /// The code under which a fingerprint is filed: its bits, those of the leading blocks on top;
+    /// of more than 64 the first 64.
+    pub(crate) fn permute(&self, fingerprint: u128) -> u64 {
+        let code = permute(fingerprint as u64, &self.moves);
+        if self.high_moves.is_empty() {
+            return code;
+        }
+        code | permute((fingerprint >> 64) as u64, &self.high_moves)
     }
 
-    /// The fingerprint that is filed under the code.
+    /// The fingerprint of 64 bits that is filed under the code.
     pub(crate) fn restore(&self, code: u64) -> u64 {
         self.moves.iter().fold(0, |fingerprint, part| {
             fingerprint | (code.rotate_right(part.turn) & part.mask)
@@ -207,8 +235,8 @@ impl Table {
 }
 
 fn check(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if bits != 64 {
-        return Err(Error::invalid("bits", bits, "64"));
+    if !matches!(bits, 64 | 128) {
+        return Err(Error::invalid("bits", bits, "64 or 128"));
     }
     let found = || format!("{groups:?}");
     if groups.iter().any(|&(s, r)| r == 0 || r > s) {
@@ -216,8 +244,8 @@ fn check(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
         return Err(Error::invalid("groups", found(), expected));
     }
     let blocks = total(groups, |s, _| s.into());
-    if blocks > u64::from(bits) {
-        let expected = format!("at most {bits} blocks, one a bit, not {blocks}");
+    if blocks > MAX_BLOCKS {
+        let expected = format!("at most {MAX_BLOCKS} blocks, not {blocks}");
         return Err(Error::invalid("groups", found(), expected));
     }
     let tables = total(groups, binomial);
@@ -293,7 +321,7 @@ fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<Table> {
     let mut first = 0;
     for &(s, r) in groups {
         for chosen in choices(first, s, r) {
-            tables.push(build_table(&blocks, chosen));
+            tables.push(build_table(bits, &blocks, chosen));
         }
         first += u32::from(s);
     }
@@ -301,32 +329,44 @@ fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<Table> {
 }
 
 /// The table in which the chosen blocks lead.
-fn build_table(blocks: &[Block], chosen: u64) -> Table {
+fn build_table(bits: u8, blocks: &[Block], chosen: u64) -> Table {
     let is_chosen = |i: usize| chosen >> i & 1 == 1;
     let numbered = || blocks.iter().enumerate();
     let leading = numbered().filter(|&(i, _)| is_chosen(i));
     let others = numbered().filter(|&(i, _)| !is_chosen(i));
-    let mut moves: Vec<Move> = Vec::new();
+    let mut halves: [Vec<Move>; 2] = [Vec::new(), Vec::new()];
     let (mut prefix_bits, mut leading_mask, mut to) = (0, 0, 0);
     for (i, block) in leading.chain(others) {
-        let mask = (u64::MAX << (64 - block.bits)) >> block.first;
-        // A block that comes from further down turns left, any other right.
-        let turn = (64 + block.first - to) % 64;
-        match moves.iter_mut().find(|part| part.turn == turn) {
-            Some(part) => part.mask |= mask,
-            None => moves.push(Move { mask, turn }),
-        }
-        to += block.bits;
-        if is_chosen(i) {
-            leading_mask |= mask;
-            prefix_bits = to;
+        for bit in block.first..block.first + block.bits {
+            // From here on bits are counted from the least significant one.
+            let from = u32::from(bits) - 1 - bit;
+            if is_chosen(i) {
+                leading_mask |= 1_u128 << from;
+                prefix_bits += 1;
+            }
+            let [low, high] = &mut halves;
+            let half = if from < 64 { low } else { high };
+            if to < u32::from(CODE_BITS) {
+                move_bit(half, from % 64, 63 - to);
+            }
+            to += 1;
         }
     }
+    let [moves, high_moves] = halves;
     Table {
-        // At most 64, the number of all bits.
-        prefix_bits: prefix_bits as u8,
+        prefix_bits,
         leading: leading_mask,
         moves: moves.into_boxed_slice(),
+        high_moves: high_moves.into_boxed_slice(),
+    }
+}
+
+/// Adds a bit to those that turn left as far as it does.
+fn move_bit(moves: &mut Vec<Move>, from: u32, to: u32) {
+    let (mask, turn) = (1 << from, (64 + to - from) % 64);
+    match moves.iter_mut().find(|part| part.turn == turn) {
+        Some(part) => part.mask |= mask,
+        None => moves.push(Move { mask, turn }),
     }
 }
 

@@ -31,23 +31,28 @@ const MOST_BLOCKS: u8 = 20;
 /// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
 /// of all fingerprints is the better probe.
 pub(crate) const MAX_DISTANCE: u8 = 8;
+/// The same for fingerprints of 128 bits: prefixes are as long at twice the distance.
+pub(crate) const MAX_DISTANCE_128: u8 = 16;
 
 /// The cheapest design for this many documents, by the cost above; of equally cheap ones the one
 /// with the fewest tables.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] if `bits` is not 64 or `max_distance` not in 1..=8.
+/// [`Error::InvalidParameter`] if `bits` is neither 64 nor 128, or `max_distance` not in 1..=8 or,
+/// for 128 bits, 1..=16.
 pub(crate) fn choose_design(
     bits: u8,
     max_distance: u8,
     expected_documents: u64,
 ) -> Result<TableDesign> {
-    if bits != 64 {
-        return Err(Error::invalid("bits", bits, "64"));
-    }
-    if !(1..=MAX_DISTANCE).contains(&max_distance) {
-        let expected = format!("1 to {MAX_DISTANCE}");
+    let most = match bits {
+        64 => MAX_DISTANCE,
+        128 => MAX_DISTANCE_128,
+        _ => return Err(Error::invalid("bits", bits, "64 or 128")),
+    };
+    if !(1..=most).contains(&max_distance) {
+        let expected = format!("1 to {most}");
         return Err(Error::invalid("max_distance", max_distance, expected));
     }
     let listed = best_by_tables(bits, max_distance);
@@ -181,7 +186,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(bits: u8, groups: &[(u8, u8)]) -> Self {
+    /// `None` if a prefix is longer than a code of 64 bits.
+    fn new(bits: u8, groups: &[(u8, u8)]) -> Option<Self> {
         let mut groups = groups.to_vec();
         groups.sort_unstable_by(|a, b| b.cmp(a));
         let blocks = groups.iter().map(|&(s, _)| s).sum();
@@ -199,16 +205,16 @@ impl Candidate {
         for &(s, r) in &groups {
             for chosen in choices(first, s, r) {
                 tables += 1;
-                candidates += 1 << (u32::from(bits) - prefix_bits(chosen));
+                candidates += 1 << 64_u32.checked_sub(prefix_bits(chosen))?;
             }
             first += u32::from(s);
         }
-        Self {
+        Some(Self {
             tables,
             candidates,
             blocks,
             groups,
-        }
+        })
     }
 
     /// The cost for this many documents, times 2^64.
@@ -224,7 +230,9 @@ impl Candidate {
 fn best_by_tables(bits: u8, max_distance: u8) -> Vec<Candidate> {
     let mut best: Vec<Candidate> = Vec::new();
     for_each_design(max_distance, MOST_BLOCKS, &mut |groups| {
-        let candidate = Candidate::new(bits, groups);
+        let Some(candidate) = Candidate::new(bits, groups) else {
+            return;
+        };
         match best.binary_search_by_key(&candidate.tables, |other| other.tables) {
             Ok(at) => {
                 if let Some(other) = best.get_mut(at).filter(|other| candidate < **other) {

@@ -3,8 +3,11 @@
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, choose_design};
 use crate::schema::{MinHashSchema, Near, Schema, SimHashSchema};
-use crate::sketch::{EmptyDocuments, Recipe};
+use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
 use crate::text::{Text, UNICODE_VERSION};
+
+/// The widths of stored values that a schema accepts, in bits.
+const VALUE_BITS: [u8; 6] = [1, 2, 4, 8, 16, 32];
 
 /// The widths of band codes that a schema accepts, in bits.
 const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
@@ -21,7 +24,9 @@ const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MinHash {
+    kind: MinHashKind,
     values: u16,
+    value_bits: u8,
     threshold: f64,
     recall: f64,
     banding: Option<(u16, u16)>,
@@ -29,17 +34,87 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// Signatures of `values` 32-bit values, 16 to 1,024. The usual choice is 128: the estimate
-    /// then has a standard deviation of at most 1 / (2 · √128) = 0.044.
+    /// Signatures of `values` 32-bit values, 16 to 1,024: minima of as many hash functions. The
+    /// usual choice is 128: the estimate then has a standard deviation of at most
+    /// 1 / (2 · √128) = 0.044.
     #[must_use]
     pub fn new(values: u16) -> Self {
+        Self::of(MinHashKind::Functions(Permutations::default()), values)
+    }
+
+    /// Signatures of `values` 32-bit values, 16 to 1,024, from one pass over the features: as good
+    /// as those of as many hash functions. A feature costs the same however many values there are,
+    /// once there are more features than about `values` · ln `values`; fewer are taken through
+    /// several rounds, and functions may be quicker for them.
+    #[must_use]
+    pub fn one_pass(values: u16) -> Self {
+        Self::of(MinHashKind::OnePass, values)
+    }
+
+    /// Signatures of the `most` smallest hashes of 64 bits, 64 to 1,024 of them.
+    ///
+    /// They are filed by rows made from them, an eighth as many: row j is the least hash that falls
+    /// into the j-th of as many equal bins. Two documents agree in a row at least as often as they
+    /// are similar, but for a share of e⁻⁸. So for the same recall bands are shorter, and find more
+    /// candidates, than with as many values of another kind.
+    #[must_use]
+    pub fn bottom_k(most: u16) -> Self {
+        Self::of(MinHashKind::BottomK, most)
+    }
+
+    /// Signatures of `values` 32-bit values, 16 to 1,024, of *weighted* features: similarity is the
+    /// weighted one, Σ min / Σ max. A text's shingle, or a feature given without weight, weighs as
+    /// much as it comes often.
+    #[must_use]
+    pub fn weighted(values: u16) -> Self {
+        Self::of(MinHashKind::Weighted, values)
+    }
+
+    /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
+    /// values are equal with the probability of the similarity. They have 32 bits unless
+    /// [`value_bits`](Self::value_bits) says otherwise; [`Signature::from_minhash64`] brings longer
+    /// ones in.
+    ///
+    /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
+    #[must_use]
+    pub fn external(values: u16) -> Self {
+        Self::of(MinHashKind::External, values)
+    }
+
+    pub(super) fn of(kind: MinHashKind, values: u16) -> Self {
         Self {
+            kind,
             values,
+            value_bits: 32,
             threshold: 0.8,
             recall: 0.95,
             banding: None,
             code_bits: 40,
         }
+    }
+
+    /// The family of hash functions, for [`new`](Self::new) alone; [`Permutations::PairMultiply`]
+    /// if not given.
+    #[must_use]
+    pub fn permutations(mut self, permutations: Permutations) -> Self {
+        if let MinHashKind::Functions(_) = self.kind {
+            self.kind = MinHashKind::Functions(permutations);
+        }
+        self
+    }
+
+    /// How many bits of each value are stored: 1, 2, 4, 8, 16, or all 32, if not given (b-bit
+    /// MinHash: Li and König 2010).
+    ///
+    /// With b bits, values that are unequal are equal by chance with probability 2⁻ᵇ, which the
+    /// estimate takes off; its variance grows from J (1 − J) / k to
+    /// (1 − J) (J + 1 / (2ᵇ − 1)) / k. The bands are made before values are cut, so candidates are
+    /// the same; the codes of the bands are stored beside the values, and other bands cannot be
+    /// made later. Of external values it is the width in which they are given.
+    #[must_use]
+    pub fn value_bits(mut self, bits: u8) -> Self {
+        self.value_bits = bits;
+        self
     }
 
     /// The Jaccard similarity from which on two documents are near-duplicates: above 0, at most 1;
@@ -85,12 +160,23 @@ impl MinHash {
         if !CODE_BITS.contains(&self.code_bits) {
             return Err(Error::invalid("code_bits", self.code_bits, "32 to 64"));
         }
+        if !VALUE_BITS.contains(&self.value_bits) {
+            let expected = "1, 2, 4, 8, 16 or 32";
+            return Err(Error::invalid("value_bits", self.value_bits, expected));
+        }
+        if self.kind == MinHashKind::BottomK && self.value_bits != 32 {
+            let expected = "none for bottom-k, whose hashes are kept whole";
+            return Err(Error::invalid("value_bits", self.value_bits, expected));
+        }
+        let rows = self.kind.row_count(self.values);
         let banding = match self.banding {
-            Some((bands, rows)) => Banding::explicit(bands, rows, self.values)?,
-            None => Banding::by_recall(self.values, self.threshold, self.recall)?,
+            Some((bands, rows_a_band)) => Banding::explicit(bands, rows_a_band, rows)?,
+            None => Banding::by_recall(rows, self.threshold, self.recall)?,
         };
         Ok(MinHashSchema {
+            kind: self.kind,
             values: self.values,
+            value_bits: self.value_bits,
             threshold: self.threshold,
             banding,
             code_bits: self.code_bits,
@@ -126,8 +212,19 @@ impl SimHash {
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates, 1 to 8; inclusive; 3 if not
-    /// given. The store finds *every* fingerprint within it, and refuses to be asked for more.
+    /// Fingerprints of 128 bits: twice the bytes, and distances that tell near from far as well at
+    /// twice their number.
+    #[must_use]
+    pub fn bits128() -> Self {
+        Self {
+            bits: 128,
+            max_distance: 6,
+        }
+    }
+
+    /// The greatest number of differing bits between near-duplicates, 1 to 8, of 128 bits 1 to 16;
+    /// inclusive; 3 if not given, of 128 bits 6. The store finds *every* fingerprint within it, and
+    /// refuses to be asked for more.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = distance;
@@ -224,7 +321,10 @@ impl SchemaBuilder {
             text: self.text,
             seed: self.seed,
             empty: self.empty,
-            minhash_values: self.minhash.map(|minhash| minhash.values),
+            minhash: self.minhash.map(|minhash| MinHashRecipe {
+                kind: minhash.kind,
+                values: minhash.values,
+            }),
             simhash_bits: self.simhash.map(|simhash| simhash.bits.into()),
         };
         recipe.validate()?;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::lanes::simhash_probability;
 use crate::schema::{Near, Schema};
+use crate::sketch::MinHashKind;
 
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,8 +19,15 @@ impl fmt::Display for Schema {
         if let Some(m) = &self.minhash {
             write!(
                 f,
-                "\nMinHash: {} values, {} bands of {} rows, threshold {}",
+                "\nMinHash: {} {} of {} bits, {}, {} bands of {} rows, threshold {}",
                 m.values,
+                if m.kind == MinHashKind::BottomK {
+                    "hashes"
+                } else {
+                    "values"
+                },
+                m.value_bits(),
+                m.kind,
                 m.bands(),
                 m.rows(),
                 m.threshold

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, Lanes, TableDesign};
-use crate::sketch::{EmptyDocuments, Recipe, Sketcher};
+use crate::sketch::{EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout};
 use crate::text::{Text, UNICODE_VERSION};
 
 /// Which family decides that two documents are near, where a schema has both.
@@ -31,17 +31,66 @@ pub enum Near {
 /// The MinHash part of a [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MinHashSchema {
+    kind: MinHashKind,
     values: u16,
+    value_bits: u8,
     threshold: f64,
     banding: Banding,
     code_bits: u8,
 }
 
 impl MinHashSchema {
-    /// Values in a signature.
+    /// How the values come about.
+    #[must_use]
+    pub fn kind(&self) -> MinHashKind {
+        self.kind
+    }
+
+    /// Values in a signature; of bottom-k the most that there can be.
     #[must_use]
     pub fn values(&self) -> u16 {
         self.values
+    }
+
+    /// Bits that are stored of each value: 1 to 32, and 64 for bottom-k.
+    #[must_use]
+    pub fn value_bits(&self) -> u8 {
+        self.layout().bits()
+    }
+
+    /// The variance of the estimate of a pair of this similarity, by the theory of the kind:
+    /// J (1 − J) / k for k whole values (Broder 1997), (1 − J) (J + 1 / (2ᵇ − 1)) / k for values of
+    /// b bits (Li and König 2010). For bottom-k and one-pass it is a bound.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(400)).build()?;
+    /// assert!((schema.minhash().unwrap().variance(0.5).sqrt() - 0.025).abs() < 1e-9);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn variance(&self, similarity: f64) -> f64 {
+        self.layout().variance(similarity)
+    }
+
+    /// What would build it again.
+    pub(crate) fn to_builder(self) -> MinHash {
+        MinHash::of(self.kind, self.values)
+            .value_bits(self.value_bits)
+            .threshold(self.threshold)
+            .banding(self.bands(), self.rows())
+            .code_bits(self.code_bits)
+    }
+
+    pub(crate) fn layout(&self) -> ValueLayout {
+        match self.kind {
+            MinHashKind::BottomK => ValueLayout::Smallest { most: self.values },
+            kind => ValueLayout::Places {
+                count: self.values,
+                bits: self.value_bits,
+                is_cut: self.value_bits < 32 && kind != MinHashKind::External,
+            },
+        }
     }
 
     /// The similarity from which on documents are near-duplicates.
@@ -209,16 +258,16 @@ impl Schema {
             );
             return Err(Error::SelfTest { detail });
         }
-        if let Some(minhash) = self.minhash {
-            MinHash::new(minhash.values)
-                .threshold(minhash.threshold)
-                .banding(minhash.bands(), minhash.rows())
-                .code_bits(minhash.code_bits)
-                .build()?;
+        if let Some(minhash) = &self.minhash {
+            minhash.to_builder().build()?;
         }
         let simhash_bits = self.simhash.as_ref().map(SimHashSchema::bits);
-        if (self.recipe.minhash_values, self.recipe.simhash_bits)
-            == (self.minhash.map(|m| m.values), simhash_bits)
+        let minhash = self
+            .recipe
+            .minhash
+            .map(|minhash| (minhash.kind, minhash.values));
+        if (minhash, self.recipe.simhash_bits)
+            == (self.minhash.map(|m| (m.kind, m.values)), simhash_bits)
         {
             Ok(())
         } else {

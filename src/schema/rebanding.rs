@@ -122,7 +122,11 @@ impl Rebanding {
     }
 
     fn minhash(&self, old: MinHashSchema) -> Result<MinHashSchema> {
-        let mut minhash = MinHash::new(old.values)
+        if self.of_minhash().is_none() {
+            return Ok(old);
+        }
+        let mut minhash = MinHash::of(old.kind, old.values)
+            .value_bits(old.value_bits)
             .threshold(self.threshold.unwrap_or(old.threshold))
             .code_bits(self.code_bits.unwrap_or(old.code_bits));
         if let Some(recall) = self.recall {
@@ -147,14 +151,26 @@ impl Rebanding {
 }
 
 impl Schema {
-    /// Whether the signatures of a store with this schema hold what other bands and tables are made
-    /// of.
+    /// Whether the signatures of a store with this schema hold what other bands are made of. Tables
+    /// of SimHash can be changed in any case.
     ///
     /// # Errors
     ///
-    /// None for the signatures of this release: all of them do.
+    /// [`Error::NotRebandable`] if MinHash values are stored with fewer bits than they have.
+    ///
+    /// ```
+    /// use resemblance::{Error, MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).value_bits(4)).build()?;
+    /// assert!(matches!(schema.can_reband(), Err(Error::NotRebandable { value_bits: 4 })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn can_reband(&self) -> Result<()> {
-        Ok(())
+        match self.minhash.map(|minhash| minhash.layout()) {
+            Some(layout) if layout.hides_codes() => Err(Error::NotRebandable {
+                value_bits: layout.bits(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// This schema with documents filed in another way.
@@ -164,8 +180,10 @@ impl Schema {
     /// [`Error::InvalidParameter`] for a part that is out of its range or of a family that the
     /// schema does not have, or if there is nothing to change; as [`can_reband`](Self::can_reband).
     pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
-        self.can_reband()?;
         rebanding.validate(self)?;
+        if rebanding.of_minhash().is_some() {
+            self.can_reband()?;
+        }
         let documents = rebanding.expected_documents;
         let documents = documents.unwrap_or(self.expected_documents);
         let minhash = self.minhash.map(|old| rebanding.minhash(old));

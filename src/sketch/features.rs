@@ -64,7 +64,7 @@ mod tests {
             text,
             seed: 1,
             empty: EmptyDocuments::Distinct,
-            minhash_values: Some(16),
+            minhash: None,
             simhash_bits: Some(64),
         };
         Sketcher::new(recipe).unwrap()

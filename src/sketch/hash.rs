@@ -20,6 +20,14 @@ pub(crate) const fn mix64(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
+/// What [`mix64`] takes to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
+#[inline]
+pub(super) const fn unmix64(mixed: u64) -> u64 {
+    let mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    let mixed = (mixed ^ (mixed >> 27) ^ (mixed >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    mixed ^ (mixed >> 30) ^ (mixed >> 60)
+}
+
 /// The number at `index` of the splitmix64 stream of `seed`. The stream's start is mixed, so that
 /// neighbouring seeds do not share a shifted stream.
 pub(crate) const fn derive(seed: u64, index: u64) -> u64 {
@@ -33,6 +41,14 @@ pub(super) mod stream {
     pub(in super::super) const FEATURE_KEY: u64 = 0;
     /// The key of SimHash's projection words.
     pub(in super::super) const PROJECTION_KEY: u64 = 1;
+    /// The key of one-pass MinHash.
+    pub(in super::super) const ONE_PASS_KEY: u64 = 2;
+    /// The key of bottom-k.
+    pub(in super::super) const BOTTOM_K_KEY: u64 = 3;
+    /// The key of weighted MinHash.
+    pub(in super::super) const WEIGHTED_KEY: u64 = 4;
+    /// The same for the bits 64 to 127 of a fingerprint.
+    pub(in super::super) const HIGH_PROJECTION_KEY: u64 = 5;
     /// MinHash's multiplier 0; then its addend 0, multiplier 1, and so on.
     pub(in super::super) const MINHASH: u64 = 16;
 }
@@ -56,6 +72,13 @@ mod tests {
                 9_817_491_932_198_370_423
             ]
         );
+    }
+
+    #[test]
+    fn mixing_can_be_undone() {
+        for number in (0..1_000_u64).map(|i| i.wrapping_mul(GOLDEN_GAMMA) >> (i % 64)) {
+            assert_eq!(unmix64(mix64(number)), number);
+        }
     }
 
     #[test]

@@ -1,30 +1,48 @@
 //! Features to signatures. All that is hashed here is frozen.
 
+mod b_bit;
+mod bottom_k;
+mod distinct;
+mod draft;
+pub mod exact;
 mod features;
+mod frequencies;
 mod hash;
+mod hasher;
 mod minhash;
+mod one_pass;
 mod recipe;
 mod self_test;
 mod signature;
 mod simhash;
 #[cfg(test)]
 mod tests;
+mod values;
+mod weighted;
 
+use std::io::Read;
 use std::sync::Arc;
 
-use minhash::{MinHasher, Minima};
+use hasher::Hasher;
 use simhash::SimHasher;
+use values::Values;
 
 use crate::error::{Error, Result};
+use crate::text::{Text, for_each_piece};
 
+pub(crate) use draft::Draft;
+pub use draft::StreamedText;
+pub use frequencies::DocumentFrequencies;
 pub(crate) use hash::{feature_hash, mix64};
-pub(crate) use minhash::estimate_equal;
-pub use recipe::EmptyDocuments;
-pub(crate) use recipe::Recipe;
+pub use minhash::Permutations;
+pub use recipe::{EmptyDocuments, MinHashKind};
+pub(crate) use recipe::{MinHashRecipe, Recipe};
 pub use signature::Signature;
+pub(crate) use signature::{Fingerprint, StoredCodes};
+pub(crate) use values::ValueLayout;
 
-/// Features that are held back before they are sketched, where they need not all be kept.
-const PENDING_FEATURES: usize = 256;
+/// A guess: shingles of words begin so far apart.
+const BYTES_A_SHINGLE: usize = 6;
 
 /// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
 ///
@@ -52,7 +70,7 @@ pub struct Sketcher {
 struct Inner {
     recipe: Recipe,
     fingerprint: u64,
-    minhash: Option<MinHasher>,
+    minhash: Option<Hasher>,
     simhash: Option<SimHasher>,
 }
 
@@ -69,9 +87,11 @@ impl Sketcher {
         let inner = Inner {
             fingerprint: recipe.fingerprint(),
             minhash: recipe
-                .minhash_values
-                .map(|values| MinHasher::new(recipe.seed, values)),
-            simhash: recipe.simhash_bits.map(|_| SimHasher::new(recipe.seed)),
+                .minhash
+                .map(|minhash| Hasher::new(recipe.seed, minhash)),
+            simhash: recipe
+                .simhash_bits
+                .map(|bits| SimHasher::new(recipe.seed, bits)),
             recipe,
         };
         Self {
@@ -92,25 +112,66 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema says nothing about texts.
+    /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
+    /// made elsewhere.
     pub fn text(&self, text: &str) -> Result<Signature> {
-        let Some(recipe) = self.inner.recipe.text else {
-            return Err(Error::invalid(
-                "text",
-                "a text",
-                "features, as the schema has no text",
-            ));
-        };
-        let mut draft = self.draft();
-        recipe.for_each_shingle(text, |shingle| draft.feature(shingle.as_bytes()));
+        let mut draft = self.draft(text.len() / BYTES_A_SHINGLE)?;
+        self.each_shingle(text, |shingle| draft.feature(shingle))?;
         Ok(draft.finish())
+    }
+
+    /// The signature of a text that is read piece by piece, equal to that of the whole: neither
+    /// the text nor its shingles are ever in memory as a whole. What is, is said in
+    /// [`StreamedText`].
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text); [`Error::Io`] if the reader fails, [`Error::NotUtf8`] with the place
+    /// of the first byte that is not UTF-8.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let file: &[u8] = b"a text that is long";
+    /// assert_eq!(sketcher.text_reader(file)?, sketcher.text("a text that is long")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn text_reader(&self, reader: impl Read) -> Result<Signature> {
+        let mut text = self.streamed_text()?;
+        for_each_piece(reader, |piece| text.push(piece))?;
+        Ok(text.finish())
+    }
+
+    /// Begins the signature of a text that comes in pieces.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text).
+    pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
+        Ok(StreamedText {
+            shingler: self.text_recipe()?.shingler()?,
+            draft: self.draft(0)?,
+        })
+    }
+
+    fn text_recipe(&self) -> Result<&Text> {
+        let expected = "features, as the schema has no text";
+        let recipe = self.inner.recipe.text.as_ref();
+        recipe.ok_or_else(|| Error::invalid("text", "a text", expected))
+    }
+
+    fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
+        let recipe = self.text_recipe()?;
+        recipe.for_each_shingle(text, |shingle| visit(shingle.as_bytes()));
+        Ok(())
     }
 
     /// The signature of a set of features, each any bytes. Repeats count once.
     ///
     /// # Errors
     ///
-    /// None at present.
+    /// [`Error::InvalidParameter`] if the schema's MinHash values are made elsewhere.
     pub fn features<I, F>(&self, features: I) -> Result<Signature>
     where
         I: IntoIterator<Item = F>,
@@ -128,10 +189,11 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// None at present.
+    /// As [`features`](Self::features).
     pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
-        let mut draft = self.draft();
-        hashes.into_iter().for_each(|hash| draft.hash(hash));
+        let hashes = hashes.into_iter();
+        let mut draft = self.draft(hashes.size_hint().0)?;
+        hashes.for_each(|hash| draft.hash(hash));
         Ok(draft.finish())
     }
 
@@ -171,78 +233,39 @@ impl Sketcher {
                 features.push((hash, weight));
             }
         }
+        self.check_makes()?;
         let total = simhash::merge(&mut features)?;
-        let minima = self.inner.minhash.as_ref().map(|minhash| {
-            let mut minima = minhash.minima();
-            minhash.update(&mut minima, features.iter().map(|&(hash, _)| hash));
-            minima
-        });
+        let minhash = self.inner.minhash.as_ref();
+        let values = minhash.map(|minhash| minhash.weighted(&features));
         let fingerprint = self
             .inner
             .simhash
             .as_ref()
             .map(|s| s.weighted(&features, total));
-        Ok(self.signature(minima, fingerprint, features.is_empty()))
+        Ok(self.signature(values, fingerprint, features.is_empty()))
     }
 
-    /// A signature to which features are added one by one.
-    pub(crate) fn draft(&self) -> Draft<'_> {
-        Draft {
-            sketcher: self,
-            minima: self.inner.minhash.as_ref().map(MinHasher::minima),
-            pending: Vec::with_capacity(PENDING_FEATURES),
-            empty: true,
+    fn check_makes(&self) -> Result<()> {
+        let kind = self.inner.recipe.minhash.map(|minhash| minhash.kind);
+        if kind == Some(MinHashKind::External) {
+            let expected = "a ready-made signature: the schema's MinHash values are external";
+            return Err(Error::invalid("document", "features", expected));
         }
+        Ok(())
     }
 
-    fn signature(&self, minima: Option<Minima>, simhash: Option<u64>, empty: bool) -> Signature {
-        let minhash = minima.map(|minima| minima.values());
-        Signature::decode_parts(minhash, simhash, empty, Some(self.inner.fingerprint))
-    }
-}
-
-/// An unweighted signature in the making. Without SimHash its memory does not grow; with SimHash,
-/// which counts distinct features, it is 8 bytes a feature.
-pub(crate) struct Draft<'a> {
-    sketcher: &'a Sketcher,
-    minima: Option<Minima>,
-    pending: Vec<u64>,
-    empty: bool,
-}
-
-impl Draft<'_> {
-    /// Adds a feature by its bytes.
-    #[inline]
-    pub(crate) fn feature(&mut self, bytes: &[u8]) {
-        self.hash(feature_hash(bytes));
+    /// A signature to which about so many features are added one by one.
+    pub(crate) fn draft(&self, features: usize) -> Result<Draft<'_>> {
+        self.check_makes()?;
+        Ok(Draft::new(self, features))
     }
 
-    /// Adds a feature by its hash.
-    #[inline]
-    pub(crate) fn hash(&mut self, hash: u64) {
-        self.empty = false;
-        self.pending.push(hash);
-        if self.pending.len() >= PENDING_FEATURES && self.sketcher.inner.simhash.is_none() {
-            self.update();
-        }
-    }
-
-    fn update(&mut self) {
-        if let (Some(minhash), Some(minima)) = (&self.sketcher.inner.minhash, &mut self.minima) {
-            minhash.update(minima, self.pending.iter().copied());
-        }
-        self.pending.clear();
-    }
-
-    /// The signature of the features added.
-    pub(crate) fn finish(mut self) -> Signature {
-        let fingerprint = self.sketcher.inner.simhash.as_ref().map(|simhash| {
-            self.pending.sort_unstable();
-            self.pending.dedup();
-            simhash.unweighted(&self.pending)
-        });
-        self.update();
-        self.sketcher
-            .signature(self.minima, fingerprint, self.empty)
+    fn signature(
+        &self,
+        values: Option<Values>,
+        simhash: Option<Fingerprint>,
+        empty: bool,
+    ) -> Signature {
+        Signature::new(values, simhash, empty, Some(self.inner.fingerprint))
     }
 }

@@ -1,13 +1,96 @@
 //! All that decides which signature a document has.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use super::bottom_k;
 use super::hash::feature_hash;
+use super::minhash::Permutations;
 use crate::error::{Error, Result};
 use crate::text::Text;
 
 /// The bits that a SimHash fingerprint can have.
-const SIMHASH_BITS: u16 = 64;
+const SIMHASH_BITS: [u16; 2] = [64, 128];
+
+/// The numbers of MinHash values that a signature can have.
+const VALUES: std::ops::RangeInclusive<u16> = 16..=1024;
+
+/// Bottom-k needs this many hashes a row: see `bottom_k::rows`.
+const LEAST_BOTTOM_K: u16 = 64;
+
+/// How MinHash values come about. All estimate Jaccard similarity without bias.
+///
+/// ```
+/// use resemblance::{MinHash, MinHashKind, Schema};
+/// let schema = Schema::builder().minhash(MinHash::one_pass(1_024)).build()?;
+/// assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::OnePass);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum MinHashKind {
+    /// The minima of as many hash functions as there are values (Broder 1997): a feature costs a
+    /// step for each value.
+    Functions(Permutations),
+    /// Fast similarity sketching (Dahlgaard, Knudsen and Thorup 2017): a feature costs one step,
+    /// however many values there are.
+    OnePass,
+    /// The smallest values of one hash function (Broder 1997; Thorup 2013), of 64 bits.
+    BottomK,
+    /// Samples of weighted features that are equal with the probability of the weighted Jaccard
+    /// similarity Σ min / Σ max (Ioffe 2010). Unweighted features weigh as much as they come often.
+    Weighted,
+    /// Made elsewhere: signatures are given, never made from texts or features.
+    External,
+}
+
+impl MinHashKind {
+    /// Of so many values, how many rows there are to make bands of.
+    pub(crate) fn row_count(self, values: u16) -> u16 {
+        match self {
+            Self::BottomK => bottom_k::row_count(values),
+            _ => values,
+        }
+    }
+
+    /// Frozen: part of a recipe's fingerprint.
+    fn code(self) -> u8 {
+        match self {
+            Self::Functions(permutations) => match permutations {
+                Permutations::PairMultiply => 0,
+                Permutations::MultiplyShift => 1,
+                Permutations::Modular => 2,
+                Permutations::Tabulation => 3,
+                Permutations::Jenkins => 4,
+            },
+            Self::OnePass => 16,
+            Self::BottomK => 17,
+            Self::Weighted => 18,
+            Self::External => 19,
+        }
+    }
+}
+
+impl fmt::Display for MinHashKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Functions(permutations) => write!(f, "{permutations}"),
+            Self::OnePass => f.write_str("one-pass"),
+            Self::BottomK => f.write_str("bottom-k"),
+            Self::Weighted => f.write_str("weighted"),
+            Self::External => f.write_str("external"),
+        }
+    }
+}
+
+/// The MinHash part of a recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MinHashRecipe {
+    pub(crate) kind: MinHashKind,
+    /// 16 to 1,024.
+    pub(crate) values: u16,
+}
 
 /// Whether documents without features are near-duplicates of each other.
 ///
@@ -32,9 +115,8 @@ pub(crate) struct Recipe {
     pub(crate) text: Option<Text>,
     pub(crate) seed: u64,
     pub(crate) empty: EmptyDocuments,
-    /// MinHash values, 16 to 1,024.
-    pub(crate) minhash_values: Option<u16>,
-    /// Bits of the SimHash fingerprint, 64.
+    pub(crate) minhash: Option<MinHashRecipe>,
+    /// Bits of the SimHash fingerprint, 64 or 128.
     pub(crate) simhash_bits: Option<u16>,
 }
 
@@ -43,17 +125,25 @@ impl Recipe {
         if let Some(text) = self.text {
             text.validate()?;
         }
-        if let Some(values) = self.minhash_values
-            && !(16..=1024).contains(&values)
-        {
-            return Err(Error::invalid("minhash values", values, "16 to 1,024"));
+        if let Some(MinHashRecipe { kind, values }) = self.minhash {
+            if !VALUES.contains(&values) {
+                return Err(Error::invalid("minhash values", values, "16 to 1,024"));
+            }
+            if kind == MinHashKind::BottomK && values < LEAST_BOTTOM_K {
+                let expected = "64 to 1,024 for bottom-k";
+                return Err(Error::invalid("minhash values", values, expected));
+            }
+            if kind == MinHashKind::External && self.text.is_some() {
+                let expected = "none: external signatures are made elsewhere";
+                return Err(Error::invalid("text", "a text recipe", expected));
+            }
         }
         if let Some(bits) = self.simhash_bits
-            && bits != SIMHASH_BITS
+            && !SIMHASH_BITS.contains(&bits)
         {
-            return Err(Error::invalid("simhash bits", bits, SIMHASH_BITS));
+            return Err(Error::invalid("simhash bits", bits, "64 or 128"));
         }
-        if self.minhash_values.is_none() && self.simhash_bits.is_none() {
+        if self.minhash.is_none() && self.simhash_bits.is_none() {
             return Err(Error::invalid(
                 "signature",
                 "neither MinHash nor SimHash",
@@ -76,8 +166,10 @@ impl Recipe {
             EmptyDocuments::Alike => 1,
         });
         // A width of 0 is no valid one: it stands for absence.
-        bytes.extend_from_slice(&self.minhash_values.unwrap_or(0).to_le_bytes());
+        let values = self.minhash.map_or(0, |minhash| minhash.values);
+        bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());
+        bytes.extend(self.minhash.map(|minhash| minhash.kind.code()));
         feature_hash(&bytes)
     }
 }

@@ -1,20 +1,23 @@
 //! What is kept of a document.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
-use super::minhash::estimate_equal;
+use super::bottom_k;
+use super::values::{ValueLayout, Values};
 use crate::error::{Error, Result};
 
 /// What a document becomes: MinHash values, a SimHash fingerprint, or both.
 ///
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
 /// of different recipes are not compared by mistake. Signatures that another program made come in
-/// through [`from_minhash`](Self::from_minhash), [`from_simhash`](Self::from_simhash) and
+/// through [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
+/// [`from_simhash`](Self::from_simhash), [`from_simhash128`](Self::from_simhash128) and
 /// [`from_parts`](Self::from_parts), unmarked: that they fit together is up to the caller.
 ///
-/// A document without features has an *empty* signature: all MinHash values are `u32::MAX`, the
-/// fingerprint is 0. [`is_empty`](Self::is_empty) tells it from a document that has these by
-/// chance.
+/// A document without features has an *empty* signature: all MinHash values are `u32::MAX` (of
+/// bottom-k there is none), the fingerprint is 0. [`is_empty`](Self::is_empty) tells it from a
+/// document that has these by chance.
 ///
 /// ```
 /// use resemblance::Signature;
@@ -27,16 +30,33 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Signature {
-    minhash: Option<Vec<u32>>,
-    simhash: Option<u64>,
+    values: Option<Values>,
+    simhash: Option<Fingerprint>,
     empty: bool,
     recipe: Option<u64>,
+    /// Of values that were cut: what whole ones are filed under.
+    codes: Option<StoredCodes>,
+}
+
+/// A SimHash fingerprint; one of 64 bits is below 2^64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint {
+    pub(crate) bits: u8,
+    pub(crate) value: u128,
+}
+
+/// The codes of the bands under which a document with cut values is filed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredCodes {
+    /// Bands, rows, and bits of a code.
+    pub(crate) banding: (u16, u16, u8),
+    pub(crate) codes: Vec<u64>,
 }
 
 /// Signatures are equal if their values are: one that a sketcher made equals the same one given raw.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (&self.minhash, self.simhash, self.empty) == (&other.minhash, other.simhash, other.empty)
+        (&self.values, self.simhash, self.empty) == (&other.values, other.simhash, other.empty)
     }
 }
 
@@ -44,12 +64,12 @@ impl Eq for Signature {}
 
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.minhash, self.simhash, self.empty).hash(state);
+        (&self.values, self.simhash, self.empty).hash(state);
     }
 }
 
 impl Signature {
-    /// A signature of ready-made MinHash values.
+    /// A signature of ready-made MinHash values, minima of hash functions.
     ///
     /// ```
     /// let signature = resemblance::Signature::from_minhash(vec![7; 128]);
@@ -58,6 +78,48 @@ impl Signature {
     #[must_use]
     pub fn from_minhash(values: Vec<u32>) -> Self {
         Self::from_parts(Some(values), None)
+    }
+
+    /// A signature of ready-made MinHash values of 64 bits, each cut to 32 by a hash: equal ones
+    /// stay equal, others become equal with probability 2⁻³². They are no minima any more, so such
+    /// signatures cannot be [merged](Self::merge).
+    ///
+    /// ```
+    /// use resemblance::Signature;
+    /// let a = Signature::from_minhash64(&[1, 2, 3, u64::MAX]);
+    /// let b = Signature::from_minhash64(&[1, 2, 4, u64::MAX]);
+    /// assert_eq!(a.jaccard(&b)?, 0.75);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn from_minhash64(values: &[u64]) -> Self {
+        let cut = |value: &u64| (super::hash::mix64(*value) >> 32) as u32;
+        let values = Values::Samples(values.iter().map(cut).collect());
+        Self::new(Some(values), None, false, None)
+    }
+
+    /// A signature of the smallest hashes of a set, at most `most` of them (bottom-k): sorted and
+    /// without repeats they are kept, the smallest `most`. Fewer say that the set has no more.
+    /// `u64::MAX` counts as one less.
+    ///
+    /// ```
+    /// use resemblance::Signature;
+    /// let a = Signature::from_bottom_k(4, vec![1, 3, 5, 7]);
+    /// let b = Signature::from_bottom_k(4, vec![1, 2, 5, 9]);
+    /// // Of the union's smallest four, 1 2 3 5, both have two.
+    /// assert_eq!(a.jaccard(&b)?, 0.5);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn from_bottom_k(most: u16, mut hashes: Vec<u64>) -> Self {
+        for hash in &mut hashes {
+            *hash = (*hash).min(u64::MAX - 1);
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.truncate(most.into());
+        let empty = hashes.is_empty();
+        Self::new(Some(Values::Smallest { most, hashes }), None, empty, None)
     }
 
     /// A signature of a ready-made SimHash fingerprint of 64 bits.
@@ -71,6 +133,21 @@ impl Signature {
         Self::from_parts(None, Some(fingerprint))
     }
 
+    /// A signature of a ready-made SimHash fingerprint of 128 bits.
+    ///
+    /// ```
+    /// let signature = resemblance::Signature::from_simhash128(1 << 100);
+    /// assert_eq!(signature.simhash_bits(), Some(128));
+    /// ```
+    #[must_use]
+    pub fn from_simhash128(fingerprint: u128) -> Self {
+        let fingerprint = Fingerprint {
+            bits: 128,
+            value: fingerprint,
+        };
+        Self::new(None, Some(fingerprint), false, None)
+    }
+
     /// A signature of ready-made parts.
     ///
     /// MinHash values that are all `u32::MAX`, which is what other libraries give a document
@@ -81,34 +158,117 @@ impl Signature {
         let minhash = minhash.filter(|values| !values.is_empty());
         let untouched = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
         let empty = minhash.as_ref().is_some_and(untouched);
-        Self::decode_parts(minhash, simhash, empty, None)
+        let simhash = simhash.map(|value| Fingerprint {
+            bits: 64,
+            value: value.into(),
+        });
+        Self::new(minhash.map(Values::Minima), simhash, empty, None)
+    }
+
+    /// This signature with the fingerprint of another.
+    ///
+    /// ```
+    /// use resemblance::Signature;
+    /// let fingerprint = Signature::from_simhash128(7);
+    /// let both = Signature::from_bottom_k(4, vec![1, 2]).with_simhash_of(&fingerprint);
+    /// assert_eq!(both.simhash(), Some(7));
+    /// ```
+    #[must_use]
+    pub fn with_simhash_of(mut self, other: &Self) -> Self {
+        self.simhash = other.simhash;
+        self
     }
 
     /// The signature with all that it consists of.
-    pub(crate) fn decode_parts(
+    pub(super) fn new(
+        values: Option<Values>,
+        simhash: Option<Fingerprint>,
+        empty: bool,
+        recipe: Option<u64>,
+    ) -> Self {
+        Self {
+            values: values.filter(|values| !values.is_empty()),
+            simhash,
+            empty,
+            recipe,
+            codes: None,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_all(
         minhash: Option<Vec<u32>>,
         simhash: Option<u64>,
         empty: bool,
         recipe: Option<u64>,
     ) -> Self {
         Self {
-            minhash,
-            simhash,
             empty,
             recipe,
+            ..Self::from_parts(minhash, simhash)
         }
     }
 
-    /// The MinHash values.
-    #[must_use]
-    pub fn minhash(&self) -> Option<&[u32]> {
-        self.minhash.as_deref()
+    /// A stored signature: the bytes of its MinHash values, which are samples and no minima if so
+    /// said, and the codes of its bands if the values do not give them.
+    pub(crate) fn decode(
+        values: Option<(ValueLayout, &[u8], bool)>,
+        simhash: Option<Fingerprint>,
+        empty: bool,
+        recipe: Option<u64>,
+        codes: Option<StoredCodes>,
+    ) -> Self {
+        let values = values.map(|(layout, bytes, are_samples)| match layout {
+            // Such values have no bits for what stands for no feature.
+            ValueLayout::Places {
+                count,
+                bits,
+                is_cut: false,
+            } if empty && bits < 32 => Values::Cut {
+                bits,
+                was_whole: false,
+                values: vec![u32::MAX; count.into()],
+            },
+            _ => Values::decode(layout, bytes, are_samples),
+        });
+        Self {
+            codes,
+            ..Self::new(values, simhash, empty, recipe)
+        }
     }
 
-    /// The SimHash fingerprint.
+    /// The MinHash values; `None` without, and for bottom-k. What a store has cut are the bits
+    /// that it kept of each.
     #[must_use]
-    pub fn simhash(&self) -> Option<u64> {
-        self.simhash
+    pub fn minhash(&self) -> Option<&[u32]> {
+        self.values.as_ref().and_then(Values::words)
+    }
+
+    /// The smallest hashes of bottom-k, ascending.
+    #[must_use]
+    pub fn bottom_k(&self) -> Option<&[u64]> {
+        match &self.values {
+            Some(Values::Smallest { hashes, .. }) => Some(hashes),
+            _ => None,
+        }
+    }
+
+    /// The bits of a MinHash value: 32, fewer if they were cut, 64 for bottom-k.
+    #[must_use]
+    pub fn value_bits(&self) -> Option<u8> {
+        self.values.as_ref().map(|values| values.shape().1)
+    }
+
+    /// The SimHash fingerprint; one of 64 bits is below 2⁶⁴.
+    #[must_use]
+    pub fn simhash(&self) -> Option<u128> {
+        self.simhash.map(|fingerprint| fingerprint.value)
+    }
+
+    /// The bits of the SimHash fingerprint, 64 or 128.
+    #[must_use]
+    pub fn simhash_bits(&self) -> Option<u8> {
+        self.simhash.map(|fingerprint| fingerprint.bits)
     }
 
     /// Whether it is that of a document without features.
@@ -122,8 +282,57 @@ impl Signature {
         self.recipe
     }
 
+    /// The codes of the bands, where the values were cut.
+    pub(crate) fn stored_codes(&self) -> Option<&StoredCodes> {
+        self.codes.as_ref()
+    }
+
+    /// The values from which the codes of the bands are made. Empty without any.
+    pub(crate) fn rows(&self) -> Cow<'_, [u32]> {
+        match &self.values {
+            Some(Values::Smallest { most, hashes }) => {
+                let count = usize::from(bottom_k::row_count(*most));
+                Cow::Owned(bottom_k::rows(hashes, count))
+            }
+            Some(values) => Cow::Borrowed(values.words().unwrap_or_default()),
+            None => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// The number of MinHash places, or the greatest number of hashes, and the bits of each.
+    pub(crate) fn value_shape(&self) -> Option<(usize, u8)> {
+        self.values.as_ref().map(Values::shape)
+    }
+
+    /// How many MinHash values there are.
+    pub(crate) fn value_count(&self) -> usize {
+        self.values.as_ref().map_or(0, Values::count)
+    }
+
+    /// Appends the bytes of the MinHash values, which fit the layout.
+    pub(crate) fn encode_values(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+        if let Some(values) = &self.values {
+            values.encode(layout, bytes);
+        }
+    }
+
+    /// How far the MinHash values agree with stored ones; see [`ValueLayout::agreement`].
+    pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
+        let values = self.values.as_ref();
+        values.map_or(0, |values| values.agreement_with(layout, stored))
+    }
+
+    /// How far the MinHash values agree with those of another, both laid out as said.
+    pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
+        let mut bytes = Vec::new();
+        other.encode_values(layout, &mut bytes);
+        self.agreement_with(layout, &bytes)
+    }
+
     /// The estimated Jaccard similarity of the two documents' sets of features, 0 to 1: the share
-    /// of equal MinHash values (Broder 1997).
+    /// of equal MinHash values (Broder 1997); of values cut to b bits without those that are equal
+    /// by chance (Li and König 2010); of bottom-k the share of the union's smallest hashes that
+    /// both have.
     ///
     /// Its standard deviation is √(J (1 − J) / k) for k values: 0.035 at J = 0.8 and k = 128. It
     /// over-estimates by at most about (1 − J) n / 2³³ for n distinct features in the two documents
@@ -132,47 +341,127 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if one has no MinHash values, their numbers differ, or both
-    /// are marked with different recipes.
+    /// [`Error::SignatureMismatch`] if one has no MinHash values, their numbers differ, they were
+    /// cut differently, or both are marked with different recipes.
     pub fn jaccard(&self, other: &Self) -> Result<f64> {
+        Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
+    }
+
+    /// The estimate before it is brought into [0, 1]: without bias, so sums and means of many are
+    /// right. Of cut values it may be below 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`jaccard`](Self::jaccard).
+    ///
+    /// ```
+    /// use resemblance::Signature;
+    /// let (a, b) = (Signature::from_minhash(vec![1; 16]), Signature::from_minhash(vec![2; 16]));
+    /// assert_eq!(a.jaccard_unclamped(&b)?, 0.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn jaccard_unclamped(&self, other: &Self) -> Result<f64> {
         self.same_recipe(other)?;
-        let (Some(a), Some(b)) = (self.minhash(), other.minhash()) else {
+        let (Some(a), Some(b)) = (&self.values, &other.values) else {
             return Err(Error::signature(
                 "no MinHash values",
                 "MinHash values in both signatures",
             ));
         };
-        if a.len() != b.len() || a.is_empty() {
-            let found = format!("{} MinHash values", b.len());
-            let expected = format!("{}, at least 1, as the other signature has", a.len());
-            return Err(Error::signature(found, expected));
-        }
+        let estimate = a.estimate(b)?;
         Ok(match (self.empty, other.empty) {
             (true, true) => 1.0,
             (true, false) | (false, true) => 0.0,
-            (false, false) => estimate_equal(a, b) as f64 / a.len() as f64,
+            (false, false) => estimate,
         })
     }
 
-    /// The Hamming distance of the two SimHash fingerprints in bits, 0 to 64.
-    ///
-    /// Divided by 64 it estimates θ / π, where θ is the angle between the two documents' weighted
-    /// vectors of features (Charikar 2002). The fingerprint of an empty signature is 0 and is
-    /// compared as any other; ask [`is_empty`](Self::is_empty) first where that matters.
+    /// The signature of the union of the two documents' features, from the signatures alone: the
+    /// lesser value in each place, or the smallest hashes of both.
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if one has no fingerprint, or both are marked with different
-    /// recipes.
+    /// [`Error::SignatureMismatch`] if there are no values, or values that do not say which is the
+    /// lesser (weighted, cut to fewer bits), if there is a SimHash fingerprint (that of a union
+    /// does not follow from those of the parts), or both are marked with different recipes.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+    /// let union = sketcher.features(["a", "b"])?.merge(&sketcher.features(["b", "c"])?)?;
+    /// assert_eq!(union, sketcher.features(["a", "b", "c"])?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn merge(&self, other: &Self) -> Result<Self> {
+        self.same_recipe(other)?;
+        if self.simhash.is_some() || other.simhash.is_some() {
+            let expected = "MinHash values alone: fingerprints cannot be merged";
+            return Err(Error::signature("a SimHash fingerprint", expected));
+        }
+        let (Some(a), Some(b)) = (&self.values, &other.values) else {
+            let expected = "MinHash values in both signatures";
+            return Err(Error::signature("no MinHash values", expected));
+        };
+        let empty = self.empty && other.empty;
+        let recipe = self.recipe.or(other.recipe);
+        Ok(Self::new(Some(a.merge(b)?), None, empty, recipe))
+    }
+
+    /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a store
+    /// keeps them whose schema has so many [value bits](crate::MinHash::value_bits). What bands are
+    /// made of is lost, so a store does not take it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for another number of bits; [`Error::SignatureMismatch`] if there
+    /// are no whole MinHash values: none at all, those of bottom-k, or cut ones.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+    /// let (a, b) = (sketcher.features(["a", "b"])?, sketcher.features(["b", "c"])?);
+    /// assert_eq!(a.cut(1)?.value_bits(), Some(1));
+    /// assert_eq!(a.cut(1)?.jaccard(&b.cut(1)?)?, a.cut(1)?.jaccard(&b)?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn cut(&self, bits: u8) -> Result<Self> {
+        if ![1, 2, 4, 8, 16].contains(&bits) {
+            return Err(Error::invalid("bits", bits, "1, 2, 4, 8 or 16"));
+        }
+        let cut = self.values.as_ref().and_then(|values| values.cut(bits));
+        match cut {
+            None => Err(Error::signature(
+                "no whole MinHash values",
+                "MinHash values of 32 bits",
+            )),
+            values => Ok(Self {
+                values,
+                codes: None,
+                ..self.clone()
+            }),
+        }
+    }
+
+    /// The Hamming distance of the two SimHash fingerprints in bits, 0 to 64 or 128.
+    ///
+    /// Divided by the number of bits it estimates θ / π, where θ is the angle between the two
+    /// documents' weighted vectors of features (Charikar 2002). The fingerprint of an empty
+    /// signature is 0 and is compared as any other; ask [`is_empty`](Self::is_empty) first where
+    /// that matters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if one has no fingerprint, one has 64 bits and the other 128,
+    /// or both are marked with different recipes.
     pub fn hamming(&self, other: &Self) -> Result<u32> {
         self.same_recipe(other)?;
-        let (Some(a), Some(b)) = (self.simhash, other.simhash) else {
-            return Err(Error::signature(
-                "no fingerprint",
-                "a SimHash fingerprint in both signatures",
-            ));
-        };
-        Ok((a ^ b).count_ones())
+        match (self.simhash, other.simhash) {
+            (Some(a), Some(b)) if a.bits == b.bits => Ok((a.value ^ b.value).count_ones()),
+            _ => Err(Error::signature(
+                "no fingerprint, or one of another width",
+                "a SimHash fingerprint of as many bits in both signatures",
+            )),
+        }
     }
 
     fn same_recipe(&self, other: &Self) -> Result<()> {

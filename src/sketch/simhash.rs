@@ -1,13 +1,14 @@
-//! SimHash (Charikar 2002): 64 signs of random projections of the weighted feature vector.
+//! SimHash (Charikar 2002): 64 or 128 signs of random projections of the weighted feature vector.
 
-use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
+use super::signature::Fingerprint;
 use crate::error::{Error, Result};
 
 /// The largest weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
 /// Steps in a weight of 1. Sums of integers do not depend on the order; sums of floats would.
-const WEIGHT_STEPS: f64 = 65_536.0;
+pub(super) const WHOLE_WEIGHT: u64 = 65_536;
 
 /// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
 const MAX_TOTAL: u64 = u64::MAX / 2;
@@ -23,89 +24,184 @@ pub(super) type Weighted = (u64, u64);
 #[derive(Debug)]
 pub(super) struct SimHasher {
     feature_key: u64,
-    projection_key: u64,
+    /// Of the bits 0 to 63, and of the bits 64 to 127 if there are as many.
+    projections: Vec<Projection>,
 }
 
-impl SimHasher {
-    pub(super) fn new(seed: u64) -> Self {
-        Self {
-            feature_key: derive(seed, stream::FEATURE_KEY),
-            projection_key: derive(seed, stream::PROJECTION_KEY),
-        }
-    }
+/// 64 projections.
+#[derive(Debug)]
+struct Projection {
+    key: u64,
+    first_bit: u32,
+}
 
-    /// The signs of a feature's 64 projections.
+impl Projection {
+    /// The signs of a feature's projections.
     #[inline]
     fn word(&self, hash: u64) -> u64 {
-        mix64(hash ^ self.projection_key)
+        mix64(hash ^ self.key)
     }
 
-    /// The fingerprint of features of weight 1; they must be distinct. 0 if there is none.
-    pub(super) fn unweighted(&self, distinct: &[u64]) -> u64 {
+    /// Adds up features of weight 1.
+    fn count(&self, distinct: &[u64]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for block in distinct.chunks(PLANE_FEATURES) {
-            // Counter j is the bits j of the planes: one addition serves 64 counters.
-            let mut planes = [0_u64; PLANES];
-            for &hash in block {
-                let mut carry = self.word(hash);
-                for plane in &mut planes {
-                    let sum = *plane ^ carry;
-                    carry &= *plane;
-                    *plane = sum;
-                }
+            let mut planes = Planes::default();
+            let (eights, rest) = block.as_chunks::<8>();
+            for hashes in eights {
+                planes.add_eight(hashes.map(|hash| self.word(hash)));
+            }
+            for &hash in rest {
+                planes.add(0, self.word(hash));
             }
             for (bit, positive) in positive.iter_mut().enumerate() {
-                for (place, plane) in planes.iter().enumerate() {
+                for (place, plane) in planes.0.iter().enumerate() {
                     *positive += ((plane >> bit) & 1) << place;
                 }
             }
         }
-        self.signs(&positive, distinct.len() as u64, distinct.iter().copied())
+        positive
     }
 
-    /// The fingerprint of distinct features of positive weights that [`merge`] has summed to
-    /// `total`. 0 if there is none.
-    pub(super) fn weighted(&self, distinct: &[Weighted], total: u64) -> u64 {
+    fn sum(&self, distinct: &[Weighted]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for &(hash, weight) in distinct {
             let word = self.word(hash);
             for (bit, positive) in positive.iter_mut().enumerate() {
-                // Cannot overflow: at most `total`.
+                // Cannot overflow: at most the total.
                 *positive += weight & ((word >> bit) & 1).wrapping_neg();
             }
         }
-        self.signs(&positive, total, distinct.iter().map(|&(hash, _)| hash))
+        positive
+    }
+}
+
+/// 64 counters: counter j is the bits j of the planes, so that one addition serves all.
+#[derive(Default)]
+struct Planes([u64; PLANES]);
+
+impl Planes {
+    /// Adds a bit of this worth to each counter.
+    #[inline]
+    fn add(&mut self, place: usize, word: u64) {
+        let mut carry = word;
+        for plane in self.0.iter_mut().skip(place) {
+            let sum = *plane ^ carry;
+            carry &= *plane;
+            *plane = sum;
+        }
+    }
+
+    /// Adds eight words: full adders first bring them to one word of eights (Harley and Seal).
+    #[inline]
+    fn add_eight(&mut self, words: [u64; 8]) {
+        let [ones, twos, fours, ..] = &mut self.0;
+        let [a, b, c, d, e, f, g, h] = words;
+        let (first, second) = (full_adder(ones, a, b), full_adder(ones, c, d));
+        let low = full_adder(twos, first, second);
+        let (first, second) = (full_adder(ones, e, f), full_adder(ones, g, h));
+        let high = full_adder(twos, first, second);
+        let eights = full_adder(fours, low, high);
+        self.add(3, eights);
+    }
+}
+
+/// Adds two words to a plane; what is carried.
+#[inline]
+fn full_adder(plane: &mut u64, a: u64, b: u64) -> u64 {
+    let either = a ^ b;
+    let carry = (a & b) | (either & *plane);
+    *plane ^= either;
+    carry
+}
+
+impl SimHasher {
+    pub(super) fn new(seed: u64, bits: u16) -> Self {
+        let streams = [stream::PROJECTION_KEY, stream::HIGH_PROJECTION_KEY];
+        let projection = |(first_bit, stream)| Projection {
+            key: derive(seed, stream),
+            first_bit,
+        };
+        let halves = usize::from(bits / 64);
+        Self {
+            feature_key: derive(seed, stream::FEATURE_KEY),
+            projections: [0, 64]
+                .into_iter()
+                .zip(streams)
+                .take(halves)
+                .map(projection)
+                .collect(),
+        }
+    }
+
+    /// The fingerprint of features of weight 1; they must be distinct. 0 if there is none.
+    pub(super) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
+        self.fingerprint(|projection| {
+            let positive = projection.count(distinct);
+            let hashes = distinct.iter().copied();
+            self.signs(projection, &positive, distinct.len() as u64, hashes)
+        })
+    }
+
+    /// The fingerprint of distinct features of positive weights that [`merge`] has summed to
+    /// `total`. 0 if there is none.
+    pub(super) fn weighted(&self, distinct: &[Weighted], total: u64) -> Fingerprint {
+        self.fingerprint(|projection| {
+            let positive = projection.sum(distinct);
+            let hashes = distinct.iter().map(|&(hash, _)| hash);
+            self.signs(projection, &positive, total, hashes)
+        })
+    }
+
+    fn fingerprint(&self, signs: impl Fn(&Projection) -> u64) -> Fingerprint {
+        let halves = self.projections.iter();
+        let value = halves.fold(0, |value, projection| {
+            value | u128::from(signs(projection)) << projection.first_bit
+        });
+        Fingerprint {
+            // One projection or two.
+            bits: 64 * self.projections.len() as u8,
+            value,
+        }
     }
 
     /// Bit j is set where the positive half outweighs the negative one. A tie takes the bit of the
     /// tie's decider: a fair coin, and often the same one for similar documents.
     fn signs(
         &self,
+        projection: &Projection,
         positive: &[u64; 64],
         total: u64,
         hashes: impl Iterator<Item = u64> + Clone,
     ) -> u64 {
-        let mut fingerprint = 0;
+        let mut signs = 0;
+        // Mixed once, for all ties.
+        let mut mixed: Vec<u64> = Vec::new();
         for (bit, &positive) in (0..64).zip(positive) {
             // Cannot overflow: `positive` is at most `total`, at most MAX_TOTAL.
             let doubled = 2 * positive;
             let is_set = if doubled == total {
-                self.tie(bit, hashes.clone())
+                if mixed.is_empty() {
+                    mixed.extend(hashes.clone().map(|hash| mix64(hash ^ self.feature_key)));
+                }
+                self.tie(projection, bit, &mixed)
             } else {
                 doubled > total
             };
-            fingerprint |= u64::from(is_set) << bit;
+            signs |= u64::from(is_set) << bit;
         }
-        fingerprint
+        signs
     }
 
-    /// The bit of the feature whose hash, mixed for this bit, is least. Each bit has a decider of
-    /// its own: with one for all, two features would have the fingerprint of one of them.
-    fn tie(&self, bit: u32, hashes: impl Iterator<Item = u64>) -> bool {
-        let offset = u64::from(bit + 1).wrapping_mul(GOLDEN_GAMMA);
-        let mixed = |hash: u64| mix64(mix64(hash ^ self.feature_key).wrapping_add(offset));
-        let decider = hashes.min_by_key(|&hash| (mixed(hash), hash));
-        decider.is_some_and(|hash| (self.word(hash) >> bit) & 1 == 1)
+    /// The bit of the feature whose hash, mixed again for this bit, is least. Each bit has a decider
+    /// of its own: with one for all, two features would have the fingerprint of one of them.
+    fn tie(&self, projection: &Projection, bit: u32, mixed: &[u64]) -> bool {
+        let offset = u64::from(projection.first_bit + bit + 1).wrapping_mul(GOLDEN_GAMMA);
+        let least = mixed.iter().map(|mixed| mix64(mixed.wrapping_add(offset)));
+        // Mixing can be undone, so a plain minimum tells whose it is.
+        let decider = least.min().map(|least| unmix64(least).wrapping_sub(offset));
+        let hash = decider.map(|mixed| unmix64(mixed) ^ self.feature_key);
+        hash.is_some_and(|hash| (projection.word(hash) >> bit) & 1 == 1)
     }
 }
 
@@ -113,7 +209,7 @@ impl SimHasher {
 pub(super) fn quantise(weight: f64) -> Result<u64> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
         // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
-        return Ok((weight * WEIGHT_STEPS).round_ties_even() as u64);
+        return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
     }
     Err(Error::invalid(
         "weight",
@@ -137,6 +233,12 @@ pub(super) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
                 )
             })?;
     }
+    add_up(features);
+    Ok(total)
+}
+
+/// Sorts features by hash and adds up the weights of repeated ones, which fit 64 bits together.
+pub(super) fn add_up(features: &mut Vec<Weighted>) {
     features.sort_unstable();
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
@@ -145,5 +247,4 @@ pub(super) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
         }
         same
     });
-    Ok(total)
 }

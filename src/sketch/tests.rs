@@ -1,6 +1,14 @@
+mod b_bit;
+mod bottom_k;
+mod exact;
 mod golden;
+mod kinds_golden;
 mod minhash;
+mod minhash_theory;
+mod one_pass;
 mod simhash;
+mod theory;
+mod weighted;
 
 use super::*;
 use crate::text::Text;
@@ -11,9 +19,14 @@ fn recipe(seed: u64, minhash_values: Option<u16>, simhash_bits: Option<u16>) -> 
         text: None,
         seed,
         empty,
-        minhash_values,
+        minhash: minhash_values.and_then(functions),
         simhash_bits,
     }
+}
+
+fn functions(values: u16) -> Option<MinHashRecipe> {
+    let kind = MinHashKind::Functions(Permutations::default());
+    Some(MinHashRecipe { kind, values })
 }
 
 fn sketcher(seed: u64, minhash: Option<u16>, simhash: Option<u16>) -> Sketcher {
@@ -26,6 +39,11 @@ fn with_text(text: Text) -> Sketcher {
         ..recipe(1, Some(64), Some(64))
     };
     Sketcher::new(recipe).unwrap()
+}
+
+/// How many values are equal, place by place.
+fn estimate_equal(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
 /// Numbers 0, 1, 2, ... as structured features that are spread over the bits in different ways.
@@ -120,7 +138,18 @@ fn recipes_out_of_range_are_refused() {
     for values in [0, 15, 1025] {
         refused(recipe(0, Some(values), None), "minhash values");
     }
-    refused(recipe(0, None, Some(128)), "simhash bits");
+    refused(recipe(0, None, Some(96)), "simhash bits");
+    let bottom_k = MinHashRecipe {
+        kind: MinHashKind::BottomK,
+        values: 63,
+    };
+    refused(
+        Recipe {
+            minhash: Some(bottom_k),
+            ..recipe(0, None, None)
+        },
+        "minhash values",
+    );
     refused(recipe(0, None, None), "signature");
     refused(
         Recipe {
@@ -166,7 +195,10 @@ fn signatures_that_do_not_fit_are_not_compared() {
     let a = sketcher(0, Some(16), Some(64)).hashes([1]).unwrap();
     let other_seed = sketcher(1, Some(16), Some(64)).hashes([1]).unwrap();
     let wider = sketcher(0, Some(17), None).hashes([1]).unwrap();
-    let raw = Signature::from_parts(a.minhash().map(<[u32]>::to_vec), a.simhash());
+    let raw = Signature::from_parts(
+        a.minhash().map(<[u32]>::to_vec),
+        a.simhash().map(|value| value as u64),
+    );
     let mismatch = |result: Result<f64>| matches!(result, Err(Error::SignatureMismatch { .. }));
     assert!(mismatch(a.jaccard(&other_seed)) && mismatch(a.hamming(&other_seed).map(f64::from)));
     assert!(mismatch(a.jaccard(&wider)));

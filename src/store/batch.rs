@@ -122,8 +122,8 @@ impl Codes {
         let (mut codes, mut asks) = (Vec::new(), Vec::new());
         for signature in signatures {
             let asks_for = core.is_filed(signature);
-            if let Some(values) = signature.minhash().filter(|_| asks_for && families.bands) {
-                core.lanes.band_codes(values, &mut codes)?;
+            if asks_for && families.bands {
+                core.band_codes(signature, &mut codes)?;
             }
             if let Some(fingerprint) = signature.simhash()
                 && asks_for
@@ -159,7 +159,7 @@ impl Codes {
     }
 
     /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone
-    /// tells the distance.
+    /// tells the distance, or of one of 128 bits a part of it.
     pub(crate) fn accepts(&self, swept: Swept, code: u64, found: u64) -> bool {
         swept.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.most
     }

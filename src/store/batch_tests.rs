@@ -29,7 +29,7 @@ impl Random {
         let family = match self.below(8) {
             0 => {
                 let minhash = schema.minhash().map(|m| vec![0; m.values().into()]);
-                return Signature::decode_parts(minhash, schema.simhash().map(|_| 0), true, None);
+                return Signature::with_all(minhash, schema.simhash().map(|_| 0), true, None);
             }
             1 | 2 => self.next(),
             3..=5 => 1,

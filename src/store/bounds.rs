@@ -103,10 +103,11 @@ impl Bounds {
             _ => None,
         };
         let both = by == By::Both;
-        let values = schema.minhash().map_or(0, |minhash| minhash.values());
+        let layout = schema.minhash().map(|minhash| minhash.layout());
+        let least_equal = min_similarity.zip(layout);
         Ok(Resolved {
             min_similarity,
-            least_equal: min_similarity.map(|similarity| least_equal(similarity, values)),
+            least_equal: least_equal.map(|(similarity, layout)| layout.least(similarity)),
             max_distance,
             both,
             recall,
@@ -169,20 +170,13 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
     }
 }
 
-/// The least number of equal values whose share of `values` is at least `similarity`.
-fn least_equal(similarity: f64, values: u16) -> usize {
-    (0..=values)
-        .find(|equal| f64::from(*equal) / f64::from(values) >= similarity)
-        .unwrap_or(values)
-        .into()
-}
-
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Resolved {
     /// The least similarity, if MinHash is asked.
     pub(crate) min_similarity: Option<f64>,
-    /// The least number of equal MinHash values, if MinHash is asked.
+    /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
+    /// asked.
     pub(crate) least_equal: Option<usize>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,

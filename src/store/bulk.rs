@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use crate::error::{Error, Result};
 use crate::format::filter::FilterShape;
 use crate::format::header::{self, State};
-use crate::format::rows::{DocumentRow, encode_signature};
+use crate::format::rows::DocumentRow;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::format::runs::encode_run;
 use crate::id::DocumentId;
@@ -99,7 +99,7 @@ impl BulkStore {
         document_codes(&self.store.core, key_code, signature, &mut self.codes, row)?;
         let rows = (
             document.row.encode(id),
-            encode_signature(id, key_code, signature),
+            self.store.core.signature_row(id, key_code, signature)?,
         );
         self.rows_bytes += rows.0.len() + rows.1.len();
         self.rows.push(rows);

@@ -1,13 +1,15 @@
 //! What all handles of a store share and never change, and whether the store may still be used.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::format::rows::{Shape, encode_signature};
 use crate::lanes::Lanes;
 use crate::postings::FilterCache;
 use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, Signature, Sketcher};
+use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
 use crate::store::engine::contained;
 use crate::store::options::StoreOptions;
 use crate::store::reads::ReadCounters;
@@ -19,6 +21,7 @@ pub(crate) struct Core {
     pub(crate) sketcher: Sketcher,
     /// The fingerprint of the recipe, which signatures made or read here carry.
     pub(crate) recipe: u64,
+    shape: Shape,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
     /// Pieces of filters of runs.
@@ -31,6 +34,7 @@ impl Core {
         let sketcher = schema.sketcher();
         Ok(Self {
             path,
+            shape: shape_of(&schema),
             lanes: schema.lane_set()?,
             recipe: sketcher.recipe_fingerprint(),
             sketcher,
@@ -42,30 +46,25 @@ impl Core {
         })
     }
 
-    /// The widths of this store's signatures: MinHash values, and whether there is a fingerprint.
-    pub(crate) fn shape(&self) -> (usize, bool) {
-        let values = self.schema.minhash().map_or(0, |m| usize::from(m.values()));
-        (values, self.schema.simhash().is_some())
+    /// What this store's signatures consist of.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Whether a signature can be stored here and compared with what is here.
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
-        let (values, fingerprint) = self.shape();
-        let found = signature.minhash().map_or(0, <[u32]>::len);
-        if found != values {
-            let expected = format!("{values}, as in the schema");
-            return Err(Error::signature(
-                format!("{found} MinHash values"),
-                expected,
-            ));
-        }
-        if signature.simhash().is_some() != fingerprint {
-            let (found, expected) = if fingerprint {
-                ("no SimHash fingerprint", "one, as in the schema")
-            } else {
-                ("a SimHash fingerprint", "none, as in the schema")
+        self.check_values(signature)?;
+        let bits = signature.simhash_bits().unwrap_or(0);
+        if bits != self.shape.fingerprint_bits {
+            let fingerprint = |bits| match bits {
+                0 => "no SimHash fingerprint".to_owned(),
+                bits => format!("a SimHash fingerprint of {bits} bits"),
             };
-            return Err(Error::signature(found, expected));
+            let expected = fingerprint(self.shape.fingerprint_bits);
+            return Err(Error::signature(
+                fingerprint(bits),
+                format!("{expected}, as in the schema"),
+            ));
         }
         match signature.recipe_fingerprint() {
             Some(recipe) if recipe != self.recipe => {
@@ -77,6 +76,106 @@ impl Core {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the MinHash values are those of the schema, or can be cut to them.
+    fn check_values(&self, signature: &Signature) -> Result<()> {
+        let describe = |count: usize, bits: u8| match (count, bits) {
+            (0, _) => "no MinHash values".to_owned(),
+            (most, 64) => format!("the smallest {most} hashes"),
+            (count, bits) => format!("{count} MinHash values of {bits} bits"),
+        };
+        let own = self
+            .shape
+            .values
+            .map_or((0, 0), |layout| (layout.count().into(), layout.bits()));
+        let found = signature.value_shape().unwrap_or((0, 0));
+        let mismatch = || {
+            let expected = format!("{}, as in the schema", describe(own.0, own.1));
+            Error::signature(describe(found.0, found.1), expected)
+        };
+        // Whole values of 32 bits are cut where fewer bits are stored.
+        let fits = found.0 == own.0 && (found.1 == own.1 || (found.1 == 32 && own.1 < 32));
+        if !fits {
+            return Err(mismatch());
+        }
+        if self.shape.codes.is_none() {
+            let largest = u32::MAX
+                .checked_shr(32_u32.saturating_sub(own.1.into()))
+                .unwrap_or(0);
+            let mut values = signature.minhash().unwrap_or_default().iter();
+            return match values
+                .find(|value| own.1 < 32 && **value > largest && !signature.is_empty())
+            {
+                Some(value) => Err(Error::signature(
+                    format!("the MinHash value {value}"),
+                    format!("values of {} bits, as in the schema", own.1),
+                )),
+                None => Ok(()),
+            };
+        }
+        match signature.stored_codes() {
+            None if found.1 == own.1 => Err(Error::signature(
+                "values that were cut, without the codes of their bands",
+                "whole values, or a signature that was read from a store with the same bands",
+            )),
+            Some(codes) if Some(codes.banding) != self.shape.codes => Err(Error::signature(
+                "values that were cut, filed under other bands",
+                "whole values, or a signature that was read from a store with the same bands",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the codes of a signature, one a band; nothing without bands.
+    pub(crate) fn band_codes(&self, signature: &Signature, codes: &mut Vec<u64>) -> Result<()> {
+        if self.lanes.band_count() == 0 {
+            return Ok(());
+        }
+        match signature.stored_codes() {
+            Some(stored) => codes.extend_from_slice(&stored.codes),
+            None => self.lanes.band_codes(&self.rows(signature), codes)?,
+        }
+        Ok(())
+    }
+
+    /// The rows of bands, as the stored values give them: an empty signature that was made elsewhere
+    /// has all 32 bits set in each value, where fewer are stored.
+    fn rows<'a>(&self, signature: &'a Signature) -> Cow<'a, [u32]> {
+        let mut rows = signature.rows();
+        if let Some(ValueLayout::Places {
+            bits,
+            is_cut: false,
+            ..
+        }) = self.shape.values
+            && bits < 32
+            && signature.is_empty()
+        {
+            for row in rows.to_mut() {
+                *row &= (1 << bits) - 1;
+            }
+        }
+        rows
+    }
+
+    /// The row of a document's signature.
+    pub(crate) fn signature_row(
+        &self,
+        id: u64,
+        key_code: Option<u64>,
+        signature: &Signature,
+    ) -> Result<Vec<u8>> {
+        let mut codes = Vec::new();
+        if self.shape.codes.is_some() {
+            self.band_codes(signature, &mut codes)?;
+        }
+        Ok(encode_signature(
+            id,
+            key_code,
+            signature,
+            &self.shape,
+            &codes,
+        ))
     }
 
     /// Whether the document is filed under bands and tables, and so can be near another.
@@ -100,6 +199,21 @@ impl Core {
             self.health.close(error.to_string());
         }
         result
+    }
+}
+
+fn shape_of(schema: &Schema) -> Shape {
+    let minhash = schema.minhash();
+    let layout = minhash.map(|minhash| minhash.layout());
+    let hides_codes = layout.is_some_and(ValueLayout::hides_codes);
+    let bits = schema.simhash().map_or(0, |simhash| simhash.bits());
+    Shape {
+        values: layout,
+        are_samples: minhash.is_some_and(|minhash| minhash.kind() == MinHashKind::Weighted),
+        codes: minhash
+            .filter(|_| hides_codes)
+            .map(|minhash| (minhash.bands(), minhash.rows(), minhash.code_bits())),
+        fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
     }
 }
 

@@ -9,8 +9,9 @@ use crate::store::batch::{self, Codes, Families, Pieces};
 use crate::store::bounds::{Bounds, Resolved};
 use crate::store::core::Core;
 use crate::store::matches::Scope;
-use crate::store::query::{Scored, Subject};
+use crate::store::query::Subject;
 use crate::store::record::{Document, Novelty};
+use crate::store::scored::Scored;
 use crate::store::transaction::WriteTransaction;
 use crate::store::verify::{Earlier, Outside, Told};
 use crate::store::writer::Writer;
@@ -265,7 +266,8 @@ impl<'d> Lookup<'d> {
         batch::compare(source, &candidates, &mut |candidate, row| {
             let asker = candidate.asker as usize;
             let scored = documents.get(asker).and_then(|(_, signature)| {
-                Subject::new(signature).score(source, candidate.id, row)
+                let bounds = Some(&insertion.bounds);
+                Subject::new(signature).score(source.core(), candidate.id, row, bounds)
             });
             if insertion.ask.is_some() {
                 to_verify.extend(scored.map(|scored| (asker, scored)));
@@ -306,7 +308,9 @@ impl<'d> Lookup<'d> {
             }
             let core = &writer.store.core;
             for (id, other) in inserted.candidates(core, asker) {
-                if let Some(mut scored) = subject.score_signature(core, id, other) {
+                if let Some(mut scored) =
+                    subject.score_signature(core, id, other, &insertion.bounds)
+                {
                     insertion.settle(index, &mut scored)?;
                     insertion.keep_nearer(&mut nearest, scored);
                 }

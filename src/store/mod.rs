@@ -27,6 +27,7 @@ mod recent;
 mod record;
 mod repack;
 mod run_set;
+mod scored;
 mod seal;
 mod snapshot;
 mod source;

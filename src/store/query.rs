@@ -1,7 +1,6 @@
 //! Queries: candidates from the lanes, verified from the stored signatures.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -13,6 +12,7 @@ use crate::store::bounds::{Bounds, By, Resolved};
 use crate::store::core::Core;
 use crate::store::matches::{Matches, Scope};
 use crate::store::record::Match;
+use crate::store::scored::{Scored, settle};
 use crate::store::source::{PostingTable, Source};
 use crate::store::verify::{Ask, Outside, Told};
 
@@ -184,44 +184,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) exclude: Option<u64>,
 }
 
-/// A compared document.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scored {
-    pub(crate) id: u64,
-    /// 0 to 1; 0 of signatures without MinHash values, unless it is exact.
-    similarity: f64,
-    is_exact: bool,
-    distance: u32,
-}
-
-impl Scored {
-    /// The least is the best.
-    pub(crate) fn rank(&self) -> (Reverse<u64>, u32, u64) {
-        // The bits of numbers that are not negative are in their order.
-        (Reverse(self.similarity.to_bits()), self.distance, self.id)
-    }
-
-    pub(crate) fn is_within(&self, bounds: &Resolved) -> bool {
-        bounds.accepts_similarity(self.similarity, self.distance)
-    }
-
-    /// Puts what the caller says in the place of the estimate.
-    pub(crate) fn settle(&mut self, told: Option<f64>) {
-        if let Some(similarity) = told {
-            (self.similarity, self.is_exact) = (similarity, true);
-        }
-    }
-}
-
-/// Verifies those that were not chosen by their estimates, and keeps those within the bounds.
-pub(crate) fn settle(scored: &mut Vec<Scored>, ask: &Ask<'_>, bounds: &Resolved) -> Result<()> {
-    for scored in scored.iter_mut() {
-        scored.settle(ask(scored.id)?);
-    }
-    scored.retain(|scored| scored.is_within(bounds));
-    Ok(())
-}
-
 impl<'a> Subject<'a> {
     pub(crate) fn new(signature: &'a Signature) -> Self {
         Self {
@@ -249,7 +211,7 @@ impl<'a> Subject<'a> {
             self.probe_tables(source, most, &mut ids)?;
         }
         let accept = |scored: &Scored| ask.is_some() || scored.is_within(bounds);
-        let (mut scored, compared) = self.compare_all(source, ids, accept)?;
+        let (mut scored, compared) = self.compare_all(source, ids, Some(bounds), accept)?;
         if let Some(ask) = ask {
             settle(&mut scored, ask, bounds)?;
         }
@@ -263,7 +225,8 @@ impl<'a> Subject<'a> {
         if !source.core().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let (scored, compared) = self.compare_all(source, self.candidates(source)?, |_| true)?;
+        let (scored, compared) =
+            self.compare_all(source, self.candidates(source)?, None, |_| true)?;
         self.finish(source, scored, limit, Scope::Candidates, compared)
     }
 
@@ -278,11 +241,8 @@ impl<'a> Subject<'a> {
     }
 
     fn probe_bands(&self, source: &dyn Source, ids: &mut Vec<u64>) -> Result<()> {
-        let Some(values) = self.signature.minhash() else {
-            return Ok(());
-        };
         let mut codes = Vec::new();
-        source.core().lanes.band_codes(values, &mut codes)?;
+        source.core().band_codes(self.signature, &mut codes)?;
         let ranges: Vec<CodeRange> = codes
             .iter()
             .zip(1..)
@@ -298,7 +258,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The distance is known from the code alone: those beyond `most` are left out at once.
+    /// The distance, of 128 bits a part of it, is known from the code alone: those beyond `most` are
+    /// left out at once.
     fn probe_tables(&self, source: &dyn Source, most: u32, ids: &mut Vec<u64>) -> Result<()> {
         let lanes = &source.core().lanes;
         let (Some(fingerprint), Some(design)) = (self.signature.simhash(), lanes.design()) else {
@@ -331,6 +292,7 @@ impl<'a> Subject<'a> {
         &self,
         source: &dyn Source,
         mut ids: Vec<u64>,
+        bounds: Option<&Resolved>,
         accept: impl Fn(&Scored) -> bool,
     ) -> Result<(Vec<Scored>, usize)> {
         ids.sort_unstable();
@@ -340,7 +302,7 @@ impl<'a> Subject<'a> {
         let mut compared = 0;
         source.live_signatures(&ids, &mut |id, row| {
             compared += 1;
-            scored.extend(self.score(source, id, &row).filter(&accept));
+            scored.extend(self.score(source.core(), id, &row, bounds).filter(&accept));
             Ok(())
         })?;
         Ok((scored, compared))
@@ -363,7 +325,7 @@ impl<'a> Subject<'a> {
             let row = SignatureRow::decode(id, bytes, shape)?;
             if Some(id) != self.exclude {
                 compared += 1;
-                let score = self.score(source, id, &row);
+                let score = self.score(source.core(), id, &row, None);
                 scored.extend(score.filter(|s| ask.is_some() || s.is_within(bounds)));
             }
             Ok(())
@@ -372,50 +334,6 @@ impl<'a> Subject<'a> {
             settle(&mut scored, ask, bounds)?;
         }
         self.finish(source, scored, limit, Scope::Scan, compared)
-    }
-
-    /// `None` if the two cannot be near: one has no features and the other has, or neither has
-    /// and the schema says that such documents are distinct.
-    pub(crate) fn score(
-        &self,
-        source: &dyn Source,
-        id: u64,
-        row: &SignatureRow<'_>,
-    ) -> Option<Scored> {
-        if row.is_empty() != self.signature.is_empty() || !source.core().is_filed(self.signature) {
-            return None;
-        }
-        let equal = row.equal_values(self.signature.minhash().unwrap_or_default());
-        Some(self.scored(id, equal, row.fingerprint()))
-    }
-
-    /// [`score`](Self::score) of a document whose signature is in memory.
-    pub(crate) fn score_signature(
-        &self,
-        core: &Core,
-        id: u64,
-        other: &Signature,
-    ) -> Option<Scored> {
-        if other.is_empty() != self.signature.is_empty() || !core.is_filed(self.signature) {
-            return None;
-        }
-        let values = self.signature.minhash().zip(other.minhash());
-        let (a, b) = values.unwrap_or_default();
-        let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
-        Some(self.scored(id, equal, other.simhash()))
-    }
-
-    fn scored(&self, id: u64, equal: usize, fingerprint: Option<u64>) -> Scored {
-        let fingerprints = fingerprint.zip(self.signature.simhash());
-        let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-        let values = self.signature.minhash().map_or(0, <[u32]>::len);
-        Scored {
-            id,
-            // Of no values none is equal.
-            similarity: equal as f64 / values.max(1) as f64,
-            is_exact: false,
-            distance,
-        }
     }
 
     pub(crate) fn finish(
@@ -437,7 +355,7 @@ impl<'a> Subject<'a> {
                     "found no row, expected one (invariant 1)",
                 ));
             };
-            matches.push(self.matched(&scored, key));
+            matches.push(self.matched(source.core(), &scored, key));
         }
         Ok(Matches {
             matches,
@@ -447,8 +365,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    fn matched(&self, scored: &Scored, key: Option<Vec<u8>>) -> Match {
-        let is_known = scored.is_exact || self.signature.minhash().is_some();
+    fn matched(&self, core: &Core, scored: &Scored, key: Option<Vec<u8>>) -> Match {
+        let is_known = scored.is_exact || core.shape().values.is_some();
         Match {
             id: DocumentId::new(scored.id),
             key,
@@ -461,18 +379,17 @@ impl<'a> Subject<'a> {
     /// This document compared with one that is known by id: what `insert_if_new` says of a key
     /// that is there already.
     pub(crate) fn compare(&self, source: &dyn Source, id: u64) -> Result<Match> {
-        let mut found = self.scored(id, 0, None);
+        let mut found = self.scored(source.core(), id, 0, None);
         source.live_signatures(&[id], &mut |_, row| {
-            let values = self.signature.minhash().unwrap_or_default();
             let are_alike = row.is_empty() == self.signature.is_empty();
             let equal = if are_alike {
-                row.equal_values(values)
+                row.agreement(self.signature)
             } else {
                 0
             };
-            found = self.scored(id, equal, row.fingerprint());
+            found = self.scored(source.core(), id, equal, row.fingerprint());
             Ok(())
         })?;
-        Ok(self.matched(&found, source.key_of(id)?.flatten()))
+        Ok(self.matched(source.core(), &found, source.key_of(id)?.flatten()))
     }
 }

@@ -9,7 +9,8 @@ use crate::store::batch::{self, Candidate, Codes, Families, Pieces};
 use crate::store::bounds::{Bounds, By, Resolved};
 use crate::store::core::Core;
 use crate::store::matches::{Matches, Scope};
-use crate::store::query::{Scored, Subject, settle};
+use crate::store::query::Subject;
+use crate::store::scored::{Scored, settle};
 use crate::store::snapshot::Snapshot;
 use crate::store::source::Source;
 use crate::store::verify::{Outside, Told};
@@ -115,7 +116,7 @@ impl<'a> QueryMany<'a> {
             let families = Families::of(&bounds);
             each_piece(self.source, self.signatures, families, |piece, found| {
                 let accept = |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
-                let found = score(self.source, piece, found, accept)?;
+                let found = score(self.source, piece, found, &bounds, accept)?;
                 for (signature, mut found) in piece.iter().zip(found) {
                     if let Some(verify) = &self.verify {
                         let index = answers.len();
@@ -158,6 +159,7 @@ fn score(
     source: &dyn Source,
     piece: &[Signature],
     candidates: &[Candidate],
+    bounds: &Resolved,
     accept: impl Fn(&Scored) -> bool,
 ) -> Result<Vec<Found>> {
     let mut all = vec![Found::default(); piece.len()];
@@ -165,7 +167,8 @@ fn score(
         let asker = candidate.asker as usize;
         if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
             found.compared += 1;
-            let score = Subject::new(signature).score(source, candidate.id, row);
+            let subject = Subject::new(signature);
+            let score = subject.score(source.core(), candidate.id, row, Some(bounds));
             found.near.extend(score.filter(&accept));
         }
     })?;

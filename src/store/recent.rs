@@ -153,9 +153,7 @@ pub(crate) fn document_codes(
     row.push(key_code);
     if core.is_filed(signature) {
         codes.clear();
-        if let Some(values) = signature.minhash() {
-            core.lanes.band_codes(values, codes)?;
-        }
+        core.band_codes(signature, codes)?;
         if let Some(fingerprint) = signature.simhash() {
             core.lanes.table_codes(fingerprint, codes);
         }

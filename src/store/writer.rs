@@ -7,7 +7,7 @@ use redb::ReadableTable;
 
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
-use crate::format::rows::{SignatureRow, encode_signature};
+use crate::format::rows::SignatureRow;
 use crate::id::DocumentId;
 use crate::lanes::hash_key;
 use crate::postings::{self, CodeRange, Memtable, VisitAsked, Wanted};
@@ -130,7 +130,7 @@ impl Writer {
         let key_code = document.row.key.map(hash_key);
         let recent = self.recent.get_mut();
         recent.push(&self.store.core, id, key_code, signature)?;
-        let signature_row = encode_signature(id, key_code, signature);
+        let signature_row = self.store.core.signature_row(id, key_code, signature)?;
         self.pending
             .push(id, document.row.encode(id), signature_row);
         self.state.next_id = next_id;

@@ -15,6 +15,7 @@ mod dedup;
 mod eval;
 mod formats;
 mod histories;
+mod kinds;
 mod mistakes;
 mod outputs;
 mod pairs;

@@ -7,7 +7,7 @@ fn a_store_is_laid_out_anew() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed() + &line("a-far", &edited(1, 4)));
     folder
-        .run(&["build", "a.rsm", "c.jsonl", "--threshold", "0.97"])
+        .run(&["build", "a.rsm", "c.jsonl", "--threshold", "1"])
         .expect(0);
     let pairs = |store: &str| {
         let ran = folder.run(&["pairs", store]).expect(0);

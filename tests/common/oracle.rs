@@ -1,9 +1,11 @@
 //! A store as anyone would write it down: a map, and comparisons with everything in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use resemblance::{Bounds, By, EmptyDocuments, Near, Query, Schema, Signature, TableDesign};
+use resemblance::{
+    Bounds, By, EmptyDocuments, MinHashKind, Near, Query, Schema, Signature, TableDesign,
+};
 
 /// A stored document.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Model {
     pub(crate) documents: BTreeMap<u64, Arc<Entry>>,
     pub(crate) next_id: u64,
     /// The bits of the leading blocks of each table.
-    prefixes: Arc<[u64]>,
+    prefixes: Arc<[u128]>,
 }
 
 /// What a query asks for beside the signature.
@@ -76,12 +78,82 @@ impl Question {
     }
 }
 
-/// A found document: its id, how many MinHash values are equal, and the distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A found document: its id, the estimate before it is brought into [0, 1], and the distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) id: u64,
-    pub(crate) equal: usize,
+    pub(crate) estimate: f64,
     pub(crate) distance: u32,
+}
+
+impl Found {
+    pub(crate) fn similarity(&self) -> f64 {
+        self.estimate.clamp(0.0, 1.0)
+    }
+}
+
+/// The bits that are stored of a value, as the specification has them.
+pub(crate) fn cut(value: u32, bits: u8) -> u32 {
+    if bits == 32 {
+        return value;
+    }
+    let mut mixed = value;
+    mixed = (mixed ^ mixed >> 16).wrapping_mul(0x85eb_ca6b);
+    mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
+    (mixed ^ mixed >> 16) & ((1 << bits) - 1)
+}
+
+/// What a store keeps of a value.
+pub(crate) fn kept(schema: &Schema, signature: &Signature, value: u32) -> u32 {
+    let minhash = schema.minhash().unwrap();
+    if minhash.kind() != MinHashKind::External {
+        return cut(value, minhash.value_bits());
+    }
+    assert!(signature.is_empty() || u64::from(value) >> minhash.value_bits() == 0);
+    value
+}
+
+fn mix64(mut z: u64) -> u64 {
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The values that bands are made of. Of bottom-k, as the specification has them: row j is a hash
+/// of the least value in bin j.
+fn rows(signature: &Signature, values: u16) -> Option<Vec<u32>> {
+    let Some(hashes) = signature.bottom_k() else {
+        return signature.minhash().map(<[u32]>::to_vec);
+    };
+    let count = u64::from(values / 8);
+    let mixed = |hash: &u64| mix64(hash.wrapping_add(0x9e37_79b9_7f4a_7c15));
+    let mut least: BTreeMap<u64, u64> = BTreeMap::new();
+    for hash in hashes {
+        let in_bin = least.entry(((mixed(hash) >> 32) * count) >> 32);
+        let least = in_bin.or_insert(*hash);
+        *least = (*least).min(*hash);
+    }
+    let row = |bin: u64| {
+        let least = least.get(&bin);
+        least.map_or(u32::MAX, |hash| (mixed(hash) as u32).min(u32::MAX - 1))
+    };
+    Some((0..count).map(row).collect())
+}
+
+/// The share of the union's smallest hashes that both have, in steps of 2^-30.
+fn shared(a: &[u64], b: &[u64], most: usize) -> f64 {
+    let union: BTreeSet<&u64> = a.iter().chain(b).collect();
+    let smallest: Vec<&u64> = union.into_iter().take(most).collect();
+    let both = smallest
+        .iter()
+        .filter(|hash| a.contains(hash) && b.contains(hash));
+    let share = if smallest.is_empty() {
+        1.0
+    } else {
+        both.count() as f64 / smallest.len() as f64
+    };
+    let steps = f64::from(1 << 30);
+    (share * steps).round() / steps
 }
 
 pub(crate) struct Answer {
@@ -99,12 +171,13 @@ struct Families {
 }
 
 /// The bits that lead in each table, from the documented rule of [`TableDesign`]: block i of n
-/// begins at bit ceil(64 i / n), counted from the top; a group has a table for every choice.
-fn prefixes(design: &TableDesign) -> Vec<u64> {
+/// begins at bit ceil(bits * i / n), counted from the top; a group has a table for every choice.
+fn prefixes(design: &TableDesign) -> Vec<u128> {
     let blocks: u32 = design.groups().iter().map(|group| u32::from(group.0)).sum();
-    let start = |block: u32| (block * 64).div_ceil(blocks);
+    let width = u32::from(design.bits());
+    let start = |block: u32| (block * width).div_ceil(blocks);
     let bits_of = |block: u32| {
-        (start(block)..start(block + 1)).fold(0u64, |bits, bit| bits | 1 << (63 - bit))
+        (start(block)..start(block + 1)).fold(0u128, |bits, bit| bits | 1 << (width - 1 - bit))
     };
     let mut prefixes = Vec::new();
     let mut first = 0;
@@ -159,8 +232,11 @@ impl Model {
     }
 
     fn shares_band(&self, a: &Signature, b: &Signature) -> bool {
-        let (Some(schema), Some(a), Some(b)) = (self.schema.minhash(), a.minhash(), b.minhash())
-        else {
+        let Some(schema) = self.schema.minhash() else {
+            return false;
+        };
+        let values = schema.values();
+        let (Some(a), Some(b)) = (rows(a, values), rows(b, values)) else {
             return false;
         };
         let (bands, rows) = (usize::from(schema.bands()), usize::from(schema.rows()));
@@ -175,15 +251,33 @@ impl Model {
         self.prefixes.iter().any(|prefix| (a ^ b) & prefix == 0)
     }
 
-    pub(crate) fn compare(id: u64, a: &Signature, b: &Signature) -> Found {
-        let pairs = a.minhash().unwrap_or_default().iter();
-        let pairs = pairs.zip(b.minhash().unwrap_or_default());
+    pub(crate) fn compare(&self, id: u64, a: &Signature, b: &Signature) -> Found {
         let fingerprints = a.simhash().zip(b.simhash());
         Found {
             id,
-            equal: pairs.filter(|(a, b)| a == b).count(),
+            estimate: self.estimate(a, b),
             distance: fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones()),
         }
+    }
+
+    fn estimate(&self, a: &Signature, b: &Signature) -> f64 {
+        let Some(schema) = self.schema.minhash() else {
+            return 0.0;
+        };
+        if let (Some(a), Some(b)) = (a.bottom_k(), b.bottom_k()) {
+            return shared(a, b, schema.values().into());
+        }
+        let bits = schema.value_bits();
+        let pairs = a.minhash().unwrap_or_default().iter();
+        let pairs = pairs.zip(b.minhash().unwrap_or_default());
+        let kept = |signature, value: &u32| kept(&self.schema, signature, *value);
+        let equal = pairs.filter(|(x, y)| kept(a, x) == kept(b, y));
+        let share = equal.count() as f64 / f64::from(schema.values());
+        if bits == 32 {
+            return share;
+        }
+        let chance = 1.0 / f64::from(1_u32 << bits);
+        (share - chance) / (1.0 - chance)
     }
 
     /// The others that are filed, if this signature is.
@@ -212,7 +306,7 @@ impl Model {
     pub(crate) fn nearest(&self, signature: &Signature, n: usize) -> Vec<Found> {
         let ids = self.candidates(signature).into_iter();
         let mut found: Vec<Found> = ids
-            .map(|id| Self::compare(id, signature, &self.documents[&id].signature))
+            .map(|id| self.compare(id, signature, &self.documents[&id].signature))
             .collect();
         best_first(&mut found);
         found.truncate(n);
@@ -279,12 +373,11 @@ impl Model {
     ) -> Option<Answer> {
         let families = self.families(question)?;
         let (similarity, distance) = self.bounds(question, families)?;
-        let values = self.schema.minhash().map_or(1, |m| m.values());
         let mut found = Vec::new();
         let mut compared = 0;
         for (id, other) in self.others(signature, exclude) {
-            let pair = Self::compare(id, signature, other);
-            let similar = families.minhash && pair.equal as f64 / f64::from(values) >= similarity;
+            let pair = self.compare(id, signature, other);
+            let similar = families.minhash && pair.similarity() >= similarity;
             let close = families.simhash && pair.distance <= distance;
             let in_band = families.minhash && !families.both && self.shares_band(signature, other);
             if !(question.scan || in_band || close) {
@@ -344,7 +437,7 @@ pub(crate) fn components<'p>(pairs: impl IntoIterator<Item = &'p (u64, u64)>) ->
 /// Greater similarity, then lesser distance, then lesser id.
 fn best_first(found: &mut [Found]) {
     found.sort_by(|a, b| {
-        let by_similarity = b.equal.cmp(&a.equal);
+        let by_similarity = b.similarity().total_cmp(&a.similarity());
         by_similarity
             .then(a.distance.cmp(&b.distance))
             .then(a.id.cmp(&b.id))

@@ -20,7 +20,7 @@ fn check(name: &'static str, max_distance: u8) {
     let fingerprints: Vec<u64> = stored
         .signatures
         .iter()
-        .map(|signature| signature.simhash().unwrap())
+        .map(|signature| signature.simhash().unwrap() as u64)
         .collect();
     let mut expected: BTreeMap<Places, Measures> = BTreeMap::new();
     for (b, y) in fingerprints.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::{code_block, hex, unhex};
 fn make(path: &std::path::Path) {
     let schema = Schema::builder()
         .text(Text::words(2))
-        .minhash(MinHash::new(16).threshold(0.8).banding(2, 4).code_bits(40))
+        .minhash(MinHash::new(16).threshold(0.8).banding(2, 2).code_bits(40))
         .simhash(SimHash::bits64().max_distance(1))
         .seed(42)
         .expected_documents(1_000)
@@ -92,7 +92,7 @@ fn corrected(found: &[(String, Vec<Row>)]) -> String {
             let Some((key, value)) = rows.next() else {
                 return text + "(a row less)";
             };
-            text += &format!("key {key}  {comment}");
+            text += format!("key {key}  {comment}").trim_end();
             rest = value;
         } else if !fields.trim().is_empty() {
             let digits = fields

@@ -5,6 +5,7 @@ use resemblance::{Document, MinHash, Schema, SimHash, Store, StoreOptions, Text}
 
 use crate::reader;
 use crate::recipe::mix64;
+use crate::schema::Schema as OwnSchema;
 use crate::stored::{self, Model, Seen};
 
 const SEAL_AFTER: u64 = 90;
@@ -43,7 +44,7 @@ fn schema() -> Schema {
 }
 
 /// Adds documents of all kinds, and takes some away, in one transaction.
-fn fill(store: &Store, own: &reader::Schema, builder: &mut Builder, round: u64) {
+fn fill(store: &Store, own: &OwnSchema, builder: &mut Builder, round: u64) {
     let mut transaction = store.begin_write().unwrap();
     for number in 0..50 {
         let text = builder.text();

@@ -8,6 +8,7 @@ use resemblance::{
 
 use crate::reader;
 use crate::recipe::mix64;
+use crate::schema::Schema as OwnSchema;
 use crate::stored::{self, Model, Seen};
 
 /// A slice holds 64 blocks of the inputs: a lane of four runs has to have more.
@@ -24,7 +25,7 @@ fn schema() -> Schema {
 
 struct Builder {
     store: Store,
-    own: reader::Schema,
+    own: OwnSchema,
     model: Model,
 }
 

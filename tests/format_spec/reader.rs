@@ -7,8 +7,10 @@ use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::blocks::{self, Block, Posting};
 use crate::bytes::Bytes;
-use crate::filters::{self, Kind, Shape};
-use crate::recipe::{self, Recipe, Shingles, Signature};
+use crate::codes;
+use crate::filters::{self, Shape};
+use crate::recipe::Signature;
+use crate::schema::Schema;
 
 pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
 
@@ -43,92 +45,6 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("filters", &[u8; 10], |key| key.to_vec());
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables
-}
-
-type Groups = Vec<(u8, u8)>;
-
-#[derive(Debug, PartialEq)]
-pub(crate) struct Schema {
-    pub(crate) recipe: Recipe,
-    /// Values, threshold, bands, rows, code bits.
-    pub(crate) minhash: Option<(u16, f64, u16, u16, u8)>,
-    /// Bits, greatest distance, groups.
-    pub(crate) simhash: Option<(u8, u8, Groups)>,
-    pub(crate) near: u32,
-    pub(crate) expected_documents: u64,
-}
-
-impl Schema {
-    fn decode(bytes: &mut Bytes<'_>) -> Self {
-        let text = bytes.option(|bytes| match (bytes.u32(), bytes.u16()) {
-            (0, n) => Shingles::Words(n),
-            (1, n) => Shingles::Characters(n),
-            other => panic!("{other:?}"),
-        });
-        let recipe = Recipe {
-            text,
-            seed: bytes.u64(),
-            alike: match bytes.u32() {
-                0 => false,
-                1 => true,
-                other => panic!("{other}"),
-            },
-            minhash_values: bytes.option(Bytes::u16).unwrap_or(0),
-            simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
-        };
-        assert_eq!([bytes.u8(), bytes.u8(), bytes.u8()], [17, 0, 0]);
-        let minhash = bytes.option(|bytes| {
-            let (values, threshold) = (bytes.u16(), f64::from_bits(bytes.u64()));
-            (values, threshold, bytes.u16(), bytes.u16(), bytes.u8())
-        });
-        let simhash = bytes.option(|bytes| {
-            let (bits, distance, groups) = (bytes.u8(), bytes.u8(), bytes.u64());
-            let groups = (0..groups).map(|_| (bytes.u8(), bytes.u8())).collect();
-            (bits, distance, groups)
-        });
-        Self {
-            recipe,
-            minhash,
-            simhash,
-            near: bytes.u32(),
-            expected_documents: bytes.u64(),
-        }
-    }
-
-    /// The code in each lane, `None` where the document is not filed.
-    pub(crate) fn codes(&self, key: Option<&[u8]>, signature: &Signature) -> Vec<Option<u64>> {
-        let filed = !signature.empty || self.recipe.alike;
-        let mut codes = vec![key.map(recipe::key_code)];
-        if let Some((_, _, bands, rows, code_bits)) = self.minhash {
-            let rows = usize::from(rows);
-            codes.extend((0..usize::from(bands)).map(|band| {
-                let rows = &signature.values[band * rows..(band + 1) * rows];
-                filed.then(|| recipe::band_code(rows, code_bits))
-            }));
-        }
-        if let Some((_, _, groups)) = &self.simhash {
-            let fingerprint = signature.fingerprint.unwrap();
-            codes.extend(
-                recipe::tables(groups)
-                    .iter()
-                    .map(|(order, _)| filed.then(|| recipe::permute(order, fingerprint))),
-            );
-        }
-        codes
-    }
-
-    /// What each lane is.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let mut kinds = vec![Kind::Key];
-        if let Some((_, _, bands, _, code_bits)) = self.minhash {
-            kinds.extend((0..bands).map(|_| Kind::Band(code_bits)));
-        }
-        if let Some((_, _, groups)) = &self.simhash {
-            let tables = recipe::tables(groups);
-            kinds.extend(tables.iter().map(|(_, prefix)| Kind::Table(*prefix)));
-        }
-        kinds
-    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -310,12 +226,8 @@ fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
     assert!(
         lanes.is_sorted_by_key(|name| ["keys", "bands", "permuted"].iter().position(|n| n == name))
     );
-    let bands = schema.minhash.map_or(0, |minhash| minhash.2);
-    let tables = schema
-        .simhash
-        .as_ref()
-        .map_or(0, |s| recipe::tables(&s.2).len());
-    assert_eq!(counts, [1, bands, tables as u16]);
+    let bands = schema.minhash.map_or(0, |minhash| minhash.bands);
+    assert_eq!(counts, [1, bands, schema.tables().len() as u16]);
     lanes
 }
 
@@ -426,21 +338,10 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
 fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {
     let mut bytes = Bytes::open("signatures", row_key, value);
     assert_eq!(bytes.u8(), 1, "kind");
-    let flags = bytes.u8();
-    assert!(flags < 4);
-    let (values, fingerprints) = (bytes.u16(), bytes.u8());
-    let key_code = (flags & 2 != 0).then(|| bytes.u64());
-    assert_eq!(key_code, key.map(recipe::key_code));
-    assert_eq!(values, schema.recipe.minhash_values);
-    assert_eq!(fingerprints, u8::from(schema.simhash.is_some()));
-    let values = (0..values).map(|_| bytes.u32()).collect();
-    let fingerprint = (fingerprints == 1).then(|| bytes.u64());
+    let (key_code, signature) = schema.decode_signature(&mut bytes);
+    assert_eq!(key_code, key.map(codes::key_code));
     assert!(bytes.rest().is_empty());
-    Signature {
-        values,
-        fingerprint,
-        empty: flags & 1 != 0,
-    }
+    signature
 }
 
 fn read_blocks(tables: &Tables) -> BTreeMap<&'static str, Vec<(Block, Vec<u8>)>> {

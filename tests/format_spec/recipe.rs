@@ -1,8 +1,11 @@
-//! From text to codes, written from `format-spec.md` alone: nothing here calls the library.
+//! From a document to its signature, written from `format-spec.md` alone: nothing here calls the
+//! library.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+use crate::minhash::{self, Features, Kind};
+
+pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub(crate) fn mix64(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,28 +19,91 @@ pub(crate) fn derive(seed: u64, index: u64) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Shingles {
-    Words(u16),
-    Characters(u16),
+pub(crate) enum Unit {
+    Words = 1,
+    Characters = 2,
+    Code = 3,
+}
+
+impl Unit {
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "words" => Self::Words,
+            "characters" => Self::Characters,
+            "code" => Self::Code,
+            other => panic!("no unit {other}"),
+        }
+    }
+}
+
+/// Two letters, and the checksum of the language's data.
+pub(crate) type Language = ([u8; 2], u64);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shingles {
+    pub(crate) unit: Unit,
+    pub(crate) n: u16,
+    /// 16 NFKC, 32 accents, 64 stop words, 128 stems.
+    pub(crate) steps: u8,
+    pub(crate) stop_words: Option<Language>,
+    pub(crate) stem: Option<Language>,
 }
 
 impl Shingles {
+    pub(crate) fn new(unit: Unit, n: u16) -> Self {
+        Self {
+            unit,
+            n,
+            steps: 0,
+            stop_words: None,
+            stem: None,
+        }
+    }
+
+    /// The shingles of a text that goes through no steps.
     pub(crate) fn of(self, text: &str) -> Vec<String> {
+        assert_eq!(self.steps, 0);
         let lower: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
-        match self {
-            Self::Words(n) => {
+        match self.unit {
+            Unit::Words => {
                 let words = lower.split(|c| !c.is_alphanumeric());
                 let words = words.filter(|word| !word.is_empty());
-                join(words.map(String::from_iter).collect(), n, " ")
+                join(words.map(String::from_iter).collect(), self.n, " ")
             }
-            Self::Characters(n) => {
+            Unit::Characters => {
                 let pieces = lower.split(|c| c.is_whitespace());
                 let pieces = pieces.filter(|piece| !piece.is_empty());
                 let text = pieces.map(String::from_iter).collect::<Vec<_>>().join(" ");
-                join(text.chars().map(String::from).collect(), n, "")
+                join(text.chars().map(String::from).collect(), self.n, "")
             }
+            Unit::Code => join(tokens(text), self.n, " "),
         }
     }
+
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.unit as u8 + self.steps);
+        bytes.extend(self.n.to_le_bytes());
+        bytes.extend([17, 0, 0]);
+        for (letters, checksum) in [self.stop_words, self.stem].into_iter().flatten() {
+            bytes.extend(letters);
+            bytes.extend(checksum.to_le_bytes());
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<String> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut tokens: Vec<String> = Vec::new();
+    let mut in_name = false;
+    for c in text.chars() {
+        match tokens.last_mut() {
+            Some(token) if in_name && is_name(c) => token.push(c),
+            _ if !c.is_whitespace() => tokens.push(c.into()),
+            _ => {}
+        }
+        in_name = is_name(c);
+    }
+    tokens
 }
 
 fn join(units: Vec<String>, n: u16, between: &str) -> Vec<String> {
@@ -56,34 +122,37 @@ pub(crate) struct Recipe {
     pub(crate) text: Option<Shingles>,
     pub(crate) seed: u64,
     pub(crate) alike: bool,
-    pub(crate) minhash_values: u16,
+    pub(crate) minhash: Option<(Kind, u16)>,
+    /// 0 without SimHash.
     pub(crate) simhash_bits: u16,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// What is made of a document, or stored of it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Signature {
+    /// Of bottom-k there is none.
     pub(crate) values: Vec<u32>,
-    pub(crate) fingerprint: Option<u64>,
+    /// Those of bottom-k.
+    pub(crate) hashes: Vec<u64>,
+    /// The codes of the bands, beside values that were cut.
+    pub(crate) codes: Vec<u64>,
+    pub(crate) fingerprint: Option<u128>,
     pub(crate) empty: bool,
 }
 
 impl Recipe {
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut bytes = b"resemblance recipe 1".to_vec();
-        let (kind, length) = match self.text {
-            None => (0, 0),
-            Some(Shingles::Words(n)) => (1, n),
-            Some(Shingles::Characters(n)) => (2, n),
-        };
-        bytes.push(kind);
-        bytes.extend(length.to_le_bytes());
-        if self.text.is_some() {
-            bytes.extend([17, 0, 0]);
+        match self.text {
+            Some(shingles) => shingles.append_to(&mut bytes),
+            None => bytes.extend([0; 3]),
         }
         bytes.extend(self.seed.to_le_bytes());
         bytes.push(self.alike.into());
-        bytes.extend(self.minhash_values.to_le_bytes());
+        let values = self.minhash.map_or(0, |(_, values)| values);
+        bytes.extend(values.to_le_bytes());
         bytes.extend(self.simhash_bits.to_le_bytes());
+        bytes.extend(self.minhash.map(|(kind, _)| kind as u8));
         xxh3_64(&bytes)
     }
 
@@ -97,75 +166,75 @@ impl Recipe {
     }
 
     pub(crate) fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Signature {
-        let mut distinct: Vec<u64> = hashes.into_iter().collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        self.sketch(
-            &distinct
-                .into_iter()
-                .map(|hash| (hash, 1))
-                .collect::<Vec<_>>(),
-        )
+        let mut counted = Features::new();
+        for hash in hashes {
+            *counted.entry(hash).or_default() += 65_536;
+        }
+        let alike = counted.keys().map(|hash| (*hash, 1)).collect();
+        self.sketch(&counted, &alike)
     }
 
     pub(crate) fn weighted(&self, features: impl IntoIterator<Item = (u64, f64)>) -> Signature {
-        let mut summed = std::collections::BTreeMap::<u64, u64>::new();
+        let mut summed = Features::new();
         for (hash, weight) in features {
             let steps = (weight * 65_536.0).round_ties_even() as u64;
             if steps > 0 {
                 *summed.entry(hash).or_default() += steps;
             }
         }
-        self.sketch(&summed.into_iter().collect::<Vec<_>>())
+        self.sketch(&summed, &summed)
     }
 
-    fn sketch(&self, features: &[(u64, u64)]) -> Signature {
-        let key = derive(self.seed, 0);
-        let value = |i: u64| {
-            let (a, b) = (
-                derive(self.seed, 16 + 2 * i) | 1,
-                derive(self.seed, 17 + 2 * i),
-            );
-            let image = |&(hash, _): &(u64, u64)| {
-                (a.wrapping_mul(mix64(hash ^ key)).wrapping_add(b) >> 32) as u32
-            };
-            features.iter().map(image).min().unwrap_or(u32::MAX)
+    /// Of the same features with the weights for MinHash and those for SimHash.
+    fn sketch(&self, features: &Features, projected: &Features) -> Signature {
+        let (values, hashes) = match self.minhash {
+            Some((Kind::BottomK, most)) => {
+                (Vec::new(), minhash::smallest(self.seed, most, features))
+            }
+            Some((kind, count)) => (kind.values(self.seed, count, features), Vec::new()),
+            None => Default::default(),
         };
         Signature {
-            values: (0..self.minhash_values.into()).map(value).collect(),
-            fingerprint: (self.simhash_bits == 64).then(|| self.simhash(features)),
+            values,
+            hashes,
+            codes: Vec::new(),
+            fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
             empty: features.is_empty(),
         }
     }
 
-    fn simhash(&self, features: &[(u64, u64)]) -> u64 {
-        let (key, projection) = (derive(self.seed, 0), derive(self.seed, 1));
-        let word = |hash: u64| mix64(hash ^ projection);
-        let decider = |bit: u64| {
-            let turn = (bit + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let mixed = |hash: u64| mix64(mix64(hash ^ key).wrapping_add(turn));
-            features.iter().map(|&(hash, _)| (mixed(hash), hash)).min()
-        };
+    fn simhash(&self, features: &Features) -> u128 {
+        let key = derive(self.seed, 0);
+        let halves = [derive(self.seed, 1), derive(self.seed, 5)];
         let mut fingerprint = 0;
-        for bit in 0..64 {
-            let sum: i128 = features
-                .iter()
-                .map(|&(hash, weight)| match word(hash) >> bit & 1 {
-                    1 => i128::from(weight),
-                    _ => -i128::from(weight),
-                })
-                .sum();
-            let set = match (sum, decider(bit)) {
-                (0, Some((_, hash))) => word(hash) >> bit & 1 == 1,
-                (sum, _) => sum > 0,
+        for bit in 0..self.simhash_bits {
+            let is_set = |hash: u64| {
+                let word = mix64(hash ^ halves[usize::from(bit / 64)]);
+                word >> (bit % 64) & 1 == 1
             };
-            fingerprint |= u64::from(set) << bit;
+            let turn = (u64::from(bit) + 1).wrapping_mul(GAMMA);
+            let turned = |hash: &u64| mix64(mix64(hash ^ key).wrapping_add(turn));
+            let signed = |(hash, weight): (&u64, &u64)| {
+                let weight = i128::from(*weight);
+                if is_set(*hash) { weight } else { -weight }
+            };
+            let set = match features.iter().map(signed).sum::<i128>() {
+                0 => {
+                    let decider = features.keys().min_by_key(|hash| turned(hash));
+                    decider.is_some_and(|hash| is_set(*hash))
+                }
+                sum => sum > 0,
+            };
+            fingerprint |= u128::from(set) << bit;
         }
         fingerprint
     }
 
     /// `texts` are the lines of the specification.
     pub(crate) fn self_test(&self, texts: &[String]) -> u64 {
+        if self.minhash.is_some_and(|(kind, _)| kind == Kind::External) {
+            return xxh3_64(&[]);
+        }
         let mut signatures = Vec::new();
         if self.text.is_some() {
             signatures.extend(texts.iter().map(|text| self.text(text)));
@@ -194,57 +263,11 @@ impl Recipe {
                     .iter()
                     .flat_map(|value| value.to_le_bytes()),
             );
-            bytes.extend(signature.fingerprint.unwrap_or(0).to_le_bytes());
+            bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+            let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
+            let length = if self.simhash_bits == 128 { 16 } else { 8 };
+            bytes.extend(&fingerprint[..length]);
         }
         xxh3_64(&bytes)
     }
-}
-
-pub(crate) fn key_code(key: &[u8]) -> u64 {
-    xxh3_64_with_seed(key, 0x6b65_7920_6c61_6e65)
-}
-
-pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
-    let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
-    xxh3_64(&bytes) >> (64 - code_bits)
-}
-
-/// For each table the bits of a fingerprint in the order of its code, 0 the most significant, and
-/// how many of them are the prefix.
-pub(crate) fn tables(groups: &[(u8, u8)]) -> Vec<(Vec<u32>, u32)> {
-    let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
-    let block = |i: u32| (i * 64).div_ceil(count)..((i + 1) * 64).div_ceil(count);
-    let mut tables = Vec::new();
-    let mut first = 0;
-    for &(s, r) in groups {
-        let group = first..first + u32::from(s);
-        for chosen in choices(group.clone().collect(), r.into()) {
-            let others = (0..count).filter(|i| !chosen.contains(i));
-            let prefix_bits = chosen.iter().map(|&i| block(i).len() as u32).sum();
-            let order = chosen.iter().copied().chain(others).flat_map(block);
-            tables.push((order.collect(), prefix_bits));
-        }
-        first = group.end;
-    }
-    tables
-}
-
-/// Every choice of `r` of `from`, in lexicographic order.
-fn choices(from: Vec<u32>, r: usize) -> Vec<Vec<u32>> {
-    if r == 0 {
-        return vec![Vec::new()];
-    }
-    let mut all = Vec::new();
-    for (i, &first) in from.iter().enumerate() {
-        for mut rest in choices(from[i + 1..].to_vec(), r - 1) {
-            rest.insert(0, first);
-            all.push(rest);
-        }
-    }
-    all
-}
-
-pub(crate) fn permute(order: &[u32], fingerprint: u64) -> u64 {
-    let bits = order.iter().map(|bit| fingerprint >> (63 - bit) & 1);
-    bits.fold(0, |code, bit| code << 1 | bit)
 }

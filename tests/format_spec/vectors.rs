@@ -1,16 +1,16 @@
 //! The test vectors of the specification: first by its own rules, then by the library, where that
 //! can be asked.
 
-use resemblance::{EmptyDocuments, MinHash, Schema, SimHash, Sketcher, Store, Text};
+use resemblance::Text;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::filters::{self, Kind};
-use crate::reader;
-use crate::recipe::{self, Recipe, Shingles};
-use crate::{bytes, code_block, hex, unhex};
+use crate::minhash::{cut, mix32, pack, unpack};
+use crate::recipe::{self, Shingles, Unit};
+use crate::{bytes, code_block, codes, hex, unhex};
 
 /// Checks the lines `input -> output` of a code block; says what all outputs should be.
-fn check(name: &str, output: impl Fn(&str) -> String) {
+pub(crate) fn check(name: &str, output: impl Fn(&str) -> String) {
     let lines = code_block(name);
     assert!(!lines.is_empty());
     let expected: Vec<String> = lines
@@ -24,39 +24,19 @@ fn check(name: &str, output: impl Fn(&str) -> String) {
 }
 
 /// A string as JSON writes it.
-fn string(text: &str) -> String {
+pub(crate) fn string(text: &str) -> String {
     serde_json::from_str(text).unwrap()
 }
 
-fn number(text: &str) -> u64 {
+pub(crate) fn number(text: &str) -> u64 {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
         None => text.parse().unwrap(),
     }
 }
 
-fn numbers(text: &str) -> Vec<u64> {
+pub(crate) fn numbers(text: &str) -> Vec<u64> {
     text.split_whitespace().map(number).collect()
-}
-
-fn sketcher(seed: u64) -> Sketcher {
-    let minhash = MinHash::new(16).banding(1, 1);
-    let simhash = SimHash::bits64();
-    let schema = Schema::builder()
-        .seed(seed)
-        .minhash(minhash)
-        .simhash(simhash);
-    schema.build().unwrap().sketcher()
-}
-
-fn recipe_of(seed: u64) -> Recipe {
-    Recipe {
-        text: None,
-        seed,
-        alike: false,
-        minhash_values: 16,
-        simhash_bits: 64,
-    }
 }
 
 #[test]
@@ -105,21 +85,52 @@ fn checksums() {
     });
 }
 
+/// The library's name for shingles without steps.
+pub(crate) fn text_of(shingles: Shingles) -> Text {
+    match shingles.unit {
+        Unit::Words => Text::words(shingles.n),
+        Unit::Characters => Text::characters(shingles.n),
+        Unit::Code => Text::code(shingles.n),
+    }
+}
+
 #[test]
 fn shingles() {
     check("shingles", |input| {
         let (kind, rest) = input.split_once(' ').unwrap();
         let (length, document) = rest.split_once(' ').unwrap();
         let (document, n) = (string(document), length.parse().unwrap());
-        let (text, own) = match kind {
-            "words" => (Text::words(n), Shingles::Words(n)),
-            _ => (Text::characters(n), Shingles::Characters(n)),
-        };
+        let own = Shingles::new(Unit::named(kind), n);
+        let text = text_of(own);
         let mut found = Vec::new();
         text.for_each_shingle(&document, |shingle| found.push(shingle.to_owned()));
         if char::UNICODE_VERSION == (17, 0, 0) {
             assert_eq!(own.of(&document), found, "{input}");
         }
+        ascii_json(&found)
+    });
+}
+
+/// The steps: what an independent program made of texts.
+#[cfg(feature = "languages")]
+#[test]
+fn steps() {
+    check("steps", |input| {
+        let (settings, document) = input.split_once(": ").unwrap();
+        let mut settings = settings.split(", ");
+        let (unit, n) = settings.next().unwrap().split_once(' ').unwrap();
+        let mut text = text_of(Shingles::new(Unit::named(unit), n.parse().unwrap()));
+        for step in settings {
+            text = match step.rsplit_once(" of ") {
+                Some(("without stop words", code)) => text.stop_words(code.parse().unwrap()),
+                Some(("stems", code)) => text.stem(code.parse().unwrap()),
+                None if step == "NFKC" => text.nfkc(),
+                None if step == "without accents" => text.strip_accents(),
+                _ => panic!("{step}"),
+            };
+        }
+        let mut found = Vec::new();
+        text.for_each_shingle(&string(document), |shingle| found.push(shingle.to_owned()));
         ascii_json(&found)
     });
 }
@@ -141,96 +152,20 @@ fn ascii_json(strings: &[String]) -> String {
     text
 }
 
-fn first_values(values: &[u32]) -> String {
-    let values = values.iter().take(4).map(|value| format!("{value:08x}"));
-    values.collect::<Vec<_>>().join(" ")
-}
-
+/// That the library cuts and packs so is shown by the rows of stores.
 #[test]
-fn signatures() {
-    check("signatures", |input| {
-        let (seed, hashes) = input.split_once(": ").unwrap();
-        let (seed, hashes) = (number(seed), numbers(hashes));
-        let own = recipe_of(seed).hashes(hashes.iter().copied());
-        let found = sketcher(seed).hashes(hashes).unwrap();
-        assert_eq!(found.minhash(), Some(&own.values[..]), "{input}");
-        assert_eq!(found.simhash(), own.fingerprint, "{input}");
-        let values = first_values(&own.values);
-        format!("{values}; {:016x}", own.fingerprint.unwrap())
+fn cut_values() {
+    check("mix32", |input| {
+        format!("{:08x}", mix32(number(input) as u32))
     });
-    check("weighted", |input| {
-        let (seed, features) = input.split_once(": ").unwrap();
-        let pairs = features
-            .split(' ')
-            .map(|pair| pair.split_once('=').unwrap());
-        let features: Vec<(&str, f64)> = pairs.map(|(f, w)| (f, w.parse().unwrap())).collect();
-        let hashed = features
-            .iter()
-            .map(|&(f, weight)| (xxh3_64(f.as_bytes()), weight));
-        let own = recipe_of(number(seed)).weighted(hashed);
-        let found = sketcher(number(seed)).weighted_features(features).unwrap();
-        assert_eq!(found.minhash(), Some(&own.values[..]), "{input}");
-        assert_eq!(found.simhash(), own.fingerprint, "{input}");
-        let values = first_values(&own.values);
-        format!("{values}; {:016x}", own.fingerprint.unwrap())
-    });
-}
-
-/// What is after `name=`.
-fn field<'a>(input: &'a str, name: &str) -> &'a str {
-    let mut fields = input.split(' ').filter_map(|field| field.split_once('='));
-    fields.find(|(found, _)| *found == name).unwrap().1
-}
-
-fn parse_recipe(input: &str) -> Recipe {
-    let text = match field(input, "text").split_once(':') {
-        Some(("words", n)) => Some(Shingles::Words(n.parse().unwrap())),
-        Some((_, n)) => Some(Shingles::Characters(n.parse().unwrap())),
-        None => None,
-    };
-    Recipe {
-        text,
-        seed: number(field(input, "seed")),
-        alike: field(input, "empty") == "alike",
-        minhash_values: field(input, "minhash").parse().unwrap(),
-        simhash_bits: field(input, "simhash").parse().unwrap(),
-    }
-}
-
-fn schema_of(recipe: &Recipe) -> Schema {
-    let mut schema = Schema::builder().seed(recipe.seed);
-    match recipe.text {
-        Some(Shingles::Words(n)) => schema = schema.text(Text::words(n)),
-        Some(Shingles::Characters(n)) => schema = schema.text(Text::characters(n)),
-        None => {}
-    }
-    if recipe.alike {
-        schema = schema.empty_documents(EmptyDocuments::Alike);
-    }
-    if recipe.minhash_values > 0 {
-        schema = schema.minhash(MinHash::new(recipe.minhash_values).banding(1, 1));
-    }
-    if recipe.simhash_bits > 0 {
-        schema = schema.simhash(SimHash::bits64());
-    }
-    schema.build().unwrap()
-}
-
-#[test]
-fn recipes() {
-    let texts: Vec<String> = code_block("self-test").into_iter().map(string).collect();
-    check("recipes", |input| {
-        let recipe = parse_recipe(input);
-        let own = (recipe.fingerprint(), recipe.self_test(&texts));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("recipe.rsm");
-        drop(Store::create(&path, schema_of(&recipe)).unwrap());
-        let store = reader::Store::read(&path);
-        assert_eq!(store.schema.recipe, recipe);
-        if char::UNICODE_VERSION == (17, 0, 0) {
-            assert_eq!(store.self_test, own, "{input}");
-        }
-        format!("{:016x} {:016x}", store.self_test.0, store.self_test.1)
+    check("packed", |input| {
+        let (bits, values) = input.split_once(": ").unwrap();
+        let values: Vec<u32> = numbers(values).into_iter().map(|v| v as u32).collect();
+        let bits = number(bits) as u8;
+        let cut = cut(&values, bits);
+        let packed = pack(&cut, bits);
+        assert_eq!(unpack(&packed, values.len() as u16, bits), cut);
+        hex(&packed)
     });
 }
 
@@ -238,12 +173,12 @@ fn recipes() {
 #[test]
 fn codes() {
     check("key", |input| {
-        format!("{:016x}", recipe::key_code(string(input).as_bytes()))
+        format!("{:016x}", codes::key_code(string(input).as_bytes()))
     });
     check("band", |input| {
         let (bits, rows) = input.split_once(": ").unwrap();
         let rows: Vec<u32> = numbers(rows).into_iter().map(|row| row as u32).collect();
-        format!("{:x}", recipe::band_code(&rows, number(bits) as u8))
+        format!("{:x}", codes::band_code(&rows, number(bits) as u8))
     });
     check("permuted", |input| {
         let (groups, fingerprint) = input.split_once(": ").unwrap();
@@ -252,9 +187,11 @@ fn codes() {
             (s.parse().unwrap(), r.parse().unwrap())
         };
         let groups: Vec<(u8, u8)> = groups.split(' ').map(pair).collect();
-        let codes = recipe::tables(&groups);
-        let codes = codes.iter().map(|(order, prefix_bits)| {
-            let code = recipe::permute(order, number(fingerprint));
+        let bits = if fingerprint.len() > 18 { 128 } else { 64 };
+        let fingerprint = u128::from_str_radix(&fingerprint[2..], 16).unwrap();
+        let tables = codes::tables(bits, &groups);
+        let codes = tables.iter().map(|(order, prefix_bits)| {
+            let code = codes::permute(order, fingerprint);
             format!("{}/{prefix_bits}", hex(&code.to_be_bytes()))
         });
         codes.collect::<Vec<_>>().join(" ")

@@ -156,9 +156,9 @@ pub(crate) fn expect_novelty(model: &mut Model, entry: Entry, novelty: Novelty) 
             panic!("{novelty:?}, expected that document {present} has the key");
         };
         let stored = &model.documents[&present].signature;
-        let mut expected = Model::compare(present, &entry.signature, stored);
+        let mut expected = model.compare(present, &entry.signature, stored);
         if entry.signature.is_empty() != stored.is_empty() {
-            expected.equal = 0;
+            expected.estimate = 0.0;
         }
         return same_match(model, found, expected);
     }

@@ -49,7 +49,10 @@ fn schema(
     near: Near,
     empty: EmptyDocuments,
 ) -> Schema {
-    let mut builder = Schema::builder().text(Text::words(2)).near(near);
+    let mut builder = Schema::builder().near(near);
+    if minhash != Some(external()) {
+        builder = builder.text(Text::words(2));
+    }
     if let Some(minhash) = minhash {
         builder = builder.minhash(minhash);
     }
@@ -65,6 +68,12 @@ fn schema(
 
 fn small_minhash() -> MinHash {
     MinHash::new(16).banding(4, 3).threshold(0.5)
+}
+
+/// Values of 8 bits that are made elsewhere.
+fn external() -> MinHash {
+    let minhash = MinHash::external(16).value_bits(8);
+    minhash.banding(4, 3).threshold(0.5)
 }
 
 #[test]
@@ -125,4 +134,50 @@ fn both_families() {
         EmptyDocuments::Distinct,
     );
     run_cases("both", &schema);
+}
+
+#[test]
+fn minhash_of_few_bits_and_simhash_of_128() {
+    let simhash = SimHash::bits128().max_distance(5);
+    let schema = schema(
+        Some(small_minhash().value_bits(4)),
+        Some(simhash),
+        Near::Any,
+        EmptyDocuments::Alike,
+    );
+    run_cases("few bits", &schema);
+}
+
+#[test]
+fn minhash_of_one_pass_empty_documents_alike() {
+    let minhash = MinHash::one_pass(16).banding(4, 3).threshold(0.5);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    run_cases("one pass", &schema);
+}
+
+#[test]
+fn the_smallest_hashes_empty_documents_alike() {
+    let minhash = MinHash::bottom_k(128).banding(5, 3).threshold(0.85);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    run_cases("bottom-k", &schema);
+}
+
+#[test]
+fn minhash_of_one_bit_empty_documents_distinct() {
+    let minhash = small_minhash().value_bits(1);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Distinct);
+    run_cases("one bit", &schema);
+}
+
+#[test]
+fn minhash_made_elsewhere_empty_documents_alike() {
+    let schema = schema(Some(external()), None, Near::Any, EmptyDocuments::Alike);
+    run_cases("external", &schema);
+}
+
+#[test]
+fn simhash_of_128_bits_empty_documents_distinct() {
+    let simhash = SimHash::bits128().max_distance(6);
+    let schema = schema(None, Some(simhash), Near::Any, EmptyDocuments::Distinct);
+    run_cases("128 bits", &schema);
 }

@@ -1,7 +1,7 @@
 //! What a sequence consists of: plain data, so that it can be made shorter and printed.
 
 use proptest::prelude::*;
-use resemblance::{Schema, Signature};
+use resemblance::{MinHashKind, Schema, Signature};
 
 use crate::common::Random;
 
@@ -145,13 +145,72 @@ pub(crate) fn payload(stored: Stored) -> Vec<u8> {
 }
 
 pub(crate) fn raw(schema: &Schema, values: impl FnMut(u16) -> u32, fingerprint: u64) -> Signature {
-    let minhash = schema
+    let minhash: Option<Vec<u32>> = schema
         .minhash()
         .map(|m| (0..m.values()).map(values).collect());
-    Signature::from_parts(minhash, schema.simhash().map(|_| fingerprint))
+    if let (Some(values), Some(MinHashKind::BottomK)) = (&minhash, kind(schema)) {
+        assert!(schema.simhash().is_none(), "no such schema is tried");
+        return smallest(values);
+    }
+    match schema.simhash().map(|simhash| simhash.bits()) {
+        // The high half is the low one turned, so that every flip comes twice.
+        Some(128) => {
+            let high = u128::from(fingerprint.rotate_left(20)) << 64;
+            let wide = Signature::from_simhash128(high | u128::from(fingerprint));
+            Signature::from_parts(minhash, None).with_simhash_of(&wide)
+        }
+        bits => Signature::from_parts(minhash, bits.map(|_| fingerprint)),
+    }
+}
+
+fn kind(schema: &Schema) -> Option<MinHashKind> {
+    schema.minhash().map(|minhash| minhash.kind())
+}
+
+/// Hashes that are as many as there are different values, but for those that say that there is
+/// none. Half of the documents have fewer than there could be.
+fn smallest(values: &[u32]) -> Signature {
+    let most = values.len() as u16;
+    let count = if values[0].is_multiple_of(2) {
+        40
+    } else {
+        values.len()
+    };
+    let present = values.iter().take(count).filter(|v| **v != u32::MAX);
+    // What is shared on purpose is small, so that it is the least of its bin.
+    let hash = |value: &u32| match value {
+        0..1_000 => u64::from(*value),
+        _ => Random((*value).into()).next(),
+    };
+    Signature::from_bottom_k(most, present.map(hash).collect())
+}
+
+/// Those of a schema of external values with features, which cannot be made of documents.
+fn external(schema: &Schema, drawn: Drawn) -> Signature {
+    let bits = schema.minhash().unwrap().value_bits();
+    let most = u32::MAX >> (32 - bits);
+    let narrow = |signature: Signature| {
+        let values = signature.minhash().unwrap().iter().map(|v| v & most);
+        Signature::from_minhash(values.collect())
+    };
+    match drawn {
+        Drawn::Text(number) | Drawn::Weighted(number) => {
+            let mut random = Random(500 + u64::from(number));
+            narrow(raw(schema, |_| random.next() as u32, 0))
+        }
+        Drawn::Empty | Drawn::LikeEmpty => raw(schema, |_| u32::MAX, 0),
+        other => narrow(made(schema, other)),
+    }
 }
 
 pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
+    match kind(schema) {
+        Some(MinHashKind::External) => external(schema, drawn),
+        _ => made(schema, drawn),
+    }
+}
+
+fn made(schema: &Schema, drawn: Drawn) -> Signature {
     let sketcher = schema.sketcher();
     match drawn {
         Drawn::Near {
@@ -164,7 +223,9 @@ pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
             let fingerprint = base.next();
             let mut places = Random(at.into());
             let width = schema.minhash().map_or(1, |m| u64::from(m.values()));
-            let changed: Vec<u64> = (0..values).map(|_| places.below(width)).collect();
+            // A share of the values, however many there are.
+            let count = u64::from(values) * width.div_ceil(64);
+            let changed: Vec<u64> = (0..count).map(|_| places.below(width)).collect();
             let change = |i| u32::from(changed.contains(&u64::from(i))) << (at + 3);
             let flips = places.bits(bits.into());
             raw(
@@ -176,7 +237,13 @@ pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
         Drawn::Hot(number) => {
             let mut random = Random(u64::from(number) + 1_000);
             let rows = schema.minhash().map_or(0, |m| m.rows());
-            let value = |i| if i < rows { 7 } else { random.next() as u32 };
+            let is_bottom_k = kind(schema) == Some(MinHashKind::BottomK);
+            let value = |i: u16| match i {
+                // A third of the hashes: enough for some bins to be theirs.
+                0..40 if is_bottom_k => 2 * u32::from(i) + 1,
+                _ if i < rows => 7,
+                _ => random.next() as u32,
+            };
             let mut low = Random(u64::from(number) + 2_000);
             raw(schema, value, low.next() >> 30 | 0xabcd << 48)
         }

@@ -1,11 +1,13 @@
 //! Measurements beside other engines, and of sketching.
 
+mod accuracy;
 mod batch;
 mod build;
 mod documents;
 mod engine;
 mod fjall;
 mod hash_map;
+mod kernels;
 mod link;
 mod lmdb;
 mod load;
@@ -48,6 +50,9 @@ simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
 shingle  texts to hashed shingles, without signatures, on the articles of RESEMBLANCE_DATA or on
          words of a generator
 sketch   texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder
+accuracy estimates of random pairs of sets of 10 to 10,000,000 features, every kind of signature
+         against its own theory; fails where they do not agree
+kernels  hashes to MinHash values, by kernel and family, beside plain loops and bounds
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
 turns. All answers must be the same. Engines: resemblance, sqlite, sqlite-sorted, lmdb, fjall,
@@ -64,6 +69,7 @@ hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, sca
   --seconds-limit 600   an engine that takes longer for its commits is quoted at what it reached
   --memory-limit MIB    the same for its memory; 45 % of what is available if not given
   --folder .            where the files are made: their file system is what is measured
+  --pairs 10000         (accuracy) a cell of one kind, size and similarity
   --bulk                (probe) what is probed is made as `build` does
   --rounds 10           (replace) how often all documents are replaced
   --order random        (replace) in which order: random or ascending
@@ -107,6 +113,8 @@ fn run(arguments: Vec<String>) -> Result<()> {
         "simhash" => simhash::run(&options),
         "shingle" => shingle::run(),
         "sketch" => sketch::run(&options),
+        "accuracy" => accuracy::run(&options),
+        "kernels" => kernels::run(),
         _ => Err(USAGE.into()),
     }
 }

@@ -38,6 +38,7 @@ pub struct Options {
     pub cold_rounds: u64,
     pub scan_limit: u64,
     pub expected: Option<u64>,
+    pub pairs: u64,
     pub bulk: bool,
     forms: Vec<Form>,
     engines: Option<Vec<String>>,
@@ -63,6 +64,7 @@ impl Options {
             cold_rounds: 8,
             scan_limit: 100_000,
             expected: None,
+            pairs: 10_000,
             bulk: false,
             forms: vec![Form::Postings, Form::Records],
             engines: None,
@@ -87,8 +89,14 @@ impl Options {
                 }
             }
         }
-        if options.documents == 0 || options.batch == 0 || options.probes == 0 {
-            return Err("--documents, --batch and --probes are at least 1".into());
+        let counts = [
+            options.documents,
+            options.batch,
+            options.probes,
+            options.pairs,
+        ];
+        if counts.contains(&0) {
+            return Err("--documents, --batch, --probes and --pairs are at least 1".into());
         }
         Ok(options)
     }
@@ -110,6 +118,7 @@ impl Options {
             "--probes" => self.probes = value.parse()?,
             "--cold-rounds" => self.cold_rounds = value.parse()?,
             "--scan-limit" => self.scan_limit = value.parse()?,
+            "--pairs" => self.pairs = value.parse()?,
             "--expected" => self.expected = Some(value.parse()?),
             "--seconds-limit" => self.time_limit = Duration::from_secs(value.parse()?),
             "--memory-limit" => self.memory_limit_bytes = value.parse::<u64>()? << 20,

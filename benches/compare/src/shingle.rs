@@ -40,14 +40,14 @@ fn english() -> Result<String> {
             // Lengths of 1 to 10 letters and now and then a comma or a capital, as in prose.
             for place in 0..=(state >> 40) % 10 {
                 let letter = (number * (place + 7) % 26) as u8;
-                let case = if place == 0 && number % 9 == 0 {
+                let case = if place == 0 && number.is_multiple_of(9) {
                     b'A'
                 } else {
                     b'a'
                 };
                 english.push(char::from(case + letter));
             }
-            english.push_str(if number % 11 == 0 { ", " } else { " " });
+            english.push_str(if number.is_multiple_of(11) { ", " } else { " " });
         }
     }
     let whole = english.clone();

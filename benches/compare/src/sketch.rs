@@ -56,6 +56,10 @@ pub fn run(options: &Options) -> Result<()> {
         bytes as f64 / 1e6
     );
     println!("{:<24} {:>10} {:>14}", "", "MB a second", "texts a second");
+    for size_bytes in [2_000, 200_000] {
+        pieces(&texts, size_bytes)?;
+    }
+    println!("the texts as they are:");
     for text in [Text::words(5), Text::characters(9)] {
         let time = best(|| {
             for document in &texts {
@@ -83,6 +87,43 @@ pub fn run(options: &Options) -> Result<()> {
             })?;
             print(&format!("{text}, {label}"), time, bytes, texts.len());
         }
+    }
+    Ok(())
+}
+
+/// Documents of one size, cut from all texts one after the other: word shingles to signatures of
+/// several kinds.
+fn pieces(texts: &[String], size_bytes: usize) -> Result<()> {
+    let whole = texts.join(" ");
+    let mut rest = whole.as_str();
+    let mut documents = Vec::new();
+    while rest.len() > size_bytes {
+        let (document, others) = rest.split_at(rest.floor_char_boundary(size_bytes));
+        documents.push(document);
+        rest = others;
+    }
+    let bytes: usize = documents.iter().map(|document| document.len()).sum();
+    println!("cut to {size_bytes} bytes each:");
+    let minhash = |minhash| Schema::builder().minhash(minhash);
+    for (label, builder) in [
+        ("MinHash 128", minhash(MinHash::new(128))),
+        ("MinHash 256", minhash(MinHash::new(256))),
+        ("MinHash 1024", minhash(MinHash::new(1_024))),
+        ("one-pass 128", minhash(MinHash::one_pass(128))),
+        ("one-pass 1024", minhash(MinHash::one_pass(1_024))),
+        ("bottom-k 128", minhash(MinHash::bottom_k(128))),
+        ("weighted 128", minhash(MinHash::weighted(128))),
+        ("SimHash 64", Schema::builder().simhash(SimHash::bits64())),
+        ("SimHash 128", Schema::builder().simhash(SimHash::bits128())),
+    ] {
+        let sketcher = builder.text(Text::words(5)).build()?.sketcher();
+        let time = best(|| {
+            for document in &documents {
+                black_box(sketcher.text(document)?);
+            }
+            Ok(())
+        })?;
+        print(label, time, bytes, documents.len());
     }
     Ok(())
 }

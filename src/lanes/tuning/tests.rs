@@ -72,7 +72,7 @@ fn every_design_finds_everything_within_its_distance() {
     let mut count = 0;
     for k in 1..=MAX_DISTANCE {
         for_each_design(k, MOST_BLOCKS, &mut |groups| {
-            let candidate = Candidate::new(64, groups);
+            let candidate = Candidate::new(64, groups).unwrap();
             let design = TableDesign::new(64, k, &candidate.groups).unwrap();
             let blocks = spoiled_tables(&design);
             let tables = all_tables(&design);
@@ -140,7 +140,7 @@ fn the_choice_is_the_cheapest_of_all_designs() {
     for k in 1..=MAX_DISTANCE {
         let mut all: Vec<(f64, f64)> = Vec::new();
         for_each_design(k, MOST_BLOCKS + 2, &mut |groups| {
-            let candidate = Candidate::new(64, groups);
+            let candidate = Candidate::new(64, groups).unwrap();
             let design = TableDesign::new(64, k, &candidate.groups).unwrap();
             let exact = candidate.candidates as f64 / 2_f64.powi(64);
             assert_eq!(design.candidates(1), exact, "{design}");
@@ -193,7 +193,8 @@ fn known_choices() {
 fn parameters_out_of_range_are_named() {
     for (bits, k, expected) in [
         (32, 3, "bits"),
-        (128, 3, "bits"),
+        (96, 3, "bits"),
+        (128, 17, "max_distance"),
         (64, 0, "max_distance"),
         (64, 9, "max_distance"),
     ] {
@@ -225,8 +226,8 @@ fn candidates_of_the_known_designs() {
 /// Whether a probe for `a` reads the code of `b` in some table.
 fn probe_finds(design: &TableDesign, a: u64, b: u64) -> bool {
     design.tables().iter().any(|table| {
-        let (low, high) = table.prefix_range(table.permute(a));
-        (low..=high).contains(&table.permute(b))
+        let (low, high) = table.prefix_range(table.permute(a.into()));
+        (low..=high).contains(&table.permute(b.into()))
     })
 }
 
@@ -253,7 +254,11 @@ fn probes_find_every_fingerprint_within_the_distance() {
                         };
                         let near = fingerprint ^ flips;
                         assert!(probe_finds(&design, fingerprint, near), "{design}");
-                        assert!(design.first_meeting_table(fingerprint, near).is_some());
+                        assert!(
+                            design
+                                .first_meeting_table(fingerprint.into(), near.into())
+                                .is_some()
+                        );
                     }
                 }
             }

@@ -1,0 +1,117 @@
+//! b-bit MinHash: values cut to b bits (Li and König, *b-Bit Minwise Hashing*, WWW 2010; *Theory and
+//! applications of b-bit minwise hashing*, CACM 2011).
+//!
+//! Values of different features are equal after the cut with probability C, so cut values agree with
+//! probability P = C + (1 - C) J, and (share of equal ones - C) / (1 - C) is an unbiased estimate
+//! of J, with variance P (1 - P) / (k (1 - C)²). In general C is two numbers that depend on
+//! r = |A| / D and |B| / D, for a universe of D: with A(r) = r (1 - r)^(2^b - 1) / (1 - (1 - r)^(2^b)),
+//! they are the means of A(r₁) and A(r₂), weighted by r₂ : r₁ for the addend and r₁ : r₂ for the
+//! factor. As r falls to 0 all of it becomes 2^-b. That limit is what is used: features are hashed
+//! to 64 bits, so that r is below 2^-30 even for a billion of them, sizes need not be stored, and
+//! values are mixed before they are cut, so that what they were drawn from does not matter.
+//!
+//! Values that were equal by chance before the cut stay so: see each kind's own bound.
+
+/// A value cut to its `bits` low bits, 1 to 32, after a mix: minima are small numbers, and so would
+/// be their high bits; with very many features also the low ones. The mix is MurmurHash3's
+/// 32-bit finalizer (Appleby), a bijection.
+#[inline]
+pub(crate) fn cut(value: u32, bits: u8) -> u32 {
+    let value = (value ^ (value >> 16)).wrapping_mul(0x85eb_ca6b);
+    let value = (value ^ (value >> 13)).wrapping_mul(0xc2b2_ae35);
+    let value = value ^ (value >> 16);
+    value & low_mask(bits) as u32
+}
+
+/// The estimate of J where `equal` of `values` values of `bits` bits are: unbiased, hence below 0 for
+/// dissimilar sets at times. NaN for no values.
+pub(crate) fn unclamped(equal: usize, values: usize, bits: u8) -> f64 {
+    let chance = chance(bits);
+    (equal as f64 / values as f64 - chance) / (1.0 - chance)
+}
+
+/// The variance of the unclamped estimate of `similarity`, if values are independent.
+pub(crate) fn variance(similarity: f64, values: usize, bits: u8) -> f64 {
+    let chance = chance(bits);
+    let agree = chance + (1.0 - chance) * similarity;
+    agree * (1.0 - agree) / (values as f64 * (1.0 - chance) * (1.0 - chance))
+}
+
+/// 2^-bits.
+fn chance(bits: u8) -> f64 {
+    1.0 / (low_mask(bits) as f64 + 1.0)
+}
+
+fn low_mask(bits: u8) -> u64 {
+    (1_u64 << u32::from(bits).min(32)) - 1
+}
+
+/// Cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the first
+/// byte on. Bits that are left in the last byte are 0.
+pub(crate) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (mut pending, mut filled) = (0_u64, 0_u32);
+    for value in values {
+        pending |= (u64::from(value) & low_mask(bits)) << filled;
+        filled += u32::from(bits);
+        while filled >= u8::BITS {
+            bytes.push(pending as u8);
+            pending >>= u8::BITS;
+            filled -= u8::BITS;
+        }
+    }
+    if filled > 0 {
+        bytes.push(pending as u8);
+    }
+    bytes
+}
+
+/// The first `count` values of packed ones, or as many as there are.
+pub(crate) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
+    let mut bytes = bytes.iter();
+    let (mut pending, mut filled) = (0_u64, 0_u32);
+    let mut next = || {
+        while filled < u32::from(bits) {
+            pending |= u64::from(*bytes.next()?) << filled;
+            filled += u8::BITS;
+        }
+        let value = (pending & low_mask(bits)) as u32;
+        pending >>= bits;
+        filled -= u32::from(bits);
+        Some(value)
+    };
+    std::iter::from_fn(&mut next).take(count).collect()
+}
+
+/// How many of `count` packed values are equal, place by place: 64 bits at a time, each difference
+/// of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
+/// does, so that what is left in the last byte is equal. A shorter one's missing values are unequal.
+pub(crate) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    if a.len() != b.len() {
+        let equal = |(a, b): &(u32, u32)| a == b;
+        let (a, b) = (unpack(a, count, bits), unpack(b, count, bits));
+        return a.into_iter().zip(b).filter(equal).count();
+    }
+    let words = a_words.iter().zip(b_words);
+    let in_words: usize = words
+        .map(|(a, b)| differing(u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b), bits))
+        .sum();
+    let rest = a_rest.iter().zip(b_rest).rev();
+    let rest = rest.fold(0, |word, (a, b)| word << u8::BITS | u64::from(a ^ b));
+    count.saturating_sub(in_words + differing(rest, bits))
+}
+
+/// How many values of a word are not 0.
+#[inline]
+fn differing(word: u64, bits: u8) -> usize {
+    let mut folded = word;
+    let mut step = 1;
+    while step < u32::from(bits) {
+        folded |= folded >> step;
+        step *= 2;
+    }
+    let lowest = u64::MAX / low_mask(bits).max(1);
+    (folded & lowest).count_ones() as usize
+}

@@ -1,0 +1,210 @@
+//! Sets of features, and weighted ones.
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, Result};
+
+/// Distinct features, of any type that has an order: strings, hashes, numbers.
+///
+/// ```
+/// use resemblance::Text;
+/// use resemblance::exact::{FeatureSet, containment, jaccard};
+///
+/// let shingles = |text: &str| {
+///     let mut shingles = Vec::new();
+///     Text::characters(2).for_each_shingle(text, |shingle| shingles.push(shingle.to_owned()));
+///     shingles.into_iter().collect::<FeatureSet<String>>()
+/// };
+/// let (a, b) = (shingles("Nadal"), shingles("Nadia"));
+/// assert_eq!(a.as_slice(), ["ad", "al", "da", "na"]);
+/// assert_eq!(jaccard(&a, &b), 2.0 / 6.0);
+/// assert_eq!(containment(&a, &b), 2.0 / 4.0);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureSet<T>(Vec<T>);
+
+impl<T: Ord> FromIterator<T> for FeatureSet<T> {
+    /// Repeats count once.
+    fn from_iter<I: IntoIterator<Item = T>>(features: I) -> Self {
+        let mut features: Vec<T> = features.into_iter().collect();
+        features.sort_unstable();
+        features.dedup();
+        Self(features)
+    }
+}
+
+impl<T: Ord> FeatureSet<T> {
+    /// The features, ascending.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        &self.0
+    }
+
+    /// The number of features.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of features that both sets have.
+    #[must_use]
+    pub fn shared(&self, other: &Self) -> usize {
+        shared(&self.0, &other.0)
+    }
+}
+
+fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
+    let both = |(a, b): (Option<&T>, Option<&T>)| a.is_some() && b.is_some();
+    merge(a, b, T::cmp).filter(|&pair| both(pair)).count()
+}
+
+/// The Jaccard similarity |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have 1: they are equal.
+///
+/// ```
+/// use resemblance::exact::{FeatureSet, jaccard};
+/// let a = FeatureSet::from_iter([1, 2, 3, 3]);
+/// let b = FeatureSet::from_iter([2, 3, 4]);
+/// assert_eq!(jaccard(&a, &b), 0.5);
+/// ```
+#[must_use]
+pub fn jaccard<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
+    jaccard_of_sorted(&a.0, &b.0)
+}
+
+/// [`jaccard`] of features that are at hand ascending and without repeats, as
+/// [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) gives them; of others it is some
+/// number.
+///
+/// ```
+/// use resemblance::exact::jaccard_of_sorted;
+/// assert_eq!(jaccard_of_sorted(&[1, 2, 3], &[2, 3, 4]), 0.5);
+/// ```
+#[must_use]
+pub fn jaccard_of_sorted<T: Ord>(a: &[T], b: &[T]) -> f64 {
+    let shared = shared(a, b);
+    ratio(shared as f64, (a.len() + b.len() - shared) as f64)
+}
+
+/// How much of `a` is in `b`: |A ∩ B| / |A|, 0 to 1. The empty set is in every set: 1.
+///
+/// ```
+/// use resemblance::exact::{FeatureSet, containment};
+/// let part = FeatureSet::from_iter(["x", "y"]);
+/// let all = FeatureSet::from_iter(["w", "x", "y", "z"]);
+/// assert_eq!((containment(&part, &all), containment(&all, &part)), (1.0, 0.5));
+/// ```
+#[must_use]
+pub fn containment<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
+    ratio(a.shared(b) as f64, a.len() as f64)
+}
+
+/// Distinct features with weights.
+///
+/// ```
+/// use resemblance::exact::{WeightedSet, weighted_jaccard};
+/// let a = WeightedSet::new([("x", 1.0), ("y", 2.0), ("x", 1.0)])?;
+/// let b = WeightedSet::new([("x", 1.0), ("z", 1.0)])?;
+/// assert_eq!(a.as_slice(), [("x", 2.0), ("y", 2.0)]);
+/// assert_eq!(weighted_jaccard(&a, &b), 1.0 / 5.0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WeightedSet<T>(Vec<(T, f64)>);
+
+impl<T: Ord> WeightedSet<T> {
+    /// The set of features with their weights. Weights of a repeated feature add up; a feature of
+    /// weight 0 is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if a weight is negative or not finite.
+    pub fn new(features: impl IntoIterator<Item = (T, f64)>) -> Result<Self> {
+        let mut distinct = Vec::new();
+        for (feature, weight) in features {
+            if !(0.0..f64::INFINITY).contains(&weight) {
+                return Err(Error::invalid(
+                    "weight",
+                    weight,
+                    "a finite number, at least 0",
+                ));
+            }
+            if weight > 0.0 {
+                distinct.push((feature, weight));
+            }
+        }
+        // By weight as well, for sums that do not depend on the order of the input.
+        distinct.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        distinct.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        Ok(Self(distinct))
+    }
+
+    /// The features with their weights, ascending by feature.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(T, f64)] {
+        &self.0
+    }
+}
+
+/// The weighted Jaccard similarity Σ min(a, b) / Σ max(a, b) over all features, 0 to 1, in `f64`
+/// sums. Two empty sets have 1: they are equal.
+///
+/// ```
+/// use resemblance::exact::{WeightedSet, weighted_jaccard};
+/// let a = WeightedSet::new([(7_u64, 3.0), (8, 1.0)])?;
+/// let b = WeightedSet::new([(7_u64, 1.0), (9, 1.0)])?;
+/// assert_eq!(weighted_jaccard(&a, &b), 1.0 / (3.0 + 1.0 + 1.0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use]
+pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
+    let (mut least, mut most) = (0.0, 0.0);
+    let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
+    for (a, b) in merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0)) {
+        least += weight(a).min(weight(b));
+        most += weight(a).max(weight(b));
+    }
+    ratio(least, most)
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 1.0 }
+}
+
+/// Two ascending slices side by side: equal ones together.
+fn merge<'a, T>(
+    mut a: &'a [T],
+    mut b: &'a [T],
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> impl Iterator<Item = (Option<&'a T>, Option<&'a T>)> {
+    std::iter::from_fn(move || {
+        let order = match (a.first(), b.first()) {
+            (None, None) => return None,
+            (Some(a), Some(b)) => compare(a, b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+        };
+        let left = if order.is_le() {
+            a.split_off_first()
+        } else {
+            None
+        };
+        let right = if order.is_ge() {
+            b.split_off_first()
+        } else {
+            None
+        };
+        Some((left, right))
+    })
+}

@@ -1,0 +1,151 @@
+//! Weights from how rare features are: tf-idf.
+
+use std::collections::HashMap;
+
+use super::weighted::negative_ln;
+use super::{Signature, Sketcher, feature_hash};
+use crate::error::{Error, Result};
+
+/// In how many documents of a corpus each feature is found, from which weights follow (tf-idf, Salton
+/// and Buckley 1988): a feature that nearly all documents have says little about one.
+///
+/// A feature that comes t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) where n of N
+/// documents have it; one that none has is the heaviest, and none weighs nothing. The logarithm is
+/// this crate's own and the same on every platform, as signatures of the same document must be.
+///
+/// Takes about 20 bytes of memory for each different feature of the corpus.
+///
+/// ```
+/// use resemblance::{DocumentFrequencies, Schema, SimHash, Text};
+/// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+/// let sketcher = schema.sketcher();
+/// let corpus = ["the cat", "the dog", "the bird and the bee"];
+/// let mut frequencies = DocumentFrequencies::new();
+/// for text in corpus {
+///     frequencies.add_text(&sketcher, text)?;
+/// }
+/// assert_eq!(frequencies.documents(), 3);
+/// let the = frequencies.weight_of(b"the");
+/// assert_eq!(the, 1.0);
+/// assert!(frequencies.weight_of(b"cat") > 1.6);
+/// let signature = sketcher.weighted_text("the cat and the dog", &frequencies)?;
+/// # let _ = signature;
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentFrequencies {
+    documents: u64,
+    /// By the features' hashes.
+    counts: HashMap<u64, u64>,
+}
+
+impl DocumentFrequencies {
+    /// Those of no document.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Those that were counted elsewhere: the number of documents, and of each feature, by its hash
+    /// (XXH3-64 of its bytes, as for [`Sketcher::hashes`]), in how many it is found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if a feature is in more documents than there are.
+    ///
+    /// ```
+    /// use resemblance::DocumentFrequencies;
+    /// assert!(DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)]).is_ok());
+    /// assert!(DocumentFrequencies::from_counts(10, [(7, 11)]).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn from_counts(
+        documents: u64,
+        counts: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Result<Self> {
+        let counts: HashMap<u64, u64> = counts.into_iter().collect();
+        if let Some(most) = counts.values().find(|count| **count > documents) {
+            let expected = format!("at most {documents}, the number of documents");
+            return Err(Error::invalid("document frequency", most, expected));
+        }
+        Ok(Self { documents, counts })
+    }
+
+    /// Counts a document: the hashes of its features, of which repeats count once.
+    pub fn add(&mut self, hashes: impl IntoIterator<Item = u64>) {
+        let mut distinct: Vec<u64> = hashes.into_iter().collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        for hash in distinct {
+            *self.counts.entry(hash).or_default() += 1;
+        }
+        self.documents += 1;
+    }
+
+    /// Counts a text, cut into shingles as the sketcher does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the sketcher's schema says nothing about texts.
+    pub fn add_text(&mut self, sketcher: &Sketcher, text: &str) -> Result<()> {
+        self.add(sketcher.shingle_hashes(text)?);
+        Ok(())
+    }
+
+    /// How many documents were counted.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// In how many documents a feature was found, by its hash.
+    #[must_use]
+    pub fn count(&self, hash: u64) -> u64 {
+        self.counts.get(&hash).copied().unwrap_or(0)
+    }
+
+    /// What a feature weighs that comes once, by its hash: at least 1.
+    #[must_use]
+    pub fn weight(&self, hash: u64) -> f64 {
+        // At most 1: no feature is in more documents than there are.
+        let share = (1.0 + self.count(hash) as f64) / (1.0 + self.documents as f64);
+        negative_ln(share) + 1.0
+    }
+
+    /// [`weight`](Self::weight) of a feature by its bytes.
+    #[must_use]
+    pub fn weight_of(&self, feature: &[u8]) -> f64 {
+        self.weight(feature_hash(feature))
+    }
+}
+
+impl Sketcher {
+    /// The signature of a text whose shingles weigh the more the rarer they are. SimHash, and
+    /// [weighted](crate::MinHash::weighted) MinHash, use the weights; other MinHash sees the set.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text) and [`weighted_features`](Self::weighted_features).
+    pub fn weighted_text(
+        &self,
+        text: &str,
+        frequencies: &DocumentFrequencies,
+    ) -> Result<Signature> {
+        let mut hashes = self.shingle_hashes(text)?;
+        hashes.sort_unstable();
+        // Weights are rounded before they add up, so each feature is given once.
+        let runs = hashes.chunk_by(|a, b| a == b);
+        let weighted = runs.filter_map(|run| {
+            let hash = *run.first()?;
+            Some((hash, run.len() as f64 * frequencies.weight(hash)))
+        });
+        self.weighted_hashes(weighted)
+    }
+
+    /// The hash of each shingle of a text, in order and with repeats.
+    fn shingle_hashes(&self, text: &str) -> Result<Vec<u64>> {
+        let mut hashes = Vec::new();
+        self.each_shingle(text, |shingle| hashes.push(feature_hash(shingle)))?;
+        Ok(hashes)
+    }
+}

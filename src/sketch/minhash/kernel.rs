@@ -1,0 +1,83 @@
+//! Which instructions compute the minima. All give the same values.
+
+use super::LANES;
+use super::batch::Batch;
+use super::families::Family;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+use super::neon;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+
+/// The instructions to use; a value exists only where the processor has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Kernel(Instructions);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instructions {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Neon,
+}
+
+impl Kernel {
+    /// The quickest one that this processor has.
+    pub(in super::super) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(avx512) = Avx512::detect() {
+                return Self(Instructions::Avx512(avx512));
+            }
+            if let Some(avx2) = Avx2::detect() {
+                return Self(Instructions::Avx2(avx2));
+            }
+        }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        return Self(Instructions::Neon);
+        #[cfg(not(all(target_arch = "aarch64", target_feature = "neon")))]
+        Self(Instructions::Portable)
+    }
+
+    /// All that this processor has, by name, the portable one first.
+    #[allow(dead_code, reason = "for tests and measurements")]
+    pub(in super::super) fn available() -> Vec<(&'static str, Self)> {
+        let mut kernels = vec![("portable", Self(Instructions::Portable))];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(avx2) = Avx2::detect() {
+                kernels.push(("avx2", Self(Instructions::Avx2(avx2))));
+            }
+            if let Some(avx512) = Avx512::detect() {
+                kernels.push(("avx512", Self(Instructions::Avx512(avx512))));
+            }
+        }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        kernels.push(("neon", Self(Instructions::Neon)));
+        kernels
+    }
+
+    /// Takes a batch of features in, of which the hashes are not mixed yet; they are then.
+    pub(super) fn update(
+        self,
+        family: &Family,
+        key: u64,
+        minima: &mut [[u32; LANES]],
+        batch: &mut Batch,
+    ) {
+        match self.0 {
+            Instructions::Portable => {
+                batch.mix(key);
+                family.update(minima, batch.features());
+            }
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2(avx2) => avx2.update(family, key, minima, batch),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512(avx512) => avx512.update(family, key, minima, batch),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Instructions::Neon => neon::update(family, key, minima, batch),
+        }
+    }
+}

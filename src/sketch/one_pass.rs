@@ -1,0 +1,181 @@
+//! MinHash at a cost a feature that does not depend on the number of values: fast similarity
+//! sketching (Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017).
+//!
+//! Features are thrown at k places in rounds. In round r < k a feature falls on a place and at a
+//! time within the round, both random; in round k + i all features fall on place i, so that no
+//! place stays empty. A place keeps the least (round, time) that fell on it, and no round need be
+//! played that is later than what all places have. Expected cost: O(n + k log k) for n features.
+//!
+//! Every place has the least of times that are drawn alike for all features, so two sets agree in
+//! it with probability J, whatever their sizes, and the estimate's variance is at most
+//! J (1 - J) / k, that of k independent functions (their theorem 1.2): less for large sets, whose
+//! places draw without replacement. One-permutation hashing with optimal densification (Shrivastava
+//! 2017) copies places where a set has fewer features than about k ln k, and varies more there: with
+//! 32 features in the union and k = 128 the tests find 1.3 times the variance of independent
+//! values, and 0.5 times here.
+//!
+//! A value keeps (round, time) as a number of 64 bits, cut to 32: 6 bits say how long it is, 26
+//! follow its leading one. The cut keeps the order, so **the values of a union are the place-wise
+//! minima**. It makes values of different features equal with probability at most 2^-26 for sets
+//! of up to 2^21 k features, whatever their sizes, and n / (2^47 k) beyond: the first arrival at
+//! rate n / k in cells no wider than 2^-26 of its own time. Only sets of a handful of features meet
+//! in the last k rounds, with probability e^-|A ∪ B|, where cells are as wide as k / 2^26 of a
+//! round: at most 2^-17 for k = 1,024. Similarity is over-estimated by no more than (1 - J) times
+//! these.
+
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+
+/// Bits of a time within its round. The 17 others hold any round: there are 2 k of them.
+const TIME_BITS: u32 = 47;
+
+/// Bits of a value that follow the leading one of (round, time).
+const MANTISSA_BITS: u32 = 26;
+
+/// Features that are held back, to be taken through the rounds together, while a place has none of
+/// the first round.
+const BLOCK_FEATURES: usize = 4_096;
+
+/// The functions of one seed.
+#[derive(Debug)]
+pub(crate) struct OnePass {
+    key: u64,
+    places: usize,
+}
+
+/// What has fallen on the places: 16 bytes a value, and up to 32 KiB of features that are held back,
+/// whatever their number.
+#[derive(Clone, Debug)]
+pub(crate) struct OnePassState {
+    /// (round, time) a place; `u64::MAX` where nothing fell.
+    earliest: Vec<u64>,
+    /// How many places have their earliest in a round; the last entry counts the empty ones.
+    counts: Vec<u32>,
+    /// The last round that any place has: later ones need not be played.
+    last_round: usize,
+    /// The words of features that have not been thrown.
+    held_back: Vec<u64>,
+}
+
+impl OnePass {
+    /// The functions of a seed, for signatures of `values` values.
+    pub(crate) fn new(seed: u64, values: u16) -> Self {
+        Self {
+            key: derive(seed, stream::ONE_PASS_KEY),
+            places: usize::from(values),
+        }
+    }
+
+    /// The state of no feature.
+    pub(crate) fn state(&self) -> OnePassState {
+        let mut counts = vec![0; 2 * self.places];
+        counts.push(u32::try_from(self.places).unwrap_or(u32::MAX));
+        OnePassState {
+            earliest: vec![u64::MAX; self.places],
+            counts,
+            last_round: 2 * self.places,
+            held_back: Vec::new(),
+        }
+    }
+
+    /// Takes features in. Repeats change nothing, nor does the order or how they are cut into
+    /// updates.
+    pub(crate) fn update(&self, state: &mut OnePassState, hashes: impl IntoIterator<Item = u64>) {
+        let mut words = hashes.into_iter().map(|hash| mix64(hash ^ self.key));
+        while state.last_round > 0 {
+            let room = BLOCK_FEATURES.saturating_sub(state.held_back.len());
+            state.held_back.extend(words.by_ref().take(room));
+            if state.held_back.len() < BLOCK_FEATURES {
+                return;
+            }
+            self.play(state);
+        }
+        for word in words {
+            let (place, time) = self.throw(word);
+            if let Some(earliest) = state.earliest.get_mut(place) {
+                *earliest = time.min(*earliest);
+            }
+        }
+    }
+
+    /// The values of a state, `u32::MAX` each if it has no feature.
+    pub(crate) fn values(&self, mut state: OnePassState) -> Vec<u32> {
+        self.play(&mut state);
+        state
+            .earliest
+            .iter()
+            .map(|&earliest| cut(earliest))
+            .collect()
+    }
+
+    /// Throws what was held back, in all rounds that can change something.
+    fn play(&self, state: &mut OnePassState) {
+        let words = std::mem::take(&mut state.held_back);
+        for round in 0..2 * self.places {
+            if round > state.last_round || words.is_empty() {
+                return;
+            }
+            let start = (round as u64) << TIME_BITS;
+            let thrown = words.iter().map(|&word| round_word(word, round as u64));
+            if round < self.places {
+                for word in thrown {
+                    let (place, time) = self.throw(word);
+                    state.offer(place, round, start | time);
+                }
+            } else if let Some(first) = thrown.min() {
+                let time = first >> (u64::BITS - TIME_BITS);
+                state.offer(round - self.places, round, start | time);
+            }
+        }
+    }
+
+    /// The place of a word, and its time within the round: the two halves of word × k.
+    #[inline]
+    fn throw(&self, word: u64) -> (usize, u64) {
+        let product = u128::from(word) * self.places as u128;
+        let place = (product >> u64::BITS) as usize;
+        (place, product as u64 >> (u64::BITS - TIME_BITS))
+    }
+}
+
+impl OnePassState {
+    fn offer(&mut self, place: usize, round: usize, arrival: u64) {
+        let Some(earliest) = self.earliest.get_mut(place) else {
+            return;
+        };
+        if arrival >= *earliest {
+            return;
+        }
+        let empty = self.counts.len() - 1;
+        let before = ((*earliest >> TIME_BITS) as usize).min(empty);
+        *earliest = arrival;
+        if let Some(count) = self.counts.get_mut(before) {
+            *count -= 1;
+        }
+        if let Some(count) = self.counts.get_mut(round) {
+            *count += 1;
+        }
+        while self.last_round > 0 && self.counts.get(self.last_round) == Some(&0) {
+            self.last_round -= 1;
+        }
+    }
+}
+
+/// The word that a feature is thrown with in a round; in round 0 its own.
+#[inline]
+fn round_word(word: u64, round: u64) -> u64 {
+    match round {
+        0 => word,
+        _ => mix64(word.wrapping_add(round.wrapping_mul(GOLDEN_GAMMA))),
+    }
+}
+
+/// (round, time) to 32 bits, in order: the place of the leading one, and the bits after it.
+fn cut(earliest: u64) -> u32 {
+    if earliest == u64::MAX {
+        return u32::MAX;
+    }
+    let zeros = (earliest | 1).leading_zeros();
+    let exponent = u64::BITS - 1 - zeros;
+    let rest = (earliest << zeros) << 1;
+    (exponent << MANTISSA_BITS) | (rest >> (u64::BITS - MANTISSA_BITS)) as u32
+}

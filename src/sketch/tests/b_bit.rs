@@ -1,0 +1,98 @@
+use super::super::b_bit::{count_equal, cut, pack, unclamped, unpack, variance};
+use super::*;
+
+const WIDTHS: [u8; 5] = [1, 2, 4, 8, 16];
+
+fn random(count: usize, start: u64) -> Vec<u32> {
+    (0..count as u64).map(|i| mix64(start + i) as u32).collect()
+}
+
+#[test]
+fn packed_values_come_back_and_are_counted_one_by_one() {
+    for bits in WIDTHS {
+        for count in [0, 1, 3, 16, 63, 64, 65, 127, 128, 1_000] {
+            let a: Vec<u32> = random(count, 1)
+                .iter()
+                .map(|&value| cut(value, bits))
+                .collect();
+            let mut b: Vec<u32> = random(count, 7_000)
+                .iter()
+                .map(|&value| cut(value, bits))
+                .collect();
+            b.iter_mut().zip(&a).step_by(3).for_each(|(b, a)| *b = *a);
+            let (packed, other) = (pack(a.clone(), bits), pack(b.clone(), bits));
+            assert_eq!(packed.len(), (count * usize::from(bits)).div_ceil(8));
+            assert_eq!(unpack(&packed, count, bits), a);
+            let equal = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+            assert_eq!(count_equal(&packed, &other, count, bits), equal);
+            assert_eq!(count_equal(&packed, &packed, count, bits), count);
+            if count >= 64 {
+                let short = &other[..other.len() / 2];
+                let values = short.len() * 8 / usize::from(bits);
+                let equal = a
+                    .iter()
+                    .zip(&b)
+                    .take(values)
+                    .filter(|(a, b)| a == b)
+                    .count();
+                assert_eq!(count_equal(&packed, short, count, bits), equal);
+            }
+        }
+    }
+}
+
+#[test]
+fn bits_are_packed_from_the_lowest_on() {
+    assert_eq!(pack([1, 0, 0, 1, 1, 0, 0, 0, 1], 1), [0b0001_1001, 1]);
+    assert_eq!(pack([1, 2, 3], 2), [0b11_1001]);
+    assert_eq!(pack([0xa, 0xb, 0xc], 4), [0xba, 0x0c]);
+    assert_eq!(pack([0x1234, 0xabcd], 16), [0x34, 0x12, 0xcd, 0xab]);
+}
+
+/// A bijection, so that no values become equal by the mix: their 32 bits are all different.
+#[test]
+fn the_mix_before_the_cut_is_a_bijection_that_spreads_small_numbers() {
+    let mut mixed: Vec<u32> = (0..100_000).map(|value| cut(value, 32)).collect();
+    mixed.sort_unstable();
+    mixed.dedup();
+    assert_eq!(mixed.len(), 100_000);
+    // Chi-square of small numbers, and of multiples of 2^16, over 16 cells: mean 15, variance 30.
+    for shift in [0, 16] {
+        let mut counts = [0_u32; 16];
+        (0..16_000_u32).for_each(|value| counts[cut(value << shift, 4) as usize] += 1);
+        let square = |&count: &u32| (f64::from(count) - 1_000.0).powi(2) / 1_000.0;
+        let score = (counts.iter().map(square).sum::<f64>() - 15.0) / 30.0_f64.sqrt();
+        assert!(score.abs() < SCORE, "{score}");
+    }
+}
+
+#[test]
+fn estimates_are_corrected_for_chance() {
+    for bits in WIDTHS {
+        let chance = 0.5_f64.powi(bits.into());
+        let expected = |share: f64| (share - chance) / (1.0 - chance);
+        assert_eq!(unclamped(0, 64, bits), expected(0.0));
+        assert_eq!(unclamped(64, 64, bits), 1.0);
+        assert!((unclamped(40, 64, bits) - expected(0.625)).abs() < 1e-15);
+        assert!(unclamped(0, 64, bits) < 0.0);
+        // Li and König's variance; at many bits that of whole values.
+        let agree = chance + (1.0 - chance) * 0.5;
+        let expected = agree * (1.0 - agree) / 64.0 / (1.0 - chance).powi(2);
+        assert!((variance(0.5, 64, bits) - expected).abs() < 1e-15);
+    }
+    assert!((variance(0.5, 64, 16) / (0.25 / 64.0) - 1.0).abs() < 1e-4);
+    assert!((variance(0.5, 64, 1) / (0.25 / 64.0) - 3.0).abs() < 1e-12);
+}
+
+/// The same function that the cut is drawn from is the general one of sets as large as a share of
+/// the universe; at 2^-16 it is what is used to within 1 in 1,000.
+#[test]
+fn the_general_constants_become_the_sparse_ones() {
+    for bits in WIDTHS {
+        let cells = 2_f64.powi(bits.into());
+        let a = |r: f64| r * (1.0 - r).powf(cells - 1.0) / (1.0 - (1.0 - r).powf(cells));
+        let r = 2_f64.powi(-30);
+        assert!((a(r) * cells - 1.0).abs() < 1e-3, "{bits} bits");
+        assert!((unclamped(0, 1, bits) + a(r) / (1.0 - a(r))).abs() < 2e-3 * a(r));
+    }
+}

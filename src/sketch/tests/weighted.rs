@@ -1,0 +1,170 @@
+use super::super::hash::{GOLDEN_GAMMA, derive, stream};
+use super::super::weighted::{WeightedMinHasher, negative_ln};
+use super::*;
+
+/// The definition: all events up to a time, without a shortcut; the first of each value.
+fn by_definition(seed: u64, values: u64, features: &[(u64, u64)], until: f64) -> Vec<(f64, u32)> {
+    let key = derive(seed, stream::WEIGHTED_KEY);
+    let mut firsts = vec![(f64::INFINITY, u32::MAX); values as usize];
+    for &(hash, weight) in features {
+        let feature = mix64(hash ^ key);
+        for block in 0..64_u64 {
+            let size = 1_u64 << block.saturating_sub(1);
+            let first_step = if block == 0 { 0 } else { size };
+            if first_step >= weight {
+                break;
+            }
+            let state = mix64(feature.wrapping_add(GOLDEN_GAMMA.wrapping_mul(block + 1)));
+            let mut words = (1..).map(|i| mix64(state.wrapping_add(GOLDEN_GAMMA.wrapping_mul(i))));
+            let mut sum = 0.0;
+            while sum / size as f64 <= until {
+                let [gap, step, value] = [(); 3].map(|()| words.next().unwrap());
+                sum += negative_ln(((gap >> 11) + 1) as f64 / 2_f64.powi(53));
+                let step = first_step + ((u128::from(step) * u128::from(size)) >> 64) as u64;
+                let place = ((u128::from(value) * u128::from(values)) >> 64) as usize;
+                let time = sum / size as f64;
+                if step < weight && time < firsts[place].0 {
+                    firsts[place] = (time, value as u32);
+                }
+            }
+        }
+    }
+    firsts
+}
+
+fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
+    let weight = |feature: u64| match kind {
+        0 => 1,
+        1 => 1 + feature % 5,
+        2 => 65_536 * (1 + feature % 3),
+        _ => 1 + mix64(feature) % (1 << (1 + feature % 20)),
+    };
+    (0..features)
+        .map(|feature| (feature, weight(feature)))
+        .collect()
+}
+
+#[test]
+fn values_are_as_defined() {
+    for kind in 0..4 {
+        for features in [1, 3, 20] {
+            let features = weights(features, kind);
+            let total: u64 = features.iter().map(|&(_, weight)| weight).sum();
+            let until = 20.0 * 16.0 / total as f64;
+            let expected = by_definition(kind, 16, &features, until);
+            assert!(expected.iter().all(|&(time, _)| time < until));
+            let values = WeightedMinHasher::new(kind, 16).values(&features);
+            let expected: Vec<u32> = expected.into_iter().map(|(_, value)| value).collect();
+            assert_eq!(values, expected);
+        }
+    }
+}
+
+/// A tight limit leaves values without an event; those that have one have the same.
+#[test]
+fn the_limit_of_time_changes_nothing_before_it() {
+    let hasher = WeightedMinHasher::new(4, 64);
+    for kind in 0..4 {
+        let features = weights(100, kind);
+        let total: u64 = features.iter().map(|&(_, weight)| weight).sum();
+        let wide = hasher.firsts(&features, 64.0 * 20.0 / total as f64);
+        let mut left_out = 0;
+        for share in [0.1, 0.5, 1.0, 3.0, 7.0] {
+            let limit = 64.0 * share / total as f64;
+            for (narrow, wide) in hasher.firsts(&features, limit).into_iter().zip(&wide) {
+                match narrow.0 < limit {
+                    true => assert_eq!(narrow, *wide),
+                    false => left_out += usize::from(wide.0 >= limit),
+                }
+                assert_eq!(narrow.0 < limit, wide.0 < limit);
+            }
+        }
+        assert!(left_out > 50);
+    }
+}
+
+#[test]
+fn order_does_not_matter_and_weights_may_be_any() {
+    let hasher = WeightedMinHasher::new(4, 64);
+    let mut features = weights(50, 3);
+    features.extend([(1_000, 1), (1_001, 1 << 32), (1_002, 3 << 40)]);
+    let values = hasher.values(&features);
+    features.reverse();
+    assert_eq!(hasher.values(&features), values);
+    assert!(values.iter().all(|&value| value < u32::MAX));
+    assert_eq!(hasher.values(&[]), [u32::MAX; 64]);
+    assert_eq!(hasher.values(&[(5, 0)]), [u32::MAX; 64]);
+    for weight in [
+        1,
+        2,
+        3,
+        (1 << 32) - 1,
+        (1 << 32) + 1,
+        u64::MAX / 2,
+        u64::MAX,
+    ] {
+        let values = hasher.values(&[(5, weight)]);
+        assert!(values.iter().all(|&value| value < u32::MAX), "{weight}");
+    }
+}
+
+/// A weight of w against one of v > w agrees in w / v of the values, whether it ends a block or
+/// cuts one. The values of a pair are independent.
+#[test]
+fn the_weights_of_one_feature_agree_by_their_ratio() {
+    for (small, large) in [
+        (1, 2),
+        (1, 3),
+        (3, 4),
+        (5, 7),
+        (65_536, 65_537),
+        (40_000, 65_536),
+    ] {
+        let seeds = 200;
+        let mut equal = 0;
+        for seed in 0..seeds {
+            let hasher = WeightedMinHasher::new(seed, 128);
+            let [a, b] = [small, large].map(|weight| hasher.values(&[(seed, weight), (9, 1)]));
+            equal += estimate_equal(&a, &b);
+        }
+        let j = (small + 1) as f64 / (large + 1) as f64;
+        let tried = (seeds * 128) as f64;
+        let score = (equal as f64 - tried * j) / (tried * j * (1.0 - j)).sqrt();
+        assert!(score.abs() < SCORE, "{small} of {large}: {score}");
+    }
+}
+
+/// Against the standard library's, which is within one unit in the last place.
+#[test]
+fn the_logarithm_is_within_its_bound() {
+    let mut inputs: Vec<f64> = (0..200_000_u64)
+        .map(|i| ((mix64(i) >> 11) + 1) as f64 / 2_f64.powi(53))
+        .collect();
+    inputs.extend((0..=53).map(|i| 2_f64.powi(-i)));
+    inputs.extend((1..2_000).map(|i| 1.0 - f64::from(i) / 2_f64.powi(53)));
+    inputs
+        .extend((1..2_000).map(|i| std::f64::consts::FRAC_1_SQRT_2 + f64::from(i - 1_000) * 1e-16));
+    for x in inputs {
+        let expected = -x.ln();
+        let error = (negative_ln(x) - expected).abs();
+        assert!(
+            error <= 5.0 * f64::EPSILON * expected,
+            "{x}: {error} of {expected}"
+        );
+    }
+    assert_eq!(negative_ln(1.0), 0.0);
+}
+
+/// Exponential with mean 1: the first three moments are 1, 2 and 6, with variances of
+/// (2 n)! - n!² a draw.
+#[test]
+fn gaps_are_exponential() {
+    let draws = 1_000_000;
+    let gaps = || (1..=draws).map(|i| negative_ln(((mix64(i) >> 11) + 1) as f64 / 2_f64.powi(53)));
+    for (power, mean, square) in [(1, 1.0, 2.0), (2, 2.0, 24.0), (3, 6.0, 720.0)] {
+        let found = gaps().map(|gap| gap.powi(power)).sum::<f64>() / draws as f64;
+        let deviation: f64 = (square - mean * mean) / draws as f64;
+        let score = (found - mean) / deviation.sqrt();
+        assert!(score.abs() < SCORE, "moment {power}: {score}");
+    }
+}

@@ -1,0 +1,459 @@
+//! MinHash values as they are stored, and how two documents' values are compared.
+
+use super::b_bit::{self, cut};
+use super::bottom_k::{self, bottom_k_jaccard, shared};
+use crate::error::{Error, Result};
+
+/// The estimate that equal signatures of the kind bottom-k have, as a whole number.
+const WHOLE: usize = 1 << 30;
+
+/// Bytes of one of the smallest hashes.
+const HASH_BYTES: usize = 8;
+
+/// The MinHash values of a signature.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// Minima: those of a union are the lesser ones of the parts.
+    Minima(Vec<u32>),
+    /// Samples that are equal with the probability that is estimated, and no minima.
+    Samples(Vec<u32>),
+    /// Values of so many bits: whole ones that were cut, or such as were made elsewhere.
+    Cut {
+        bits: u8,
+        was_whole: bool,
+        values: Vec<u32>,
+    },
+    /// The smallest hashes, ascending, at most `most`.
+    Smallest { most: u16, hashes: Vec<u64> },
+}
+
+/// How the values of a schema are laid out in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueLayout {
+    /// So many values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
+    /// first byte on.
+    Places {
+        count: u16,
+        bits: u8,
+        /// Whether values were cut; those made elsewhere come with their width.
+        is_cut: bool,
+    },
+    /// At most so many hashes of 64 bits, ascending, little-endian.
+    Smallest { most: u16 },
+}
+
+impl ValueLayout {
+    pub(crate) fn count(self) -> u16 {
+        match self {
+            Self::Places { count, .. } => count,
+            Self::Smallest { most } => most,
+        }
+    }
+
+    /// Bits of a value.
+    pub(crate) fn bits(self) -> u8 {
+        match self {
+            Self::Places { bits, .. } => bits,
+            Self::Smallest { .. } => 64,
+        }
+    }
+
+    /// Whether the stored values do not give the codes of the bands.
+    pub(crate) fn hides_codes(self) -> bool {
+        matches!(self, Self::Places { is_cut: true, .. })
+    }
+
+    /// Bytes of a signature with all its values.
+    pub(crate) fn size_bytes(self) -> usize {
+        self.bytes_of(self.count())
+    }
+
+    /// Bytes of so many values.
+    pub(crate) fn bytes_of(self, count: u16) -> usize {
+        (usize::from(count) * usize::from(self.bits())).div_ceil(8)
+    }
+
+    /// Whether a signature can have so many values.
+    pub(crate) fn allows(self, count: u16) -> bool {
+        match self {
+            Self::Places { count: all, .. } => count == all,
+            Self::Smallest { most } => count <= most,
+        }
+    }
+
+    /// How far the values of two documents, both with features, agree: a number that grows with
+    /// the estimate. Of places it is how many are equal.
+    pub(crate) fn agreement(self, a: &[u8], b: &[u8]) -> usize {
+        match self {
+            Self::Places { bits: 32, .. } => {
+                let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
+                equal_words(a, b)
+            }
+            Self::Places { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
+            Self::Smallest { most } => {
+                let hashes = |bytes| hashes(bytes).collect::<Vec<u64>>();
+                fraction(shared(&hashes(a), &hashes(b), most.into()))
+            }
+        }
+    }
+
+    /// The agreement of equal signatures.
+    pub(crate) fn whole(self) -> usize {
+        match self {
+            Self::Places { count, .. } => count.into(),
+            Self::Smallest { .. } => WHOLE,
+        }
+    }
+
+    /// The estimate, 0 to 1, that an agreement stands for.
+    pub(crate) fn similarity(self, agreement: usize) -> f64 {
+        self.unclamped(agreement).clamp(0.0, 1.0)
+    }
+
+    /// The unbiased estimate: where values are cut, those that are equal by chance are taken off.
+    pub(crate) fn unclamped(self, agreement: usize) -> f64 {
+        match self {
+            Self::Places { count, bits, .. } if bits < 32 => {
+                b_bit::unclamped(agreement, count.into(), bits)
+            }
+            _ => agreement as f64 / self.whole().max(1) as f64,
+        }
+    }
+
+    /// The variance of the unbiased estimate, if values are independent. Whole ones are equal by
+    /// chance too rarely to count.
+    pub(crate) fn variance(self, similarity: f64) -> f64 {
+        match self.bits() {
+            bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
+            _ => similarity * (1.0 - similarity) / f64::from(self.count()),
+        }
+    }
+
+    /// The least agreement whose estimate is at least `similarity`; more than that of equal
+    /// signatures there is none.
+    pub(crate) fn least(self, similarity: f64) -> usize {
+        match self {
+            Self::Places { count, .. } => (0..=usize::from(count))
+                .find(|equal| self.similarity(*equal) >= similarity)
+                .unwrap_or(count.into()),
+            Self::Smallest { .. } => (similarity * WHOLE as f64).round() as usize,
+        }
+    }
+}
+
+/// How many words are equal, place by place; the longer slice's rest is not looked at.
+#[inline]
+fn equal_words(a: &[[u8; 4]], b: &[[u8; 4]]) -> usize {
+    // A narrow count fills vector registers; it is emptied before it can overflow.
+    let pieces = a.chunks(1 << 15).zip(b.chunks(1 << 15));
+    pieces
+        .map(|(a, b)| a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum::<u32>() as usize)
+        .sum()
+}
+
+fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let hashes = bytes.as_chunks::<HASH_BYTES>().0;
+    // A signature in memory has its full length: a last one of all ones stands for none.
+    hashes
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .filter(|hash| *hash != u64::MAX)
+}
+
+fn fraction((shared, all): (usize, usize)) -> usize {
+    if all == 0 {
+        // Two documents without features are alike, if they are compared at all.
+        return WHOLE;
+    }
+    (2 * shared * WHOLE + all) / (2 * all)
+}
+
+impl Values {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
+                values.is_empty()
+            }
+            Self::Smallest { most, .. } => *most == 0,
+        }
+    }
+
+    pub(super) fn words(&self) -> Option<&[u32]> {
+        match self {
+            Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
+            Self::Smallest { .. } => None,
+        }
+    }
+
+    /// Number of places, or greatest number of hashes, and bits of each.
+    pub(super) fn shape(&self) -> (usize, u8) {
+        match self {
+            Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
+            Self::Cut { bits, values, .. } => (values.len(), *bits),
+            Self::Smallest { most, .. } => ((*most).into(), 64),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Smallest { hashes, .. } => hashes.len(),
+            other => other.shape().0,
+        }
+    }
+
+    /// Whole values cut to so many bits.
+    pub(super) fn cut(&self, bits: u8) -> Option<Self> {
+        let is_whole = matches!(self, Self::Minima(_) | Self::Samples(_));
+        is_whole.then(|| Self::Cut {
+            bits,
+            was_whole: true,
+            values: self.places(bits, true).collect(),
+        })
+    }
+
+    /// The values as a layout of so many bits has them.
+    fn places(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
+        let cuts = is_cut && !matches!(self, Self::Cut { .. });
+        let values = self.words().unwrap_or_default().iter();
+        values.map(move |value| if cuts { cut(*value, bits) } else { *value })
+    }
+
+    /// Appends the bytes of a layout that they fit.
+    pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+        match (self, layout) {
+            (Self::Smallest { hashes, .. }, _) => {
+                bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+            }
+            (_, ValueLayout::Places { bits: 32, .. }) => {
+                let values = self.words().unwrap_or_default().iter();
+                bytes.extend(values.flat_map(|value| value.to_le_bytes()));
+            }
+            (_, ValueLayout::Places { bits, is_cut, .. }) => {
+                bytes.extend(b_bit::pack(self.places(bits, is_cut), bits));
+            }
+            (_, ValueLayout::Smallest { .. }) => {}
+        }
+    }
+
+    pub(super) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
+        match layout {
+            ValueLayout::Places { bits: 32, .. } => {
+                let words = bytes.as_chunks::<4>().0.iter();
+                let values = words.map(|bytes| u32::from_le_bytes(*bytes)).collect();
+                if are_samples {
+                    Self::Samples(values)
+                } else {
+                    Self::Minima(values)
+                }
+            }
+            ValueLayout::Places {
+                count,
+                bits,
+                is_cut,
+            } => Self::Cut {
+                bits,
+                was_whole: is_cut,
+                values: b_bit::unpack(bytes, count.into(), bits),
+            },
+            ValueLayout::Smallest { most } => Self::Smallest {
+                most,
+                hashes: hashes(bytes).collect(),
+            },
+        }
+    }
+
+    /// [`ValueLayout::agreement`] with stored values.
+    pub(super) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
+        match (self, layout) {
+            (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { most }) => {
+                let stored: Vec<u64> = hashes(stored).collect();
+                fraction(shared(own, &stored, most.into()))
+            }
+            (_, ValueLayout::Places { bits: 32, .. }) => {
+                let own = self.words().unwrap_or_default().iter();
+                let stored = stored.as_chunks::<4>().0;
+                let pairs = own.zip(stored);
+                pairs
+                    .filter(|(own, stored)| **own == u32::from_le_bytes(**stored))
+                    .count()
+            }
+            (
+                _,
+                ValueLayout::Places {
+                    count,
+                    bits,
+                    is_cut,
+                },
+            ) => {
+                // What stands for no feature has more bits than are stored.
+                let mask = u32::MAX >> (32 - u32::from(bits.clamp(1, 32)));
+                let own = self.places(bits, is_cut).map(|value| value & mask);
+                let stored = b_bit::unpack(stored, count.into(), bits);
+                own.zip(stored)
+                    .filter(|(own, stored)| own == stored)
+                    .count()
+            }
+            (_, ValueLayout::Smallest { .. }) => 0,
+        }
+    }
+
+    /// The unbiased estimate from two signatures, of which one may be cut.
+    pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
+        if let (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) =
+            (self, other)
+        {
+            return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
+        }
+        let ((count, bits), (other_count, other_bits)) = (self.shape(), other.shape());
+        // How those were cut that were, and whether whole ones must be for comparison.
+        let cut = |values: &Self| match values {
+            Self::Cut { was_whole, .. } => Some(*was_whole),
+            _ => None,
+        };
+        let fits = match (cut(self), cut(other)) {
+            (Some(a), Some(b)) => a == b && bits == other_bits,
+            _ => true,
+        };
+        if count != other_count || !fits {
+            let found = format!("{other_count} MinHash values of {other_bits} bits");
+            let expected = format!("{count} of {bits} bits, as the other signature has");
+            return Err(Error::signature(found, expected));
+        }
+        let bits = bits.min(other_bits);
+        let is_cut = cut(self).or(cut(other)).unwrap_or(false);
+        let layout = ValueLayout::Places {
+            count: u16::try_from(count).unwrap_or(u16::MAX),
+            bits,
+            is_cut,
+        };
+        let pairs = self.places(bits, is_cut).zip(other.places(bits, is_cut));
+        Ok(layout.unclamped(pairs.filter(|(a, b)| a == b).count()))
+    }
+
+    /// The values of the union of the two documents' features.
+    pub(super) fn merge(&self, other: &Self) -> Result<Self> {
+        match (self, other) {
+            (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
+                a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),
+            )),
+            (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y })
+                if a == b =>
+            {
+                let hashes = bottom_k::merge(x, y, usize::from(*a));
+                Ok(Self::Smallest { most: *a, hashes })
+            }
+            _ => Err(Error::signature(
+                "values that cannot be merged",
+                "minima of whole values, as many in both, or the smallest hashes of both",
+            )),
+        }
+    }
+}
+
+/// Signatures are compared by what they hold: minima made here equal the same ones given raw.
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) => {
+                (a, x) == (b, y)
+            }
+            _ => (self.shape(), self.words()) == (other.shape(), other.words()),
+        }
+    }
+}
+
+impl Eq for Values {}
+
+impl std::hash::Hash for Values {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.shape().hash(state);
+        self.words().hash(state);
+        if let Self::Smallest { hashes, .. } = self {
+            hashes.hash(state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(count: u16, bits: u8) -> ValueLayout {
+        ValueLayout::Places {
+            count,
+            bits,
+            is_cut: bits < 32,
+        }
+    }
+
+    fn numbers(seed: u32, count: u16) -> Vec<u32> {
+        let number = |place: u32| (place ^ seed).wrapping_mul(0x9e37_79b9);
+        (0..u32::from(count)).map(number).collect()
+    }
+
+    #[test]
+    fn values_come_back_and_are_compared_alike_in_all_forms() {
+        for bits in [1, 2, 4, 8, 16, 32] {
+            for count in [16, 17, 63, 64, 65, 128, 1_024] {
+                let layout = places(count, bits);
+                let a = Values::Minima(numbers(1, count));
+                let b: Vec<u32> = numbers(1, count)
+                    .into_iter()
+                    .zip(numbers(9, count))
+                    .enumerate()
+                    .map(|(place, (same, other))| if place % 3 == 0 { same } else { other })
+                    .collect();
+                let b = Values::Minima(b);
+                let (mut x, mut y) = (Vec::new(), Vec::new());
+                a.encode(layout, &mut x);
+                b.encode(layout, &mut y);
+                assert_eq!(x.len(), layout.size_bytes());
+                let cut = |values: &Values| -> Vec<u32> {
+                    let words = values.words().unwrap().iter();
+                    words
+                        .map(|v| if bits < 32 { super::cut(*v, bits) } else { *v })
+                        .collect()
+                };
+                let expected = cut(&a)
+                    .iter()
+                    .zip(cut(&b))
+                    .filter(|(a, b)| **a == *b)
+                    .count();
+                assert_eq!(layout.agreement(&x, &y), expected, "{bits} bits, {count}");
+                assert_eq!(a.agreement_with(layout, &y), expected);
+                let read = Values::decode(layout, &y, false);
+                assert_eq!(read.words().unwrap(), cut(&b));
+                assert_eq!(read.agreement_with(layout, &x), expected);
+                assert_eq!(a.estimate(&read).unwrap(), layout.unclamped(expected));
+                assert_eq!(
+                    layout.least(layout.similarity(expected)).max(expected),
+                    expected
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_hashes_are_compared_by_those_of_the_union() {
+        let smallest = |hashes: &[u64]| Values::Smallest {
+            most: 4,
+            hashes: hashes.to_vec(),
+        };
+        let (a, b) = (smallest(&[1, 3, 5, 7]), smallest(&[1, 2, 5, 9]));
+        // Of the union 1 2 3 5, both have 1 and 5.
+        assert_eq!(a.estimate(&b).unwrap(), 0.5);
+        let few = smallest(&[1, 2]);
+        // Of the union 1 2 5 9.
+        assert_eq!(few.estimate(&b).unwrap(), 0.5);
+        assert_eq!(few.estimate(&smallest(&[2])).unwrap(), 0.5);
+        assert_eq!(a.merge(&b).unwrap(), smallest(&[1, 2, 3, 5]));
+        let layout = ValueLayout::Smallest { most: 4 };
+        let mut bytes = Vec::new();
+        b.encode(layout, &mut bytes);
+        let agreement = a.agreement_with(layout, &bytes);
+        assert_eq!(layout.similarity(agreement), 0.5);
+        assert!(agreement >= layout.least(0.5) && agreement < layout.least(0.500_001));
+        assert_eq!(Values::decode(layout, &bytes, false), b);
+    }
+}

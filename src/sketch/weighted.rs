@@ -1,0 +1,193 @@
+//! MinHash of weighted features: two signatures agree in a value with probability Σ min / Σ max of
+//! the weights, the weighted Jaccard similarity.
+//!
+//! Weights are whole numbers of steps. Over the steps of every feature, events happen at random
+//! times, one a step in a unit of time on average, and each is of one of the k values at random. A
+//! value takes the first of its events that falls on the steps below the feature's weight. Of two
+//! weighted sets that first event is the same exactly if the first on the larger weights is on the
+//! smaller ones too: with probability Σ min / Σ max, independently for each value, so that the
+//! variance is J (1 - J) / k. Consistent sampling of this kind is due to Manasse, McSherry and Talwar
+//! (2010) and Ioffe (ICDM 2010); one process for all values, over steps that double, to
+//! Ertl (*BagMinHash*, KDD 2018); its stop at a time known beforehand to Christiani (*DartMinHash*,
+//! 2020).
+//!
+//! The steps of a feature are cut into blocks [0, 1), [1, 2), [2, 4), [4, 8), ..., so that a weight
+//! takes whole blocks and a part of one more. A block of size s has its events in order of time:
+//! exponential gaps of mean 1 / s. For a total weight W all k values have had an event by about
+//! k (ln k + 3) / W in 95 of 100 cases, and later events need not be looked at; else all is done
+//! again with twice the time. What is found does not depend on that limit. Cost: one look at each
+//! block, and at most about 2 k (ln k + 3) events.
+//!
+//! Gaps are ideal but for rounding to 2^-53. A value is a hash of its event: different events
+//! have equal ones with probability 2^-32.
+
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use super::simhash::Weighted;
+
+/// Random words that an event has.
+const EVENT_WORDS: u64 = 3;
+
+/// The process of one seed.
+#[derive(Debug)]
+pub(crate) struct WeightedMinHasher {
+    key: u64,
+    values: usize,
+}
+
+/// The first event of a value: when, and its hash.
+type First = (f64, u32);
+
+const NONE: First = (f64::INFINITY, u32::MAX);
+
+impl WeightedMinHasher {
+    /// The process of a seed, for signatures of `values` values.
+    pub(crate) fn new(seed: u64, values: u16) -> Self {
+        Self {
+            key: derive(seed, stream::WEIGHTED_KEY),
+            values: usize::from(values),
+        }
+    }
+
+    /// The values of distinct features, each with its weight in steps, as
+    /// [`merge`](super::simhash::merge) leaves them, in any order. `u32::MAX` each if no weight is
+    /// positive.
+    pub(crate) fn values(&self, features: &[Weighted]) -> Vec<u32> {
+        let total: f64 = features.iter().map(|&(_, weight)| weight as f64).sum();
+        if total <= 0.0 {
+            return vec![u32::MAX; self.values];
+        }
+        let values = self.values as f64;
+        let mut limit = values * (negative_ln(1.0 / values.max(1.0)) + 3.0) / total;
+        loop {
+            let firsts = self.firsts(features, limit);
+            if firsts.iter().all(|&(time, _)| time < limit) {
+                return firsts.into_iter().map(|(_, value)| value).collect();
+            }
+            limit *= 2.0;
+        }
+    }
+
+    /// The first events of all values. Those before the limit are what they would be without it.
+    pub(super) fn firsts(&self, features: &[Weighted], limit: f64) -> Vec<First> {
+        let mut firsts = vec![NONE; self.values];
+        for &(hash, weight) in features {
+            let word = mix64(hash ^ self.key);
+            // Block 0 has step 0; block b the 2^(b - 1) steps from 2^(b - 1).
+            for block in 0..=u64::BITS {
+                let first_step = match block {
+                    0 => 0,
+                    _ => 1 << (block - 1),
+                };
+                if first_step >= weight {
+                    break;
+                }
+                let offset = u64::from(block + 1).wrapping_mul(GOLDEN_GAMMA);
+                let events = Events {
+                    state: mix64(word.wrapping_add(offset)),
+                    first_step,
+                    weight,
+                };
+                events.offer(limit, &mut firsts);
+            }
+        }
+        firsts
+    }
+}
+
+/// The events of a block of steps.
+struct Events {
+    state: u64,
+    first_step: u64,
+    weight: u64,
+}
+
+impl Events {
+    fn offer(mut self, limit: f64, firsts: &mut [First]) {
+        // Scaling by a power of two is exact, so all blocks are cut at the very same time.
+        let size = self.first_step.max(1);
+        let bound = limit * size as f64;
+        let whole = self.weight - self.first_step >= size;
+        let mut sum = 0.0;
+        loop {
+            let share = unit(self.word(1));
+            // -ln x ≥ 1 - x: most blocks have no event in time, and need no logarithm to say so.
+            // The factor keeps clear of rounding.
+            if sum + (1.0 - share) * 0.999 > bound {
+                return;
+            }
+            sum += negative_ln(share);
+            if sum > bound {
+                return;
+            }
+            if whole || self.step(size) < self.weight {
+                self.take(sum / size as f64, firsts);
+            }
+            self.state = self
+                .state
+                .wrapping_add(EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA));
+        }
+    }
+
+    #[inline]
+    fn word(&self, index: u64) -> u64 {
+        mix64(self.state.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
+    }
+
+    /// The step of an event in a block of more than one: the leading bits of a word.
+    fn step(&self, size: u64) -> u64 {
+        self.first_step + (self.word(2) >> (size.leading_zeros() + 1))
+    }
+
+    fn take(&self, time: f64, firsts: &mut [First]) {
+        let word = self.word(3);
+        let place = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
+        if let Some(first) = firsts.get_mut(place as usize) {
+            let hash = (word as u32).min(u32::MAX - 1);
+            // Equal times are decided by the hash, so that no order matters.
+            if time < first.0 || (time == first.0 && hash < first.1) {
+                *first = (time, hash);
+            }
+        }
+    }
+}
+
+/// A number in (0, 1], a multiple of 2^-53.
+#[inline]
+fn unit(word: u64) -> f64 {
+    const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+    ((word >> 11) + 1) as f64 * STEP
+}
+
+/// −ln x for 2^-1022 ≤ x ≤ 1, within 4 units in the last place, by additions, multiplications and
+/// one division: the same on every platform, which the standard library's is not.
+///
+/// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series
+/// of 11 terms: s² ≤ 0.0295, so that what is left out is below 2^-60 of the sum.
+pub(super) fn negative_ln(x: f64) -> f64 {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    const ONE: u64 = 1023 << 52;
+    const TERMS: [f64; 11] = [
+        1.0 / 21.0,
+        1.0 / 19.0,
+        1.0 / 17.0,
+        1.0 / 15.0,
+        1.0 / 13.0,
+        1.0 / 11.0,
+        1.0 / 9.0,
+        1.0 / 7.0,
+        1.0 / 5.0,
+        1.0 / 3.0,
+        1.0,
+    ];
+    let bits = x.to_bits();
+    let mut exponent = (bits >> 52) as f64 - 1023.0;
+    let mut mantissa = f64::from_bits((bits & MANTISSA) | ONE);
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa *= 0.5;
+        exponent += 1.0;
+    }
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = s * s;
+    let series = TERMS.iter().fold(0.0, |sum, term| sum * square + term);
+    -(exponent * std::f64::consts::LN_2 + 2.0 * s * series)
+}

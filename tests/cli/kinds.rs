@@ -1,0 +1,318 @@
+//! The kinds of signature: every verb with each.
+
+use crate::support::{Folder, distinct, line, mixed, text};
+
+/// The options of each kind, and what the schema says of it.
+const KINDS: [(&[&str], &str); 13] = [
+    (
+        &["--minhash-kind", "functions"],
+        "128 values of 32 bits, pair-multiply",
+    ),
+    (&["--permutations", "multiply-shift"], "multiply-shift"),
+    (&["--permutations", "modular"], "modular"),
+    (&["--permutations", "tabulation"], "tabulation"),
+    (
+        &["--permutations", "jenkins", "--minhash-kind", "functions"],
+        "jenkins",
+    ),
+    (
+        &["--minhash-kind", "one-pass", "--minhash", "256"],
+        "256 values of 32 bits, one-pass",
+    ),
+    (
+        &["--minhash-kind", "bottom-k"],
+        "128 hashes of 64 bits, bottom-k",
+    ),
+    (&["--minhash-kind", "weighted"], "weighted"),
+    (
+        &["--value-bits", "1", "--minhash", "512"],
+        "512 values of 1 bits",
+    ),
+    (
+        &["--value-bits", "8", "--minhash-kind", "one-pass"],
+        "128 values of 8 bits, one-pass",
+    ),
+    (
+        &["--value-bits", "16", "--minhash-kind", "weighted"],
+        "16 bits, weighted",
+    ),
+    (
+        &["--simhash", "128", "--minhash", "128"],
+        "SimHash: 128 bits, distance up to 6",
+    ),
+    (
+        &["--simhash", "128", "--distance", "16"],
+        "SimHash: 128 bits, distance up to 16",
+    ),
+];
+
+fn run(folder: &Folder, arguments: &[&str], options: &[&str], code: i32) -> crate::support::Ran {
+    folder.run(&[arguments, options].concat()).expect(code)
+}
+
+/// The first two fields of each line, sorted.
+fn keys(stdout: &str) -> Vec<String> {
+    let keys = |line: &str| line.split('\t').take(2).collect::<Vec<_>>().join(" ");
+    let mut keys: Vec<String> = stdout.lines().map(keys).collect();
+    keys.sort();
+    keys
+}
+
+#[test]
+fn every_verb_takes_every_kind() {
+    let near = ["a a-again", "a a-near", "a-again a-near", "b b-near"];
+    for (options, part) in KINDS {
+        let folder = Folder::new();
+        folder.write("c.jsonl", mixed());
+        folder.write(
+            "more.jsonl",
+            line("new", &text(9)) + &line("a-new", &text(1)),
+        );
+        let made = run(&folder, &["create", "a.rsm"], options, 0);
+        assert!(made.stderr.contains(part), "{part}: {}", made.stderr);
+        run(&folder, &["add", "a.rsm", "c.jsonl"], &[], 0);
+        run(&folder, &["build", "b.rsm", "c.jsonl"], options, 0);
+        run(&folder, &["add", "b.rsm", "more.jsonl", "--if-new"], &[], 0);
+        assert_eq!((folder.count("a.rsm"), folder.count("b.rsm")), (7, 8));
+        for store in ["a.rsm", "b.rsm"] {
+            run(&folder, &["check", store], &[], 0);
+            // The options agree with the store's own.
+            let kept: Vec<&str> = match options.iter().position(|o| *o == "--distance") {
+                Some(place) => options[..place].to_vec(),
+                None => options.to_vec(),
+            };
+            let pairs = run(&folder, &["pairs", store], &kept, 0);
+            assert_eq!(keys(&pairs.stdout), near, "{options:?}");
+            let found = run(&folder, &["query", store, "--key", "b"], &[], 0);
+            assert!(found.stdout.starts_with("b-near\t"), "{}", found.stdout);
+            let found = run(&folder, &["query", store, "--limit", "1", &text(3)], &[], 0);
+            assert!(found.stdout.starts_with("c\t"), "{}", found.stdout);
+        }
+        let of_corpus = run(&folder, &["pairs", "c.jsonl"], options, 0);
+        assert_eq!(
+            of_corpus.stdout,
+            run(&folder, &["pairs", "a.rsm"], &[], 0).stdout
+        );
+        let kept = run(&folder, &["dedup", "c.jsonl", "-o", "-"], options, 0);
+        assert_eq!(kept.lines().len(), 4, "{options:?}");
+        let clusters = run(&folder, &["clusters", "c.jsonl"], options, 0);
+        assert_eq!(clusters.lines().len(), 5, "{options:?}");
+    }
+}
+
+#[test]
+fn a_store_s_kind_decides() {
+    let folder = Folder::new();
+    let create = |store: &str, options: &str| {
+        let options: Vec<&str> = options.split(' ').collect();
+        run(&folder, &["create", store], &options, 0);
+    };
+    create("plain.rsm", "--minhash 128");
+    create("bits.rsm", "--value-bits 4");
+    create("k.rsm", "--minhash-kind bottom-k");
+    create("wide.rsm", "--simhash 128");
+    for (store, option, value) in [
+        ("plain.rsm", "--minhash-kind", "one-pass"),
+        ("plain.rsm", "--permutations", "jenkins"),
+        ("plain.rsm", "--value-bits", "8"),
+        ("plain.rsm", "--simhash", "64"),
+        ("bits.rsm", "--value-bits", "32"),
+        ("k.rsm", "--minhash-kind", "functions"),
+        ("k.rsm", "--permutations", "pair-multiply"),
+        ("wide.rsm", "--simhash", "64"),
+        ("wide.rsm", "--value-bits", "32"),
+    ] {
+        folder
+            .run(&["pairs", store, option, value])
+            .expect(2)
+            .says(&[option, "own schema"]);
+    }
+    for (store, option, value) in [
+        ("plain.rsm", "--minhash-kind", "functions"),
+        ("plain.rsm", "--permutations", "pair-multiply"),
+        ("plain.rsm", "--value-bits", "32"),
+        ("bits.rsm", "--value-bits", "4"),
+        ("k.rsm", "--minhash-kind", "bottom-k"),
+        ("wide.rsm", "--simhash", "128"),
+    ] {
+        folder.run(&["pairs", store, option, value]).expect(1);
+    }
+}
+
+#[test]
+fn values_are_shown_as_they_are_kept() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("a", "one two three four five six seven"));
+    let get = |store: &str, options: &[&str]| {
+        run(&folder, &["build", store, "c.jsonl"], options, 0);
+        let json = folder
+            .run(&["get", store, "a", "--format", "jsonl"])
+            .expect(0);
+        let tsv = folder.run(&["get", store, "a"]).expect(0);
+        let fields: Vec<String> = tsv.stdout.split('\t').map(str::to_owned).collect();
+        let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+        (json, fields)
+    };
+    let (json, fields) = get("bits.rsm", &["--value-bits", "2"]);
+    let values = json["minhash"].as_array().unwrap();
+    assert_eq!(values.len(), 128);
+    assert!(values.iter().all(|value| value.as_u64().unwrap() < 4));
+    assert_eq!(fields[2].split(',').count(), 128);
+
+    let (json, fields) = get("k.rsm", &["--minhash-kind", "bottom-k"]);
+    let hashes = json["minhash"].as_array().unwrap();
+    // As many as there are shingles of five words, ascending.
+    assert_eq!(hashes.len(), 3);
+    let texts: Vec<&str> = hashes.iter().map(|hash| hash.as_str().unwrap()).collect();
+    assert!(texts.is_sorted() && texts.iter().all(|text| text.len() == 16));
+    assert_eq!(fields[2], texts.join(","));
+
+    let (json, _) = get("wide.rsm", &["--simhash", "128"]);
+    assert_eq!(json["simhash"].as_str().unwrap().len(), 32);
+    assert!(json["minhash"].is_null());
+}
+
+#[test]
+fn a_store_of_external_values_takes_no_texts() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..3));
+    let external = ["--minhash-kind", "external", "--value-bits", "16"];
+    let made = run(&folder, &["create", "a.rsm"], &external, 0);
+    for part in ["text: none", "128 values of 16 bits, external"] {
+        assert!(made.stderr.contains(part), "{}", made.stderr);
+    }
+    run(&folder, &["stats", "a.rsm"], &[], 0);
+    run(&folder, &["check", "a.rsm"], &[], 0);
+    run(&folder, &["pairs", "a.rsm"], &external, 1);
+    let refusal = "without a rule for texts";
+    for arguments in [
+        &["add", "a.rsm", "c.jsonl"][..],
+        &["query", "a.rsm", "a text"],
+        &["query", "a.rsm", "--corpus", "c.jsonl"],
+        &["dedup", "c.jsonl", "--against", "a.rsm", "-o", "-"],
+    ] {
+        folder.run(arguments).expect(2).says(&[refusal]);
+    }
+    for verb in [
+        "build x.rsm c.jsonl",
+        "pairs c.jsonl",
+        "dedup c.jsonl -o -",
+        "eval c.jsonl",
+    ] {
+        let arguments: Vec<&str> = verb.split(' ').collect();
+        run(&folder, &arguments, &external, 2).says(&["--minhash-kind external", "create"]);
+    }
+    for option in [&["--words", "5"][..], &["--nfkc"], &["--code", "3"]] {
+        run(
+            &folder,
+            &["create", "b.rsm"],
+            &[&external[..], option].concat(),
+            2,
+        )
+        .says(&[option[0], "external"]);
+    }
+    assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
+}
+
+#[test]
+fn what_does_not_go_together_is_named() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    for (options, parts) in [
+        (
+            "--permutations jenkins --minhash-kind one-pass",
+            &["--permutations", "functions"][..],
+        ),
+        (
+            "--value-bits 8 --minhash-kind bottom-k",
+            &["--value-bits", "bottom-k"],
+        ),
+        ("--value-bits 3", &["value_bits", "1, 2, 4, 8, 16 or 32"]),
+        (
+            "--minhash-kind bottom-k --minhash 32",
+            &["minhash values", "64 to 1,024"],
+        ),
+        (
+            "--simhash 64 --minhash-kind one-pass",
+            &["--minhash-kind", "--minhash K"],
+        ),
+        (
+            "--simhash 128 --permutations modular",
+            &["--permutations", "--minhash K"],
+        ),
+        (
+            "--simhash 128 --value-bits 4",
+            &["--value-bits", "--minhash K"],
+        ),
+        ("--simhash 64 --distance 9", &["max_distance", "9"]),
+        ("--simhash 128 --distance 17", &["max_distance", "17"]),
+        ("--distance 3", &["--simhash 64 or 128"]),
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        run(&folder, &["build", "a.rsm", "c.jsonl"], &options, 2).says(parts);
+    }
+    for options in [
+        "--minhash-kind nonsense",
+        "--permutations nonsense",
+        "--simhash 256",
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        run(&folder, &["create", "a.rsm"], &options, 2);
+    }
+    // Exact similarities are those of sets.
+    for arguments in ["eval c.jsonl", "pairs c.jsonl --verify exact"] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        run(&folder, &arguments, &["--minhash-kind", "weighted"], 2)
+            .says(&["--minhash-kind weighted", "unweighted"]);
+    }
+    assert_eq!(folder.names(), ["c.jsonl"]);
+}
+
+#[test]
+fn cut_values_cannot_be_rebanded() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    run(
+        &folder,
+        &["build", "a.rsm", "c.jsonl"],
+        &["--value-bits", "4"],
+        0,
+    );
+    let ran = folder.run(&["reband", "a.rsm", "--threshold", "0.6"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("keeps 4 bits"), "{}", ran.stderr);
+    run(
+        &folder,
+        &["build", "k.rsm", "c.jsonl"],
+        &["--minhash-kind", "bottom-k"],
+        0,
+    );
+    run(&folder, &["reband", "k.rsm", "--threshold", "0.6"], &[], 0);
+    run(&folder, &["check", "k.rsm"], &[], 0);
+}
+
+#[test]
+fn eval_judges_the_values_that_are_kept() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    for options in [
+        &["--value-bits", "1", "--minhash", "1024"][..],
+        &["--minhash-kind", "bottom-k"],
+        &["--minhash-kind", "one-pass"],
+        &["--simhash", "128", "--minhash", "128"],
+    ] {
+        let ran = run(&folder, &["eval", "c.jsonl", "--format", "tsv"], options, 0);
+        let value = |measure: &str| {
+            let start = format!("minhash\t0.8\t{measure}\t");
+            let line = ran
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix(&start));
+            line.unwrap_or_else(|| panic!("{start}: {}", ran.stdout))
+                .to_owned()
+        };
+        // All four near pairs are found, and nothing else.
+        assert_eq!(value("pairs"), "4", "{options:?}");
+        assert_eq!(value("returned"), "4", "{options:?}");
+    }
+}
