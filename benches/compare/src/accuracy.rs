@@ -167,7 +167,7 @@ pub fn run(options: &Options) -> Result<()> {
     for kind in &kinds {
         let estimator = Estimator::new(kind)?;
         for (size, (features, share)) in (0..).zip(SIZES) {
-            if features > kind.most_features {
+            if features > kind.most_features.min(options.most_features) {
                 continue;
             }
             for (place, similarity) in (0..).zip(SIMILARITIES) {

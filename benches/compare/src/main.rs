@@ -70,6 +70,7 @@ hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, sca
   --memory-limit MIB    the same for its memory; 45 % of what is available if not given
   --folder .            where the files are made: their file system is what is measured
   --pairs 10000         (accuracy) a cell of one kind, size and similarity
+  --most-features N     (accuracy) sizes of sets up to this one
   --bulk                (probe) what is probed is made as `build` does
   --rounds 10           (replace) how often all documents are replaced
   --order random        (replace) in which order: random or ascending
