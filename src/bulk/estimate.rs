@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::lanes::LaneRole;
 use crate::schema::{Rebanding, Schema};
-use crate::store::Store;
+use crate::store::{Store, shape_of};
 
 use super::batch::Layout;
 use super::options::BulkOptions;
@@ -148,11 +148,8 @@ impl BulkOptions {
     ) -> Result<BulkEstimate> {
         let sorting = Sorting::of(self, &code_bits(schema)?, documents);
         // Rows with their places in the tree; then postings.
-        let values = schema
-            .minhash()
-            .map_or(0, |minhash| 4 * u64::from(minhash.values()));
-        let fingerprint = schema.simhash().map_or(0, |_| 8);
-        let row = 28 + key_bytes + payload_bytes + 29 + values + fingerprint;
+        let signature = shape_of(schema).size_bytes() as u64;
+        let row = 28 + key_bytes + payload_bytes + 29 + signature;
         let rows = row as f64 * documents as f64;
         let store_bytes = CONSTANT_BYTES + ((rows + sorting.stored_bytes) * PAGES) as u64;
         Ok(BulkEstimate {
@@ -174,4 +171,37 @@ pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
         LaneRole::Key | LaneRole::Table(_) => u64::BITS,
     });
     Ok(bits.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{MinHash, SimHash};
+
+    /// 13 bands of 5 bytes beside what is kept of 128 values, and two widths of fingerprints.
+    #[test]
+    fn signatures_take_the_bytes_of_their_kind() {
+        let bytes = |schema: Schema| {
+            let estimate = BulkOptions::new().estimate(&schema, 1_000_000, 0, 0);
+            estimate.unwrap().store_bytes as f64 / 1e6 / PAGES
+        };
+        let minhash = |minhash| bytes(Schema::builder().minhash(minhash).build().unwrap());
+        let whole = minhash(MinHash::new(128));
+        for (bits, kept) in [(1, 16.0), (4, 64.0), (16, 256.0)] {
+            let saved = whole - minhash(MinHash::new(128).value_bits(bits));
+            assert!(
+                (saved - (512.0 - kept - 65.0)).abs() < 0.1,
+                "{bits}: {saved}"
+            );
+        }
+        // Equally many lanes, for the difference to be that of the fingerprints.
+        let simhash = |simhash: SimHash| {
+            let schema = Schema::builder().simhash(simhash.max_distance(1)).build();
+            let schema = schema.unwrap();
+            (schema.lanes(), bytes(schema))
+        };
+        let (narrow, wide) = (simhash(SimHash::bits64()), simhash(SimHash::bits128()));
+        assert_eq!(narrow.0, wide.0);
+        assert!((wide.1 - narrow.1 - 8.0).abs() < 0.1, "{narrow:?} {wide:?}");
+    }
 }

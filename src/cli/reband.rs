@@ -61,7 +61,7 @@ struct Changes {
     /// Bits stored of a band's hash, 32 to 64
     #[arg(long, value_name = "N")]
     code_bits: Option<u8>,
-    /// Greatest Hamming distance of a near-duplicate, 1 to 8 (SimHash)
+    /// Greatest Hamming distance of a near-duplicate, 1 to 8, of 128 bits 1 to 16 (SimHash)
     #[arg(long, value_name = "K", alias = "distance")]
     max_distance: Option<u8>,
     /// Number of documents to lay the store out for

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use resemblance::{Signature, Sketcher, Text};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use resemblance::{Schema, Signature, SimHash, Sketcher, Text};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Context;
 use super::arguments::CorpusOptions;
@@ -71,7 +71,8 @@ struct Sketch {
 
 /// Which sketches are made: all whose key's hash is not above the limit, which only falls.
 struct Worker {
-    text: Text,
+    /// What cuts texts into features.
+    cutter: Sketcher,
     sketcher: Option<Sketcher>,
     limit: Arc<AtomicU64>,
 }
@@ -83,11 +84,7 @@ impl Worker {
         if hash > self.limit.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let mut features = Vec::new();
-        self.text
-            .for_each_shingle(text, |shingle| features.push(xxh3_64(shingle.as_bytes())));
-        features.sort_unstable();
-        features.dedup();
+        let mut features = self.cutter.feature_hashes(text)?;
         features.shrink_to_fit();
         let signature = self.sketcher.as_ref().map(|sketcher| sketcher.text(text));
         Ok(Some(Sketch {
@@ -102,13 +99,15 @@ impl Sample {
     /// Reads a corpus. Of more than `size` documents those are kept whose keys hash lowest: a
     /// random sample, the same each time and whatever the order of the documents.
     pub(crate) fn read(context: &Context, options: SampleOptions<'_>) -> Result<Self> {
-        options.text.validate()?;
+        // A schema needs signatures; none are made by it.
+        let cutter = Schema::builder().text(options.text);
+        let cutter = cutter.simhash(SimHash::bits64()).build()?.sketcher();
         let corpus = Corpus::resolve(options.inputs, options.corpus.settings()?)?;
         warn_if_nothing_included(context, &corpus);
         let corpus = Arc::new(corpus);
         let limit = Arc::new(AtomicU64::new(u64::MAX));
         let worker = Worker {
-            text: options.text,
+            cutter,
             sketcher: options.sketcher,
             limit: Arc::clone(&limit),
         };

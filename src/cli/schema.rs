@@ -383,7 +383,7 @@ impl BoundOptions {
     }
 }
 
-fn parse_bits(text: &str) -> Result<u16, String> {
+pub(crate) fn parse_bits(text: &str) -> Result<u16, String> {
     match text {
         "64" => Ok(64),
         "128" => Ok(128),

@@ -13,6 +13,7 @@ use super::background::Background;
 use super::chart::{Axis, Chart};
 use super::failure::{Failure, Outcome, Result};
 use super::results::{Column, Results, Value};
+use super::schema::parse_bits;
 use super::text_plot::TextPlot;
 
 /// What a posting takes on disk with codes of 40 bits, its share of the filters included, about.
@@ -98,10 +99,10 @@ pub(crate) struct Arguments {
     /// Shingles of N characters instead
     #[arg(long, value_name = "N", requires = "corpus")]
     chars: Option<u16>,
-    /// Show SimHash tables for fingerprints of this many bits instead: 64
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(64..=64))]
-    simhash: Option<u8>,
-    /// Greatest Hamming distance of a near-duplicate [default: 3]
+    /// Show SimHash tables for fingerprints of this many bits instead: 64 or 128
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
+    simhash: Option<u16>,
+    /// Greatest Hamming distance of a near-duplicate [default: 3, of 128 bits 6]
     #[arg(long, value_name = "D", requires = "simhash")]
     distance: Option<u8>,
     /// Draw the curves to this file
@@ -355,42 +356,52 @@ fn s_curves(choices: &[Choice], threshold: f64, recall: f64) -> Chart {
     chart
 }
 
-fn tune_simhash(context: &Context, arguments: &Arguments, bits: u8) -> Result<Outcome> {
-    let distance = arguments.distance.unwrap_or(3);
+fn tune_simhash(context: &Context, arguments: &Arguments, bits: u16) -> Result<Outcome> {
+    let mut simhash = if bits == 128 {
+        SimHash::bits128()
+    } else {
+        SimHash::bits64()
+    };
+    if let Some(distance) = arguments.distance {
+        simhash = simhash.max_distance(distance);
+    }
     let documents = match arguments.documents {
         Some(documents) => vec![documents],
         None => (5..=9).map(|power| 10_u64.pow(power)).collect(),
     };
     let designs = documents.into_iter().map(|documents| {
         let schema = Schema::builder()
-            .simhash(SimHash::bits64().max_distance(distance))
+            .simhash(simhash)
             .expected_documents(documents)
             .build()?;
-        let design = TableDesign::by_expected_documents(bits, distance, documents)?;
+        let design = schema.simhash().map(|simhash| simhash.design().clone());
+        let design = design.ok_or_else(|| Failure::usage("--simhash: no tables"))?;
         Ok((documents, design, document_bytes(&schema)?))
     });
     let designs: Vec<(u64, TableDesign, f64)> = designs.collect::<Result<_>>()?;
+    let Some((_, design, _)) = designs.first() else {
+        return Ok(Outcome::Done);
+    };
+    let distance = design.max_distance();
     let is_table = arguments.is_table()?;
     if is_table {
         arguments.say(&format!(
             "SimHash: every fingerprint of {bits} bits within distance {distance} is found; without \
              tables that takes {} probes",
-            hamming_ball(bits, distance)
+            hamming_ball(design.bits(), distance)
         ))?;
     }
     simhash_rows(arguments, &designs, is_table)?;
-    let Some((_, design, _)) = designs.first() else {
-        return Ok(Outcome::Done);
-    };
     if is_table {
         let mut plot = TextPlot::new();
         plot.curve(&curve_name(distance), |s| design.probability(s));
         arguments.say(&format!(
             "candidates: of a query, if fingerprints are uniform\n\
-             bytes a document: {TABLE_POSTING_BYTES} a table, 8 the fingerprint, and the rows; \
+             bytes a document: {TABLE_POSTING_BYTES} a table, {} the fingerprint, and the rows; \
              without keys\n\
              p0.80 to p0.99: unweighted sets of equal size and that Jaccard similarity come within \
              the distance\n\n{}",
+            bits / 8,
             plot.text()
         ))?;
     }

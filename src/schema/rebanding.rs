@@ -68,7 +68,8 @@ impl Rebanding {
         self
     }
 
-    /// The greatest number of differing bits between near-duplicates by SimHash, 1 to 8. Tables are
+    /// The greatest number of differing bits between near-duplicates by SimHash, 1 to 8, of 128
+    /// bits 1 to 16. Tables are
     /// chosen for it again.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {

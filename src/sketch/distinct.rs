@@ -10,9 +10,8 @@ const LEAST_SLOTS: usize = 1 << 10;
 const SPARSE_SLOTS: usize = 1 << 16;
 
 /// A set of hashes: an open table beside a list. Takes 19 to 30 bytes for each once there are many.
-#[derive(Default)]
 pub(super) struct DistinctHashes {
-    /// A power of two of them, or none; 0 where there is nothing.
+    /// A power of two of them; 0 where there is nothing.
     slots: Vec<u64>,
     /// All of them, in the order in which they came.
     list: Vec<u64>,
@@ -22,8 +21,9 @@ pub(super) struct DistinctHashes {
 impl DistinctHashes {
     /// A set that has room for about so many.
     pub(super) fn with_room(hashes: usize) -> Self {
-        let slots = (4 * hashes).next_power_of_two();
-        let slots = slots.clamp(LEAST_SLOTS, SPARSE_SLOTS);
+        // What the caller expects is no more than a hint.
+        let slots = 4 * hashes.min(SPARSE_SLOTS / 4);
+        let slots = slots.next_power_of_two().max(LEAST_SLOTS);
         Self {
             slots: vec![0; slots],
             list: Vec::with_capacity(slots / 4),
@@ -57,7 +57,7 @@ impl DistinctHashes {
     }
 
     fn grow(&mut self) {
-        let slots = (4 * self.slots.len()).clamp(LEAST_SLOTS, SPARSE_SLOTS);
+        let slots = (4 * self.slots.len()).min(SPARSE_SLOTS);
         let slots = slots.max(2 * self.slots.len());
         self.slots = vec![0; slots];
         for hash in self.list.iter().filter(|hash| **hash != 0) {
@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn each_is_kept_once() {
         for count in [0_u64, 1, 2, 767, 768, 769, 1_000, 100_000] {
-            let mut set = DistinctHashes::default();
+            let room = [0, 5_000, usize::MAX][count as usize % 3];
+            let mut set = DistinctHashes::with_room(room);
             let hashes: Vec<u64> = (0..count).map(|i| (i * i % 70_001) << 40).collect();
             set.extend(&hashes);
             set.extend(&hashes);

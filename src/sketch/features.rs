@@ -1,7 +1,7 @@
 //! The features of a text themselves, to compare documents exactly.
 
 use super::{Sketcher, feature_hash};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Hashes from which on repeats are taken out before the text ends.
 const PENDING_HASHES: usize = 1 << 16;
@@ -16,7 +16,7 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema says nothing about texts.
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the schema says nothing about texts.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Text};
@@ -29,25 +29,21 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let Some(recipe) = self.recipe().text else {
-            let expected = "features, as the schema has no text";
-            return Err(Error::invalid("text", "a text", expected));
-        };
         let mut hashes = Vec::new();
         let mut most = PENDING_HASHES;
-        recipe.for_each_shingle(text, |shingle| {
-            hashes.push(feature_hash(shingle.as_bytes()));
+        self.each_shingle(text, |shingle| {
+            hashes.push(feature_hash(shingle));
             if hashes.len() >= most {
                 sort_distinct(&mut hashes);
                 most = PENDING_HASHES.max(2 * hashes.len());
             }
-        });
+        })?;
         sort_distinct(&mut hashes);
         Ok(hashes)
     }
 }
 
-fn sort_distinct(hashes: &mut Vec<u64>) {
+pub(super) fn sort_distinct(hashes: &mut Vec<u64>) {
     hashes.sort_unstable();
     hashes.dedup();
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::features::sort_distinct;
 use super::weighted::negative_ln;
 use super::{Signature, Sketcher, feature_hash};
 use crate::error::{Error, Result};
@@ -74,8 +75,7 @@ impl DocumentFrequencies {
     /// Counts a document: the hashes of its features, of which repeats count once.
     pub fn add(&mut self, hashes: impl IntoIterator<Item = u64>) {
         let mut distinct: Vec<u64> = hashes.into_iter().collect();
-        distinct.sort_unstable();
-        distinct.dedup();
+        sort_distinct(&mut distinct);
         for hash in distinct {
             *self.counts.entry(hash).or_default() += 1;
         }

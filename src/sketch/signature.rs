@@ -324,9 +324,8 @@ impl Signature {
 
     /// How far the MinHash values agree with those of another, both laid out as said.
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
-        let mut bytes = Vec::new();
-        other.encode_values(layout, &mut bytes);
-        self.agreement_with(layout, &bytes)
+        let values = self.values.as_ref().zip(other.values.as_ref());
+        values.map_or(0, |(own, other)| own.agreement(layout, other))
     }
 
     /// The estimated Jaccard similarity of the two documents' sets of features, 0 to 1: the share

@@ -219,6 +219,12 @@ impl Values {
         values.map(move |value| if cuts { cut(*value, bits) } else { *value })
     }
 
+    /// The bits of each value that a layout keeps: what stands for no feature may have more.
+    fn kept(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
+        let mask = u32::MAX >> (32 - u32::from(bits.clamp(1, 32)));
+        self.places(bits, is_cut).map(move |value| value & mask)
+    }
+
     /// Appends the bytes of a layout that they fit.
     pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         match (self, layout) {
@@ -286,15 +292,29 @@ impl Values {
                     is_cut,
                 },
             ) => {
-                // What stands for no feature has more bits than are stored.
-                let mask = u32::MAX >> (32 - u32::from(bits.clamp(1, 32)));
-                let own = self.places(bits, is_cut).map(|value| value & mask);
                 let stored = b_bit::unpack(stored, count.into(), bits);
-                own.zip(stored)
+                self.kept(bits, is_cut)
+                    .zip(stored)
                     .filter(|(own, stored)| own == stored)
                     .count()
             }
             (_, ValueLayout::Smallest { .. }) => 0,
+        }
+    }
+
+    /// [`ValueLayout::agreement`] of values that are not laid out.
+    pub(super) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
+        match (self, other, layout) {
+            (
+                Self::Smallest { hashes: own, .. },
+                Self::Smallest { hashes: other, .. },
+                ValueLayout::Smallest { most },
+            ) => fraction(shared(own, other, most.into())),
+            (_, _, ValueLayout::Places { bits, is_cut, .. }) => {
+                let pairs = self.kept(bits, is_cut).zip(other.kept(bits, is_cut));
+                pairs.filter(|(own, other)| own == other).count()
+            }
+            (_, _, ValueLayout::Smallest { .. }) => 0,
         }
     }
 
@@ -422,6 +442,7 @@ mod tests {
                     .count();
                 assert_eq!(layout.agreement(&x, &y), expected, "{bits} bits, {count}");
                 assert_eq!(a.agreement_with(layout, &y), expected);
+                assert_eq!(a.agreement(layout, &b), expected);
                 let read = Values::decode(layout, &y, false);
                 assert_eq!(read.words().unwrap(), cut(&b));
                 assert_eq!(read.agreement_with(layout, &x), expected);

@@ -202,7 +202,8 @@ impl Core {
     }
 }
 
-fn shape_of(schema: &Schema) -> Shape {
+/// What the signatures of a store with this schema consist of.
+pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
     let layout = minhash.map(|minhash| minhash.layout());
     let hides_codes = layout.is_some_and(ValueLayout::hides_codes);

@@ -70,6 +70,7 @@ pub(crate) use verify::{Told, checked};
 
 use self::committed::Publication;
 use self::core::Core;
+pub(crate) use self::core::shape_of;
 use self::engine::Engine;
 use self::gate::{Gate, Permit};
 

@@ -121,6 +121,11 @@ fn simhash_designs_by_documents() {
     );
     assert_eq!(one.len(), 1);
     assert_eq!(number(&one[0], "distance"), 8.0);
+    let wide = rows(&folder, &["--simhash", "128", "--documents", "1000000"]);
+    assert_eq!(number(&wide[0], "distance"), 6.0);
+    assert_eq!(number(&wide[0], "tables"), 7.0);
+    let farther = ["--simhash", "128", "--distance", "16", "--documents", "5"];
+    assert_eq!(number(&rows(&folder, &farther)[0], "distance"), 16.0);
     let table = ["tune", "--simhash", "64", "--format", "table"];
     let table = folder.run(&table).expect(0).stdout;
     assert!(
@@ -160,13 +165,15 @@ fn a_corpus_gives_the_background() {
 #[test]
 fn mistakes_are_named() {
     let folder = Folder::new();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--threshold", "0"], "threshold"),
         (&["--threshold", "1.5"], "threshold"),
         (&["--recall", "1"], "recall"),
         (&["--values", "8"], "16 to 1,024"),
         (&["--background", "2"], "--background"),
         (&["--simhash", "64", "--distance", "9"], "1 to 8"),
+        (&["--simhash", "128", "--distance", "17"], "1 to 16"),
+        (&["--simhash", "96"], "64 or 128"),
         (&["--simhash", "64", "--threshold", "0.8"], "--threshold"),
         (&["--threshold", "0.001"], "--values"),
     ];

@@ -64,8 +64,12 @@ fn kinds() -> Vec<Kind> {
     };
     let cut = |name, bits| Kind::new(name, MinHash::new(128).value_bits(bits));
     vec![
+        Kind::new("MinHash 64", MinHash::new(64)),
         Kind::new("MinHash 128", MinHash::new(128)),
         Kind::new("MinHash 256", MinHash::new(256)),
+        Kind::new("MinHash 400", MinHash::new(400)),
+        Kind::new("MinHash 512", MinHash::new(512)),
+        Kind::new("MinHash 1024", MinHash::new(1_024)),
         family("multiply-shift", Permutations::MultiplyShift),
         family("modular", Permutations::Modular),
         family("tabulation", Permutations::Tabulation),

@@ -117,8 +117,8 @@ fn structure_of(pair: u64, end: u64) -> fn(u64) -> u64 {
 }
 
 /// Checks prefixes of the signatures of many documents under the functions of one seed, which is
-/// what a store sees. Returns the largest scores of means, variances and bands.
-fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) -> [f64; 3] {
+/// what a store sees.
+fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) {
     let most = prefixes.iter().copied().max().unwrap();
     let hasher = MinHasher::new(shape.0 ^ shape.1 << 32, most as u16, family);
     let j = similarity(shape);
@@ -131,7 +131,6 @@ fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) -> 
             seen.add(j, &a[..values], &b[..values]);
         }
     }
-    let mut largest = [0_f64; 3];
     for (seen, &values) in seen.iter().zip(prefixes) {
         let scores = seen.scores(j, values);
         let scores = [
@@ -144,12 +143,7 @@ fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) -> 
             scores.iter().all(|score| score.abs() < SCORE),
             "{family} k {values} {shape:?}: {scores:?}"
         );
-        let bands = scores[2].abs().max(scores[3].abs());
-        for (largest, score) in largest.iter_mut().zip([scores[0], scores[1], bands]) {
-            *largest = largest.max(score.abs());
-        }
     }
-    largest
 }
 
 /// Shapes of about n features in the union, of similarities from 0.1 to 0.95 as far as they exist.
@@ -184,38 +178,6 @@ fn estimates_of_the_other_families_follow_theory() {
         for (n, pairs) in [(10, 4_000), (40, 2_000), (500, 200)] {
             for shape in shapes(n) {
                 check(family, shape, pairs, &[64, 100]);
-            }
-        }
-    }
-}
-
-/// Some 1,300 scores: the largest of chance is beyond 5 once in 1,300 runs.
-#[test]
-#[ignore = "takes minutes: 10,000 pairs of each similarity, size and width"]
-fn estimates_of_the_default_family_follow_theory_on_the_whole_grid() {
-    let prefixes = [64, 128, 256, 400, 512, 1024];
-    for n in [
-        10, 20, 50, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000,
-    ] {
-        let pairs = 10_000.min(1_000_000_000 / n);
-        for shape in shapes(n) {
-            let [mean, variance, bands] = check(Permutations::default(), shape, pairs, &prefixes);
-            println!("{n:>9} {pairs:>6} pairs, {shape:?}: {mean:.2} {variance:.2} {bands:.2}");
-        }
-    }
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn estimates_of_the_other_families_follow_theory_on_a_larger_grid() {
-    for family in FAMILIES {
-        for n in [10, 20, 50, 100, 1_000, 10_000] {
-            let pairs = 10_000.min(10_000_000 / n);
-            for shape in shapes(n) {
-                let [mean, variance, bands] = check(family, shape, pairs, &[64, 128, 256]);
-                println!(
-                    "{family} {n:>9} {pairs:>6} pairs, {shape:?}: {mean:.2} {variance:.2} {bands:.2}"
-                );
             }
         }
     }
