@@ -110,6 +110,8 @@ pub use sketch::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
     StreamedText,
 };
+#[doc(hidden)]
+pub use store::{Access, Files};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, LaneStats, Match,
     Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats,

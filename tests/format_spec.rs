@@ -18,6 +18,8 @@ mod codes;
 mod dump;
 #[path = "format_spec/filters.rs"]
 mod filters;
+#[path = "format_spec/golden.rs"]
+mod golden;
 #[path = "format_spec/kinds.rs"]
 mod kinds;
 #[path = "format_spec/large_store.rs"]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use common::small::{schema, signature};
 use common::{Place, check_clean, sealing_after};
-use redb::{Database, ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition};
 use resemblance::{
     By, Document, DocumentId, EmptyDocuments, Error, MinHash, Novelty, Schema, Signature, SimHash,
     Store, Text,
@@ -128,7 +128,7 @@ fn a_recall_is_looked_at_even_where_the_bands_are_given() {
 /// Writes counters past the library: commit, next id, documents, sealed below, next run.
 fn set_state(path: &Path, change: impl FnOnce(&mut [u64; 4], &mut u32)) {
     const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-    let database = Database::open(path).unwrap();
+    let database = common::engine::database(path);
     let write = database.begin_write().unwrap();
     {
         let mut meta = write.open_table(META).unwrap();

@@ -13,7 +13,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Place, check_clean};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{
     DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
 };
@@ -181,7 +181,7 @@ const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 
 /// The blocks of bands, the filters and the runs.
 fn content(path: &std::path::Path) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let database = Database::open(path).unwrap();
+    let database = common::engine::database(path);
     let read = database.begin_read().unwrap();
     let (bands, filters, runs) = (
         read.open_table(BANDS).unwrap(),
@@ -240,7 +240,7 @@ fn a_damaged_block_stops_a_merge_and_loses_nothing() {
     let store = Store::create_with(place.store(), schema(), &options()).unwrap();
     insert(&store, 0..3 * SEAL_AFTER);
     drop(store);
-    let database = Database::open(place.store()).unwrap();
+    let database = common::engine::database(place.store());
     let write = database.begin_write().unwrap();
     {
         let mut bands = write.open_table(BANDS).unwrap();
@@ -408,7 +408,7 @@ fn a_dead_document_without_rows_is_damage() {
     insert(&store, 0..4 * SEAL_AFTER - 1);
     remove(&store, (0..1_000).step_by(10));
     drop(store);
-    let database = Database::open(place.store()).unwrap();
+    let database = common::engine::database(place.store());
     let write = database.begin_write().unwrap();
     for table in ["documents", "signatures"] {
         let table = TableDefinition::<u64, &[u8]>::new(table);

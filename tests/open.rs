@@ -196,7 +196,7 @@ fn seal(name: &str, bytes: &mut Vec<u8>) {
 
 /// Writes a row of `meta` past the library.
 fn rewrite(path: &Path, name: &str, change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
-    let database = Database::open(path).unwrap();
+    let database = common::engine::database(path);
     let write = database.begin_write().unwrap();
     {
         let mut meta = write.open_table(META).unwrap();
@@ -213,7 +213,7 @@ fn rewrite(path: &Path, name: &str, change: impl FnOnce(Vec<u8>) -> Option<Vec<u
 fn the_header_is_what_this_test_says() {
     let place = Place::new();
     filled(&place.store(), 1);
-    let database = Database::open(place.store()).unwrap();
+    let database = common::engine::database(place.store());
     let meta = database.begin_read().unwrap().open_table(META).unwrap();
     let found = meta.get("header").unwrap().unwrap().value().to_vec();
     assert_eq!(found, header(FORMAT_VERSION, 1, [0; 3]));
@@ -308,7 +308,7 @@ fn a_lost_mark_of_a_dead_document_is_seen() {
     let change = |change: &dyn Fn(&mut Vec<u8>) -> bool| {
         let path = place.file("changed");
         fs::copy(place.store(), &path).unwrap();
-        let database = Database::open(&path).unwrap();
+        let database = common::engine::database(&path);
         let write = database.begin_write().unwrap();
         {
             let mut dead = write.open_table(DEAD).unwrap();

@@ -9,14 +9,14 @@ use crate::id::DocumentId;
 use crate::postings::{LaneSummary, Posting};
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::store::{BulkStore, Document, Store};
+use crate::store::{BulkStore, Document, Store, folder_of};
 
 use super::estimate::code_bits;
 use super::lane_postings::{Postings, Progress, go_on};
 use super::merge::{MergedLanes, merge_lanes};
 use super::options::{BulkOptions, DuplicateKeys};
 use super::repeated::{FirstOfEachKey, Repeated};
-use super::scratch::{ScratchPath, folder_of, must_not_exist};
+use super::scratch::{ScratchPath, must_not_exist};
 use super::sorting::Sorter;
 
 /// What [`BulkBuild::finish_with`] tells while it works.
@@ -130,10 +130,10 @@ impl Store {
 
 impl BulkBuild {
     fn begin(target: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
-        must_not_exist(target)?;
+        must_not_exist(target, options.store.shared_files())?;
         let code_bits = code_bits(&schema)?;
         let folder = folder_of(target);
-        let (path, store) = ScratchPath::create(&folder, |path| {
+        let (path, store) = ScratchPath::create(&folder, options.store.shared_files(), |path| {
             BulkStore::create(path, schema.clone(), &options.store)
         })?;
         let sorter = Sorter::new(

@@ -6,13 +6,12 @@ use std::path::Path;
 use crate::error::Result;
 use crate::postings::LaneSummary;
 use crate::schema::{Rebanding, Schema};
-use crate::store::{RebandStore, Store};
+use crate::store::{RebandStore, Store, folder_of};
 
 use super::estimate::code_bits;
 use super::lane_postings::{Postings, Progress, go_on};
 use super::merge::merge_lanes;
 use super::options::BulkOptions;
-use super::scratch::folder_of;
 use super::sorting::Sorter;
 
 /// Documents that are read between two events.

@@ -1,11 +1,12 @@
 //! Files under temporary names, which go when they are dropped.
 
 use std::fs::{self, File};
-use std::io::{Error as IoError, ErrorKind, Result as IoResult};
+use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
+use crate::store::FileSource;
 
 /// How the names begin.
 const PREFIX: &str = ".resemblance-";
@@ -18,12 +19,17 @@ const TRIES: u32 = 10_000;
 pub(crate) struct ScratchPath {
     path: PathBuf,
     is_ours: bool,
+    files: FileSource,
 }
 
 impl ScratchPath {
     /// Makes a file in a folder under a name that nothing has. `make` must refuse a name that is
     /// taken, with [`Error::AlreadyExists`].
-    pub(crate) fn create<T>(folder: &Path, make: impl Fn(&Path) -> Result<T>) -> Result<(Self, T)> {
+    pub(crate) fn create<T>(
+        folder: &Path,
+        files: &FileSource,
+        make: impl Fn(&Path) -> Result<T>,
+    ) -> Result<(Self, T)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut tries = 0;
         loop {
@@ -36,6 +42,7 @@ impl ScratchPath {
                     let scratch = Self {
                         path,
                         is_ours: true,
+                        files: files.clone(),
                     };
                     return Ok((scratch, made));
                 }
@@ -45,7 +52,7 @@ impl ScratchPath {
 
     /// An empty file to write to and read from, without a name where a file can do without.
     pub(crate) fn create_file(folder: &Path) -> Result<(Self, File)> {
-        let (mut scratch, file) = Self::create(folder, |path| {
+        let (mut scratch, file) = Self::create(folder, &FileSource::default(), |path| {
             let mut options = File::options();
             let file = options.read(true).write(true).create_new(true).open(path);
             file.map_err(|error| match error.kind() {
@@ -64,25 +71,15 @@ impl ScratchPath {
 
     /// Gives the file its name, unless something has it.
     pub(crate) fn publish(mut self, target: &Path) -> Result<()> {
-        // A second name instead of a new one: that never replaces what has the name.
-        let named = match fs::hard_link(&self.path, target) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                // Not every file system has links.
-                rename_over_nothing(&self.path, target).inspect(|()| self.is_ours = false)
-            }
-            linked => linked,
-        };
-        named.map_err(|error| match error.kind() {
+        let published = self.files.0.publish(&self.path, target);
+        published.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::AlreadyExists {
                 path: target.into(),
             },
             _ => io_error("naming", target, error),
         })?;
-        if self.is_ours {
-            self.is_ours = false;
-            fs::remove_file(&self.path).map_err(|e| io_error("unlinking", &self.path, e))?;
-        }
-        sync_folder(&folder_of(target)).map_err(|e| io_error("syncing the folder of", target, e))
+        self.is_ours = false;
+        Ok(())
     }
 }
 
@@ -90,42 +87,16 @@ impl Drop for ScratchPath {
     fn drop(&mut self) {
         if self.is_ours {
             // Nobody is left to be told.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.files.0.remove(&self.path);
         }
     }
 }
 
-/// Takes the name with an empty file first: a rename would replace anything.
-fn rename_over_nothing(from: &Path, target: &Path) -> IoResult<()> {
-    File::create_new(target)?;
-    fs::rename(from, target).inspect_err(|_| {
-        let _ = fs::remove_file(target);
-    })
-}
-
-/// Makes a new name as durable as the file.
-fn sync_folder(folder: &Path) -> IoResult<()> {
-    // Elsewhere folders cannot be opened.
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()
-    } else {
-        Ok(())
-    }
-}
-
-/// The folder in which a path lies.
-pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
-}
-
 /// An error if something has the name, a link that leads nowhere included.
-pub(crate) fn must_not_exist(path: &Path) -> Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Err(Error::AlreadyExists { path: path.into() }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+pub(crate) fn must_not_exist(path: &Path, files: &FileSource) -> Result<()> {
+    match files.0.exists(path) {
+        Ok(true) => Err(Error::AlreadyExists { path: path.into() }),
+        Ok(false) => Ok(()),
         Err(error) => Err(io_error("looking for", path, error)),
     }
 }
@@ -152,7 +123,9 @@ mod tests {
 
     fn scratch(folder: &Path) -> ScratchPath {
         let make = |path: &Path| fs::write(path, "mine").map_err(|e| io_error("making", path, e));
-        ScratchPath::create(folder, make).unwrap().0
+        ScratchPath::create(folder, &FileSource::default(), make)
+            .unwrap()
+            .0
     }
 
     #[test]
@@ -173,12 +146,8 @@ mod tests {
         fs::write(&target, "precious").unwrap();
         let refused = scratch(folder.path()).publish(&target);
         assert!(matches!(refused, Err(Error::AlreadyExists { .. })));
-        let from = folder.path().join("from");
-        fs::write(&from, "mine").unwrap();
-        let refused = rename_over_nothing(&from, &target).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
-        assert_eq!(names(folder.path()), ["from", "target"]);
+        assert_eq!(names(folder.path()), ["target"]);
     }
 
     #[test]
@@ -192,7 +161,7 @@ mod tests {
             }
             Ok(())
         };
-        ScratchPath::create(folder.path(), make).unwrap();
+        ScratchPath::create(folder.path(), &FileSource::default(), make).unwrap();
         assert_eq!(left.get(), 0);
     }
 

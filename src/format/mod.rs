@@ -9,6 +9,7 @@ pub(crate) mod engine;
 pub(crate) mod filter;
 pub(crate) mod header;
 mod metadata;
+pub(crate) mod pages;
 pub(crate) mod posting;
 pub(crate) mod rows;
 pub(crate) mod run_descriptor;

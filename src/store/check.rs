@@ -115,7 +115,7 @@ impl Store {
         let path = path.as_ref();
         let mut report = CheckReport::default();
         // Checking pages may repair them: nothing for a file that this release must not write.
-        if may_write(path)? {
+        if may_write(path, options)? {
             check_pages(path, options, &mut report)?;
         }
         let ours = Self::open_with(path, options)?.snapshot()?.check()?;

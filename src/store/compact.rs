@@ -54,11 +54,11 @@ impl Store {
         let path = path.as_ref();
         // Merging and moving would give damaged pages good checksums, and moving does not even end
         // where those that say what is free are damaged.
-        if may_write(path)? {
+        if may_write(path, options)? {
             verify_pages(path, options)?;
         }
         let store = Self::open_with(path, options)?;
-        let (_, size_before_bytes) = file_size(path)?;
+        let (_, size_before_bytes) = file_size(path, options)?;
         while store.begin_write()?.compact_some()? {}
         drop(store);
         let mut database = open_database(path, options)?;
@@ -67,7 +67,7 @@ impl Store {
             drop(database);
             Ok(())
         })?;
-        let (_, size_after_bytes) = file_size(path)?;
+        let (_, size_after_bytes) = file_size(path, options)?;
         Ok(CompactReport {
             size_before_bytes,
             size_after_bytes,

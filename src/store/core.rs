@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::format::engine::is_of_page;
 use crate::format::rows::{Shape, encode_signature};
 use crate::lanes::Lanes;
 use crate::postings::FilterCache;
@@ -183,8 +184,8 @@ impl Core {
         !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
     }
 
-    /// Runs something in the engine. A panic there, which damaged pages can cause, becomes an
-    /// error, and the store is not used any more.
+    /// Runs something in the engine. A panic there becomes an error; after that, or where a page is
+    /// damaged, the store is not used any more.
     pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.health.check()?;
         let mut panicked = true;
@@ -193,8 +194,9 @@ impl Core {
             panicked = false;
             result
         });
+        // After a damaged page the engine does not read any more either, and would not say why.
         if let Err(error) = &result
-            && panicked
+            && (panicked || is_of_page(error))
         {
             self.health.close(error.to_string());
         }

@@ -1,15 +1,18 @@
 //! The file underneath: opening and creating it, telling its errors apart, its tables.
 
-use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
-use redb::backends::FileBackend;
 use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
 
 use crate::error::{Error, Result};
+use crate::format::engine::page_error;
+use crate::format::pages::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
+use crate::store::files::Access;
 use crate::store::options::StoreOptions;
+use crate::store::verified::{Verification, VerifiedFile};
 
 pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
 pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
@@ -25,9 +28,6 @@ pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
 pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
 pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
 pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
-
-/// The first bytes of every file of the engine.
-const ENGINE_MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
 /// The open file.
 pub(crate) struct Engine {
@@ -50,30 +50,18 @@ impl From<Handle> for Engine {
 impl Engine {
     /// Creates the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path);
+        let file = options.file_source().open(path, Access::Create);
         let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
+            ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
             _ => io_error("creating", path, error),
         })?;
-        Self::create_in(file, path, options).inspect_err(|_| {
+        let (file, verification) = VerifiedFile::new(file);
+        let created = open_in(file, &verification, path, options);
+        let database = created.inspect_err(|_| {
             // The file is ours and holds nothing: a second attempt must not meet it.
-            let _ = std::fs::remove_file(path);
-        })
-    }
-
-    fn create_in(file: File, path: &Path, options: &StoreOptions) -> Result<Self> {
-        let mut builder = Database::builder();
-        builder.set_cache_size(options.cache_size());
-        let opened = contained(|| {
-            let backend = FileBackend::new(file).map_err(|e| open_error(path, e))?;
-            let created = builder.create_with_backend(backend);
-            created.map_err(|e| open_error(path, e))
+            let _ = options.file_source().remove(path);
         })?;
-        Ok(Handle::Writable(opened).into())
+        Ok(Handle::Writable(database).into())
     }
 
     pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
@@ -81,15 +69,17 @@ impl Engine {
     }
 
     pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
-        inspect(path)?;
+        let (file, verification) = open_file(path, Access::Read, options)?;
         let mut builder = Database::builder();
         builder.set_cache_size(options.cache_size());
         let opened = contained(|| {
-            builder.open_read_only(path).map_err(|error| match error {
+            let opened = builder.open_read_only_with_backend(file);
+            opened.map_err(|error| match error {
                 redb::DatabaseError::RepairAborted => Error::NeedsRecovery { path: path.into() },
                 error => open_error(path, error),
             })
         })?;
+        verification.opened();
         Ok(Handle::ReadOnly(opened).into())
     }
 
@@ -111,10 +101,25 @@ impl Engine {
 
 /// Opens the engine's file for writing, with nothing of the store read yet.
 pub(crate) fn open_database(path: &Path, options: &StoreOptions) -> Result<Database> {
-    inspect(path)?;
+    let (file, verification) = open_file(path, Access::Write, options)?;
+    open_in(file, &verification, path, options)
+}
+
+/// Has the engine open what is in a file, or make a database of an empty one.
+fn open_in(
+    file: VerifiedFile,
+    verification: &Verification,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<Database> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache_size());
-    contained(|| builder.open(path).map_err(|error| open_error(path, error)))
+    let opened = contained(|| {
+        let opened = builder.create_with_backend(file);
+        opened.map_err(|error| open_error(path, error))
+    })?;
+    verification.opened();
+    Ok(opened)
 }
 
 /// Verifies the checksums of all pages, and rebuilds what says which are free; whether that was right.
@@ -159,33 +164,41 @@ impl ReadTables {
     }
 }
 
-/// Looks at the first bytes before the engine does, which would make a database of an empty file.
-fn inspect(path: &Path) -> Result<()> {
+/// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
+/// database of an empty file.
+fn open_file(
+    path: &Path,
+    access: Access,
+    options: &StoreOptions,
+) -> Result<(VerifiedFile, Arc<Verification>)> {
     let not_a_store = |reason: &str| Error::NotAStore {
         path: path.into(),
         reason: reason.into(),
     };
-    let mut file = File::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound { path: path.into() },
+    let file = options.file_source().open(path, access);
+    let file = file.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::NotFound { path: path.into() },
+        ErrorKind::IsADirectory => not_a_store("it is no regular file"),
         _ => io_error("opening", path, error),
     })?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| io_error("reading", path, error))?;
-    if !metadata.is_file() {
-        return Err(not_a_store("it is no regular file"));
+    let reading = |error| io_error("reading", path, error);
+    let mut head = [0; SEALED_HEAD_BYTES];
+    let length = file.len().map_err(reading)?.min(SEALED_HEAD_BYTES as u64);
+    let length = usize::try_from(length).unwrap_or(SEALED_HEAD_BYTES);
+    let (start, _) = head.split_at_mut(length);
+    file.read(0, start).map_err(reading)?;
+    if length < ENGINE_MAGIC.len() {
+        return Err(not_a_store("it is shorter than the smallest store"));
     }
-    let mut magic = [0; ENGINE_MAGIC.len()];
-    match file.read_exact(&mut magic) {
-        Ok(()) if magic == ENGINE_MAGIC => Ok(()),
-        Ok(()) => Err(not_a_store(
+    if !head.starts_with(ENGINE_MAGIC) {
+        return Err(not_a_store(
             "its first bytes are those of another kind of file",
-        )),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Err(not_a_store("it is shorter than the smallest store"))
-        }
-        Err(error) => Err(io_error("reading", path, error)),
+        ));
     }
+    if check_head(&head) == HeadSeal::Foreign {
+        return Err(not_a_store("it is a redb database that no store is in"));
+    }
+    Ok(VerifiedFile::new(file))
 }
 
 fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
@@ -196,6 +209,9 @@ fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
             reason: format!("its pages have the old layout {version}"),
         },
         redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+            if let Some(damage) = page_error(&error) {
+                return damage;
+            }
             if error.kind() == std::io::ErrorKind::InvalidData {
                 return Error::corrupt(path.display().to_string(), error.to_string());
             }

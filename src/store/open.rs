@@ -33,7 +33,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.
         drop(engine);
-        let _ = std::fs::remove_file(path);
+        let _ = options.file_source().remove(path);
         return Err(error);
     }
     let committed = Committed {
@@ -90,7 +90,7 @@ fn self_test(core: &Core) -> Result<(u64, u64)> {
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
-    let (may_write, has_bands) = peek(path)?;
+    let (may_write, has_bands) = peek(path, options)?;
     let options = &options.for_bands(has_bands);
     if !may_write {
         return load_read_only(path, options);
@@ -103,13 +103,13 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
 ///
 /// The engine changes a file as soon as it opens it for writing, so this looks through a handle
 /// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
-pub(crate) fn may_write(path: &Path) -> Result<bool> {
-    Ok(peek(path)?.0)
+pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
+    Ok(peek(path, options)?.0)
 }
 
 /// What [`may_write`] says, and whether the schema has MinHash bands.
-fn peek(path: &Path) -> Result<(bool, bool)> {
-    let few_pages = StoreOptions::new().cache_bytes(0);
+fn peek(path: &Path, options: &StoreOptions) -> Result<(bool, bool)> {
+    let few_pages = options.clone().cache_bytes(0);
     let engine = match Engine::open_read_only(path, &few_pages) {
         Err(Error::NeedsRecovery { .. }) => return Ok((true, true)),
         engine => engine?,
@@ -154,7 +154,7 @@ fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
 
 pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
     options.validate()?;
-    let (_, has_bands) = peek(path)?;
+    let (_, has_bands) = peek(path, options)?;
     // A peek passes over a file that needs recovery, and this finds it.
     load_read_only(path, &options.for_bands(has_bands))
 }

@@ -1,6 +1,9 @@
 //! Settings that change speed and memory, never answers.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
+use crate::store::files::{FileSource, Files};
 
 /// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
 /// an answer.
@@ -18,6 +21,7 @@ pub struct StoreOptions {
     pub(crate) merge_slice_postings: u64,
     pub(crate) merges_in_parallel: bool,
     has_bands: bool,
+    files: FileSource,
 }
 
 impl Default for StoreOptions {
@@ -39,6 +43,7 @@ impl StoreOptions {
             merge_slice_postings: 64 * 700,
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             has_bands: true,
+            files: FileSource::default(),
         }
     }
 
@@ -83,6 +88,22 @@ impl StoreOptions {
     pub fn merge_slice(mut self, postings: u64) -> Self {
         self.merge_slice_postings = postings;
         self
+    }
+
+    /// Other files than those of the operating system. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn files(mut self, files: Arc<dyn Files>) -> Self {
+        self.files = FileSource(files);
+        self
+    }
+
+    pub(crate) fn file_source(&self) -> &dyn Files {
+        &*self.files.0
+    }
+
+    pub(crate) fn shared_files(&self) -> &FileSource {
+        &self.files
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

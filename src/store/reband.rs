@@ -40,7 +40,7 @@ impl RebandStore {
     /// Opens the store, its pages verified: freeing what damaged ones tell of would do more damage.
     pub(crate) fn open(path: &Path, rebanding: &Rebanding, options: &StoreOptions) -> Result<Self> {
         options.validate()?;
-        if !may_write(path)? {
+        if !may_write(path, options)? {
             return Err(Error::ReadOnly);
         }
         verify_pages(path, options)?;
@@ -78,7 +78,7 @@ impl RebandStore {
 
     /// What the file takes on the disk.
     pub(crate) fn size_bytes(&self) -> Result<u64> {
-        Ok(file_size(&self.core.path)?.1)
+        Ok(file_size(&self.core.path, &self.core.options)?.1)
     }
 
     /// Calls `take` with each live document, ascending by id: its code, or none, in each new lane.
@@ -219,11 +219,11 @@ impl RebandStore {
         let ended = || Error::corrupt("the transaction", "it has ended");
         let write = self.write.take().ok_or_else(ended)?;
         contained(|| Ok(write.into_inner()?.commit()?))?;
-        let path = self.core.path.clone();
+        let (path, options) = (self.core.path.clone(), self.core.options.clone());
         contained(|| {
             drop(self);
             Ok(())
         })?;
-        Ok(file_size(&path)?.1)
+        Ok(file_size(&path, &options)?.1)
     }
 }

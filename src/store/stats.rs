@@ -15,6 +15,7 @@ use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
 };
 use crate::store::merges::KEY_FILTER_BITS;
+use crate::store::options::StoreOptions;
 use crate::store::snapshot::Snapshot;
 use crate::store::source::PostingTable;
 
@@ -192,7 +193,7 @@ impl Snapshot {
             });
             let tables = table_stats(&self.inner.tables()?.read)?;
             let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
-            let (file_bytes, allocated_bytes) = file_size(&self.core().path)?;
+            let (file_bytes, allocated_bytes) = file_size(&self.core().path, &self.core().options)?;
             let kept = total.saturating_sub(self.droppable_bytes(&tables));
             let per_document = total as f64 / state.documents.max(1) as f64;
             Ok(Stats {
@@ -391,11 +392,7 @@ fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
 }
 
 /// Length and bytes on disk.
-pub(crate) fn file_size(path: &std::path::Path) -> Result<(u64, u64)> {
-    let metadata = std::fs::metadata(path).map_err(|error| io_error("reading", path, error))?;
-    #[cfg(unix)]
-    let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
-    #[cfg(not(unix))]
-    let allocated = metadata.len();
-    Ok((metadata.len(), allocated))
+pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
+    let size = options.file_source().size_bytes(path);
+    size.map_err(|error| io_error("reading", path, error))
 }

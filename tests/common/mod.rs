@@ -7,6 +7,8 @@
     reason = "each test crate uses its own part, and a broken test should stop"
 )]
 
+pub(crate) mod engine;
+pub(crate) mod memory;
 pub(crate) mod oracle;
 pub(crate) mod small;
 pub(crate) mod verify;

@@ -19,6 +19,7 @@ pub(crate) type Tables = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// Reads every table of the specification, and expects no other.
 pub(crate) fn read_tables(path: &Path) -> Tables {
+    check_head(&std::fs::read(path).unwrap());
     let database = ReadOnlyDatabase::open(path).unwrap();
     let read = database.begin_read().unwrap();
     let mut tables = Tables::new();
@@ -45,6 +46,14 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("filters", &[u8; 10], |key| key.to_vec());
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables
+}
+
+/// What stands behind the engine's head.
+fn check_head(file: &[u8]) {
+    assert_eq!(&file[..9], b"redb\x1a\x0a\xa9\x0d\x0a");
+    assert_eq!(&file[320..328], b"RESEMBL\x1a");
+    let checksum = u64::from_le_bytes(file[328..336].try_into().unwrap());
+    assert_eq!(checksum, xxhash_rust::xxh3::xxh3_64(&file[..320]));
 }
 
 #[derive(Debug, PartialEq)]

@@ -57,6 +57,18 @@ fn published_hashes() {
 }
 
 #[test]
+fn heads() {
+    check("head", |input| {
+        let (start, zeros) = input.split_once(" + ").unwrap();
+        let zeros = zeros.strip_suffix(" zero bytes").unwrap();
+        let head = [unhex(start), vec![0; zeros.parse().unwrap()]].concat();
+        assert_eq!(head.len(), 320);
+        let checksum = xxh3_64(&head).to_le_bytes();
+        format!("{} {}", hex(b"RESEMBL\x1a"), hex(&checksum))
+    });
+}
+
+#[test]
 fn checksums() {
     check("checksum", |input| {
         match input.split(' ').collect::<Vec<_>>()[..] {

@@ -82,7 +82,7 @@ fn rows_of_dead_documents_go_with_their_postings() {
         redb::TableDefinition::new("signatures"),
     ];
     let rows = |path: &Path| {
-        let database = redb::Database::open(path).unwrap();
+        let database = crate::common::engine::database(path);
         let read = database.begin_read().unwrap();
         ROWS.map(|rows| {
             let table = read.open_table(rows).unwrap();
@@ -110,7 +110,7 @@ fn rows_of_dead_documents_go_with_their_postings() {
     }
     let after = answers(&store.snapshot().unwrap(), 70);
     drop(store);
-    let database = redb::Database::open(place.store()).unwrap();
+    let database = crate::common::engine::database(place.store());
     let write = database.begin_write().unwrap();
     for (rows, before) in ROWS.into_iter().zip(&before) {
         let mut table = write.open_table(rows).unwrap();

@@ -1,0 +1,178 @@
+//! Where the files of stores are: on the disk, unless a test wants to see what is written.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+
+/// What a file is opened for.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading, by any number of processes.
+    Read,
+    /// Reading and writing.
+    Write,
+    /// The same, of a file that must not exist yet.
+    Create,
+}
+
+/// The files of stores, by their names.
+///
+/// Not part of what the crate promises: the tests put files in memory with it, watch what is
+/// written, and let writes fail.
+#[doc(hidden)]
+pub trait Files: fmt::Debug + Send + Sync {
+    /// Opens a regular file. The kinds of errors are those of the operating system.
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Gives a file another name, durably; the kind is `AlreadyExists` if something has it.
+    fn publish(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Whether something has the name.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// The length of a file, and what it takes on the disk, in bytes.
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
+}
+
+/// The files of the operating system.
+#[derive(Debug)]
+struct Disk;
+
+impl Files for Disk {
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        // Opening a pipe would wait for somebody to write to it.
+        if access != Access::Create && !fs::metadata(path)?.is_file() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(access != Access::Read)
+            .create_new(access == Access::Create)
+            .open(path)?;
+        let backend = FileBackend::new(file).map_err(Error::other)?;
+        Ok(Box::new(backend))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        // A second name instead of a new one: that never replaces what has the name.
+        match fs::hard_link(from, to) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                // Not every file system has links.
+                rename_over_nothing(from, to)?;
+            }
+            linked => {
+                linked?;
+                fs::remove_file(from)?;
+            }
+        }
+        sync_folder(&folder_of(to))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        // A link that leads nowhere has the name, too.
+        match fs::symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
+        let metadata = fs::metadata(path)?;
+        #[cfg(unix)]
+        let allocated = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512;
+        #[cfg(not(unix))]
+        let allocated = metadata.len();
+        Ok((metadata.len(), allocated))
+    }
+}
+
+/// Takes the name with an empty file first: a rename would replace anything.
+fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
+    File::create_new(target)?;
+    fs::rename(from, target).inspect_err(|_| {
+        let _ = fs::remove_file(target);
+    })
+}
+
+/// Makes a new name as durable as the file.
+fn sync_folder(folder: &Path) -> Result<()> {
+    // Elsewhere folders cannot be opened.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+/// The folder in which a path lies.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The files that options name.
+#[derive(Clone, Debug)]
+pub(crate) struct FileSource(pub(crate) Arc<dyn Files>);
+
+impl Default for FileSource {
+    fn default() -> Self {
+        Self(Arc::new(Disk))
+    }
+}
+
+/// Where files are is no setting of a store.
+impl PartialEq for FileSource {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FileSource {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_the_name_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, target) = (folder.path().join("from"), folder.path().join("target"));
+        fs::write(&target, "precious").unwrap();
+        fs::write(&from, "mine").unwrap();
+        for refused in [
+            rename_over_nothing(&from, &target),
+            Disk.publish(&from, &target),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+            assert_eq!(fs::read_to_string(&from).unwrap(), "mine");
+        }
+    }
+
+    #[test]
+    fn links_are_as_good_as_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, target) = (folder.path().join("from"), folder.path().join("target"));
+        fs::write(&from, "mine").unwrap();
+        rename_over_nothing(&from, &target).unwrap();
+        Disk.publish(&target, &from).unwrap();
+        assert_eq!(fs::read_to_string(&from).unwrap(), "mine");
+        assert!(!Disk.exists(&target).unwrap());
+    }
+}

@@ -1,0 +1,108 @@
+//! What is in a store, as text: what a user can see of it, and nothing of how it is kept.
+
+use std::fmt::Write;
+
+use resemblance::{Bounds, EmptyDocuments, Near, Record, Schema, Snapshot, Store};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Similarities as millionths: texts of floating-point numbers are no part of a format.
+fn similarity(similarity: Option<f64>) -> String {
+    similarity.map_or("-".into(), |similarity| {
+        format!("{}", (similarity * 1e6).round() as u64)
+    })
+}
+
+fn distance(distance: Option<u32>) -> String {
+    distance.map_or("-".into(), |distance| distance.to_string())
+}
+
+fn document(text: &mut String, record: &Record) {
+    let key = record.key().map_or("none".into(), |key| {
+        format!("{:?}", String::from_utf8_lossy(key))
+    });
+    let (id, stamp, payload) = (record.id().get(), record.stamp(), hex(record.payload()));
+    writeln!(
+        text,
+        "document {id} key {key} stamp {stamp} payload [{payload}]"
+    )
+    .unwrap();
+    let signature = record.signature();
+    if signature.is_empty() {
+        writeln!(text, "  empty").unwrap();
+    }
+    if let Some(values) = signature.minhash() {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:x}")).collect();
+        writeln!(text, "  minhash {}", values.join(" ")).unwrap();
+    }
+    if let Some(hashes) = signature.bottom_k() {
+        let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:x}")).collect();
+        writeln!(text, "  bottom-k {}", hashes.join(" ")).unwrap();
+    }
+    if let Some(fingerprint) = signature.simhash() {
+        writeln!(text, "  simhash {fingerprint:x}").unwrap();
+    }
+}
+
+fn near(text: &mut String, snapshot: &Snapshot, record: &Record) {
+    let found = snapshot.query(record.signature()).run().unwrap();
+    let found = found.iter().map(|found| {
+        let (similarity, distance) = (similarity(found.similarity()), distance(found.distance()));
+        format!("{}:{similarity}:{distance}", found.id().get())
+    });
+    let found: Vec<String> = found.collect();
+    writeln!(text, "near {}: {}", record.id().get(), found.join(" ")).unwrap();
+}
+
+/// Numbers only: how a schema is printed is no part of a format either.
+fn schema(schema: &Schema) -> String {
+    let mut text = String::new();
+    let (seed, lanes) = (schema.seed(), schema.lanes());
+    let is_alike = schema.empty_documents() == EmptyDocuments::Alike;
+    let needs_both = schema.near() == Near::Both;
+    let reads_texts = schema.text().is_some();
+    writeln!(
+        text,
+        "schema seed {seed} lanes {lanes} alike {is_alike} both {needs_both} texts {reads_texts}"
+    )
+    .unwrap();
+    if let Some(minhash) = schema.minhash() {
+        let (values, value_bits) = (minhash.values(), minhash.value_bits());
+        let (bands, rows, code_bits) = (minhash.bands(), minhash.rows(), minhash.code_bits());
+        let threshold = similarity(Some(minhash.threshold()));
+        writeln!(text, "schema minhash {values} of {value_bits} bits, {bands} x {rows}, {code_bits}, {threshold}").unwrap();
+    }
+    if let Some(simhash) = schema.simhash() {
+        let (bits, distance) = (simhash.bits(), simhash.max_distance());
+        let groups = simhash.design().groups();
+        writeln!(text, "schema simhash {bits} within {distance}, {groups:?}").unwrap();
+    }
+    text
+}
+
+/// All documents, who is near whom, and the schema.
+pub(crate) fn of(store: &Store) -> String {
+    let mut text = schema(store.schema());
+    let snapshot = store.snapshot().unwrap();
+    writeln!(text, "documents {}", snapshot.len()).unwrap();
+    let records: Vec<Record> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    for record in &records {
+        document(&mut text, record);
+    }
+    for record in records.iter().step_by(5) {
+        near(&mut text, &snapshot, record);
+    }
+    for pair in snapshot.pairs(Bounds::new()).unwrap() {
+        let pair = pair.unwrap();
+        let (similarity, distance) = (similarity(pair.similarity), distance(pair.distance));
+        let (a, b) = (pair.a.get(), pair.b.get());
+        writeln!(text, "pair {a} {b} {similarity} {distance}").unwrap();
+    }
+    for cluster in snapshot.clusters(Bounds::new()).unwrap() {
+        let ids: Vec<String> = cluster.iter().map(|id| id.get().to_string()).collect();
+        writeln!(text, "cluster {}", ids.join(" ")).unwrap();
+    }
+    text
+}

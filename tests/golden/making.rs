@@ -1,0 +1,157 @@
+//! The stores that are kept, and how each was made. Nothing here may change once it is released.
+
+use std::path::Path;
+
+use resemblance::{
+    BulkOptions, Document, DocumentId, EmptyDocuments, MinHash, MinHashKind, Near, Permutations,
+    Rebanding, Schema, Signature, SimHash, Store, StoreOptions, Text,
+};
+
+use crate::common::Random;
+
+type Make = fn(&Path);
+
+pub(crate) const STORES: [(&str, Make); 15] = [
+    ("empty", |path| drop(Store::create(path, words()).unwrap())),
+    ("one-document", |path| {
+        let store = Store::create(path, words()).unwrap();
+        let page = store.sketch_text("the only document there is").unwrap();
+        store.insert("only", &page).unwrap();
+    }),
+    ("words", |path| filled(path, words())),
+    ("characters", |path| {
+        let builder = Schema::builder().text(Text::characters(4)).seed(u64::MAX);
+        filled(path, builder.minhash(minhash()).build().unwrap());
+    }),
+    ("code", |path| {
+        let builder = Schema::builder().text(Text::code(3)).seed(7);
+        filled(path, builder.simhash(SimHash::bits64()).build().unwrap());
+    }),
+    ("simhash-128", |path| {
+        let simhash = SimHash::bits128().max_distance(5);
+        filled(path, Schema::builder().simhash(simhash).build().unwrap());
+    }),
+    ("both", |path| {
+        let builder = Schema::builder()
+            .minhash(minhash())
+            .simhash(SimHash::bits64());
+        let builder = builder
+            .near(Near::Both)
+            .empty_documents(EmptyDocuments::Alike);
+        filled(path, builder.build().unwrap());
+    }),
+    ("four-bits", |path| {
+        filled(path, of(minhash().value_bits(4)))
+    }),
+    ("one-pass", |path| {
+        filled(path, of(MinHash::one_pass(32).threshold(0.6).banding(8, 3)))
+    }),
+    ("bottom-k", |path| {
+        filled(path, of(MinHash::bottom_k(64).threshold(0.6).banding(4, 2)))
+    }),
+    ("weighted", |path| {
+        filled(path, of(MinHash::weighted(32).threshold(0.6).banding(8, 3)))
+    }),
+    ("tabulation", |path| {
+        filled(path, of(minhash().permutations(Permutations::Tabulation)));
+    }),
+    ("external", |path| {
+        filled(path, of(MinHash::external(32).value_bits(8).banding(8, 3)));
+    }),
+    ("built", built),
+    ("rebanded", |path| {
+        filled(path, words());
+        let rebanding = Rebanding::new().threshold(0.4).banding(16, 2);
+        Store::reband(path, &rebanding, &BulkOptions::new()).unwrap();
+    }),
+];
+
+fn minhash() -> MinHash {
+    MinHash::new(32).threshold(0.6).banding(8, 3)
+}
+
+fn of(minhash: MinHash) -> Schema {
+    Schema::builder().minhash(minhash).build().unwrap()
+}
+
+fn words() -> Schema {
+    let builder = Schema::builder().text(Text::words(2)).seed(42);
+    builder.minhash(minhash()).build().unwrap()
+}
+
+/// Three neighbours are alike; every eleventh document is empty. Texts, where the schema takes them.
+pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
+    let mut random = Random(number / 3);
+    let mut features: Vec<u64> = (0..60).map(|_| random.next()).collect();
+    features[(number % 3) as usize] = number;
+    features.truncate(if number % 11 == 10 { 0 } else { 60 });
+    if schema
+        .minhash()
+        .is_some_and(|minhash| minhash.kind() == MinHashKind::External)
+    {
+        let values = features.iter().map(|feature| (feature % 256) as u32);
+        let values = values.chain(std::iter::repeat(u32::MAX)).take(32);
+        return Signature::from_minhash(values.collect());
+    }
+    let sketcher = schema.sketcher();
+    if schema.text().is_some() {
+        let words = features
+            .iter()
+            .map(|feature| format!("w{:x}", feature % 4_096));
+        let text: Vec<String> = words.collect();
+        return sketcher.text(&text.join(" ")).unwrap();
+    }
+    if number.is_multiple_of(4) {
+        let weighted = features
+            .iter()
+            .map(|feature| (*feature, (feature % 7) as f64 / 2.0));
+        return sketcher.weighted_hashes(weighted).unwrap();
+    }
+    sketcher.hashes(features).unwrap()
+}
+
+/// Keys of all forms, and none.
+fn insert(store: &Store, number: u64) {
+    let signature = signature(store.schema(), number);
+    let key = format!("https://example.org/{number}/\u{e9}");
+    let document = match number % 7 {
+        0 => Document::without_key(),
+        _ => Document::new(&key),
+    };
+    let payload: Vec<u8> = (0..number % 20).map(|byte| (byte * number) as u8).collect();
+    let mut transaction = store.begin_write().unwrap();
+    let document = document.stamp(number * 1_000_003).payload(&payload);
+    transaction.insert_document(document, &signature).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Runs of several levels, a merge under way, removed and replaced documents, some not sealed.
+fn filled(path: &Path, schema: Schema) {
+    let options = StoreOptions::new().seal_after(8).merge_slice(40);
+    let store = Store::create_with(path, schema, &options).unwrap();
+    for number in 0..70 {
+        insert(&store, number);
+        let mut transaction = store.begin_write().unwrap();
+        if number % 9 == 8 {
+            let id = DocumentId::new(number / 2);
+            transaction.remove_id(id).unwrap();
+        }
+        if number % 13 == 12 {
+            let key = format!("https://example.org/{}/\u{e9}", number - 3);
+            let replacement = signature(store.schema(), number + 300);
+            transaction.upsert(key, &replacement).unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+}
+
+fn built(path: &Path) {
+    let schema = words();
+    let mut build = Store::bulk_build(path, schema.clone(), &BulkOptions::new()).unwrap();
+    for number in 0..70u64 {
+        let key = number.to_be_bytes();
+        let document = Document::new(&key).stamp(number);
+        build.insert(document, &signature(&schema, number)).unwrap();
+    }
+    build.finish().unwrap();
+}

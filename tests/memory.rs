@@ -1,0 +1,51 @@
+//! Stores in other files than those of the operating system answer as the others do.
+#![allow(clippy::unwrap_used, reason = "a broken test should stop")]
+
+mod common;
+
+use common::memory::MemoryFiles;
+use resemblance::{BulkOptions, Document, Error, MinHash, Rebanding, Schema, Signature, Store};
+
+fn signature(number: u64) -> Signature {
+    let mut random = common::Random(number);
+    Signature::from_minhash((0..16).map(|_| random.next() as u32).collect())
+}
+
+#[test]
+fn a_store_lives_in_memory() {
+    let files = MemoryFiles::default();
+    let options = files.options(&common::sealing_after(8));
+    let schema = || {
+        let minhash = MinHash::new(16).banding(4, 4);
+        Schema::builder().minhash(minhash).build().unwrap()
+    };
+    let store = Store::create_with("a", schema(), &options).unwrap();
+    for number in 0..50u64 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    drop(store);
+    let again = Store::create_with("a", schema(), &options);
+    assert!(matches!(again, Err(Error::AlreadyExists { .. })));
+    assert!(Store::check_with("a", &options).unwrap().is_clean());
+    Store::compact_with("a", &options).unwrap();
+    let bulk = BulkOptions::new().store(options.clone());
+    let rebanding = Rebanding::new().banding(8, 2);
+    Store::reband("a", &rebanding, &bulk).unwrap();
+    let store = Store::open_with("a", &options).unwrap();
+    for number in 0..50 {
+        let found = store.snapshot().unwrap().query(&signature(number)).run();
+        assert_eq!(found.unwrap().len(), 1);
+    }
+    let mut build = Store::bulk_build("b", schema(), &bulk.temp_dir(std::env::temp_dir())).unwrap();
+    build.insert(Document::new("key"), &signature(1)).unwrap();
+    build.finish().unwrap();
+    assert_eq!(files.names().len(), 2);
+    assert!(matches!(
+        Store::open_with("c", &options),
+        Err(Error::NotFound { .. })
+    ));
+    let kept = Store::open_read_only_with("b", &options).unwrap();
+    assert_eq!(kept.snapshot().unwrap().len(), 1);
+}
