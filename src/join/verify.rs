@@ -53,7 +53,8 @@ fn verify_share(candidates: &[Pair], verify: &Verify, settings: &Settings) -> Ve
                 let pair = candidate.settled(told);
                 let similarity = pair.similarity.unwrap_or_default();
                 let distance = pair.distance.unwrap_or_default();
-                if settings.bounds.accepts_similarity(similarity, distance) {
+                let bounds = &settings.bounds;
+                if bounds.accepts_similarity(similarity, pair.is_exact, distance) {
                     verified.push(Ok(pair));
                 }
             }

@@ -104,10 +104,15 @@ impl Bounds {
         };
         let both = by == By::Both;
         let layout = schema.minhash().map(|minhash| minhash.layout());
-        let least_equal = min_similarity.zip(layout);
+        let least = min_similarity.zip(layout).map(|(similarity, layout)| {
+            let equal = layout.least(similarity);
+            (equal, layout.similarity(equal))
+        });
+        let (least_equal, least_estimate) = least.unzip();
         Ok(Resolved {
             min_similarity,
-            least_equal: least_equal.map(|(similarity, layout)| layout.least(similarity)),
+            least_equal,
+            least_estimate,
             max_distance,
             both,
             recall,
@@ -173,11 +178,14 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Resolved {
-    /// The least similarity, if MinHash is asked.
+    /// The least similarity that the caller may say, if MinHash is asked.
     pub(crate) min_similarity: Option<f64>,
     /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
     /// asked.
     pub(crate) least_equal: Option<usize>,
+    /// The estimate that this agreement stands for. Estimates of bottom-k are rounded: one that is
+    /// exactly the bound may be less than it after that, and is within it all the same.
+    pub(crate) least_estimate: Option<f64>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,
     /// Whether both must hold.
@@ -192,11 +200,20 @@ impl Resolved {
         self.decides(self.least_equal.map(|least| equal >= least), distance)
     }
 
-    /// The same of a similarity: of the share of equal values it says the same as
-    /// [`accepts`](Self::accepts).
-    pub(crate) fn accepts_similarity(&self, similarity: f64, distance: u32) -> bool {
-        let near = self.min_similarity.map(|least| similarity >= least);
-        self.decides(near, distance)
+    /// The same of a similarity: exact, as the caller says it, or an estimate, of which it says the
+    /// same as [`accepts`](Self::accepts) of the agreement.
+    pub(crate) fn accepts_similarity(
+        &self,
+        similarity: f64,
+        is_exact: bool,
+        distance: u32,
+    ) -> bool {
+        let least = if is_exact {
+            self.min_similarity
+        } else {
+            self.least_estimate
+        };
+        self.decides(least.map(|least| similarity >= least), distance)
     }
 
     fn decides(&self, near: Option<bool>, distance: u32) -> bool {
@@ -239,14 +256,35 @@ mod tests {
         assert_eq!(resolved.least_equal, Some(104), "104 / 128 = 0.8125");
         assert!(resolved.accepts(104, 60) && !resolved.accepts(103, 0));
         for equal in 0..=128 {
-            let by_similarity = resolved.accepts_similarity(equal as f64 / 128.0, 0);
-            assert_eq!(by_similarity, resolved.accepts(equal, 0), "{equal} of 128");
+            for is_exact in [false, true] {
+                let similarity = equal as f64 / 128.0;
+                let by_similarity = resolved.accepts_similarity(similarity, is_exact, 0);
+                assert_eq!(by_similarity, resolved.accepts(equal, 0), "{equal} of 128");
+            }
         }
         let resolved = Bounds::new()
             .max_distance(2)
             .resolve(&both(), false)
             .unwrap();
         assert!(resolved.accepts(0, 2) && !resolved.accepts(128, 3));
+    }
+
+    /// Of 10 hashes 8 are shared: 0.8, which in steps of 2^-30 is a little less. Pairs had it and
+    /// queries had not.
+    #[test]
+    fn a_rounded_estimate_is_within_the_bound_that_it_was_before() {
+        let schema = Schema::builder().minhash(MinHash::bottom_k(64).threshold(0.8));
+        let schema = schema.build().unwrap();
+        let resolved = Bounds::new().resolve(&schema, false).unwrap();
+        let layout = schema.minhash().unwrap().layout();
+        let agreement = |shared: f64| (shared * f64::from(1 << 30)).round() as usize;
+        for (shared, is_near) in [(0.8, true), (0.799, false), (0.801, true)] {
+            let estimate = layout.similarity(agreement(shared));
+            assert_eq!(resolved.accepts(agreement(shared), 0), is_near, "{shared}");
+            let by_similarity = resolved.accepts_similarity(estimate, false, 0);
+            assert_eq!(by_similarity, is_near, "{shared}");
+        }
+        assert!(layout.similarity(agreement(0.8)) < 0.8);
     }
 
     #[test]

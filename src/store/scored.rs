@@ -29,7 +29,7 @@ impl Scored {
     }
 
     pub(crate) fn is_within(&self, bounds: &Resolved) -> bool {
-        bounds.accepts_similarity(self.similarity, self.distance)
+        bounds.accepts_similarity(self.similarity, self.is_exact, self.distance)
     }
 
     /// Puts what the caller says in the place of the estimate.

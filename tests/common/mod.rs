@@ -8,8 +8,10 @@
 )]
 
 pub(crate) mod engine;
+pub(crate) mod joins;
 pub(crate) mod memory;
 pub(crate) mod oracle;
+pub(crate) mod question;
 pub(crate) mod small;
 pub(crate) mod verify;
 

@@ -1,11 +1,14 @@
 //! A store as anyone would write it down: a map, and comparisons with everything in it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use resemblance::{
-    Bounds, By, EmptyDocuments, MinHashKind, Near, Query, Schema, Signature, TableDesign,
+    By, EmptyDocuments, MinHashKind, MinHashSchema, Near, Schema, Signature, TableDesign,
 };
+
+use super::question::{Question, told};
 
 /// A stored document.
 #[derive(Debug)]
@@ -26,63 +29,15 @@ pub(crate) struct Model {
     prefixes: Arc<[u128]>,
 }
 
-/// What a query asks for beside the signature.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Question {
-    pub(crate) by: Option<By>,
-    pub(crate) min_similarity: Option<f64>,
-    pub(crate) max_distance: Option<u32>,
-    pub(crate) accept_lower_recall: bool,
-    pub(crate) scan: bool,
-    pub(crate) limit: Option<usize>,
-}
-
-impl Question {
-    pub(crate) fn bounds(&self) -> Bounds {
-        let mut bounds = Bounds::new();
-        if let Some(by) = self.by {
-            bounds = bounds.by(by);
-        }
-        if let Some(similarity) = self.min_similarity {
-            bounds = bounds.min_similarity(similarity);
-        }
-        if let Some(distance) = self.max_distance {
-            bounds = bounds.max_distance(distance);
-        }
-        if self.accept_lower_recall {
-            bounds = bounds.accept_lower_recall();
-        }
-        bounds
-    }
-
-    pub(crate) fn put<'q>(&self, mut query: Query<'q>) -> Query<'q> {
-        if let Some(by) = self.by {
-            query = query.by(by);
-        }
-        if let Some(similarity) = self.min_similarity {
-            query = query.min_similarity(similarity);
-        }
-        if let Some(distance) = self.max_distance {
-            query = query.max_distance(distance);
-        }
-        if self.accept_lower_recall {
-            query = query.accept_lower_recall();
-        }
-        if self.scan {
-            query = query.scan();
-        }
-        if let Some(limit) = self.limit {
-            query = query.limit(limit);
-        }
-        query
-    }
-}
-
-/// A found document: its id, the estimate before it is brought into [0, 1], and the distance.
+/// A found document: its id, the estimate before it is brought into 0 to 1, and the distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) id: u64,
     pub(crate) estimate: f64,
+    /// What decides: the similarity before anything is rounded.
+    unrounded: f64,
+    /// Whether the caller said how similar it is, and not the signatures.
+    pub(crate) is_exact: bool,
     pub(crate) distance: u32,
 }
 
@@ -119,13 +74,18 @@ fn mix64(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The values that bands are made of. Of bottom-k, as the specification has them: row j is a hash
-/// of the least value in bin j.
-fn rows(signature: &Signature, values: u16) -> Option<Vec<u32>> {
+/// The values that bands are made of, as the specification has them. External ones are as they are
+/// stored, those without features too. Of bottom-k row j is a hash of the least value in bin j.
+fn rows(signature: &Signature, schema: &MinHashSchema) -> Option<Vec<u32>> {
     let Some(hashes) = signature.bottom_k() else {
-        return signature.minhash().map(<[u32]>::to_vec);
+        let most = match schema.kind() {
+            MinHashKind::External => u32::MAX >> (32 - schema.value_bits()),
+            _ => u32::MAX,
+        };
+        let values = signature.minhash()?.iter();
+        return Some(values.map(|value| value & most).collect());
     };
-    let count = u64::from(values / 8);
+    let count = u64::from(schema.values() / 8);
     let mixed = |hash: &u64| mix64(hash.wrapping_add(0x9e37_79b9_7f4a_7c15));
     let mut least: BTreeMap<u64, u64> = BTreeMap::new();
     for hash in hashes {
@@ -140,20 +100,21 @@ fn rows(signature: &Signature, values: u16) -> Option<Vec<u32>> {
     Some((0..count).map(row).collect())
 }
 
-/// The share of the union's smallest hashes that both have, in steps of 2^-30.
+/// Estimates from the smallest hashes are told in steps of 2^-30.
+const ROUNDED_TO: f64 = (1 << 30) as f64;
+
+/// The share of the union's smallest hashes that both have.
 fn shared(a: &[u64], b: &[u64], most: usize) -> f64 {
     let union: BTreeSet<&u64> = a.iter().chain(b).collect();
     let smallest: Vec<&u64> = union.into_iter().take(most).collect();
     let both = smallest
         .iter()
         .filter(|hash| a.contains(hash) && b.contains(hash));
-    let share = if smallest.is_empty() {
+    if smallest.is_empty() {
         1.0
     } else {
         both.count() as f64 / smallest.len() as f64
-    };
-    let steps = f64::from(1 << 30);
-    (share * steps).round() / steps
+    }
 }
 
 pub(crate) struct Answer {
@@ -171,7 +132,8 @@ struct Families {
 }
 
 /// The bits that lead in each table, from the documented rule of [`TableDesign`]: block i of n
-/// begins at bit ceil(bits * i / n), counted from the top; a group has a table for every choice.
+/// begins at bit ceil(bits * i / n), counted from the top; a group has a table for every choice, in
+/// lexicographic order of the chosen blocks.
 fn prefixes(design: &TableDesign) -> Vec<u128> {
     let blocks: u32 = design.groups().iter().map(|group| u32::from(group.0)).sum();
     let width = u32::from(design.bits());
@@ -182,12 +144,18 @@ fn prefixes(design: &TableDesign) -> Vec<u128> {
     let mut prefixes = Vec::new();
     let mut first = 0;
     for &(size, chosen) in design.groups() {
-        for choice in 0u32..1 << size {
-            if choice.count_ones() == u32::from(chosen) {
-                let blocks = (0..u32::from(size)).filter(|block| choice >> block & 1 == 1);
-                prefixes.push(blocks.fold(0, |bits, block| bits | bits_of(first + block)));
-            }
-        }
+        let mut choices: Vec<Vec<u32>> = (0u32..1 << size)
+            .filter(|choice| choice.count_ones() == u32::from(chosen))
+            .map(|choice| {
+                (0..u32::from(size))
+                    .filter(|b| choice >> b & 1 == 1)
+                    .collect()
+            })
+            .collect();
+        choices.sort_unstable();
+        let prefix =
+            |blocks: Vec<u32>| blocks.iter().fold(0, |b, block| b | bits_of(first + block));
+        prefixes.extend(choices.into_iter().map(prefix));
         first += u32::from(size);
     }
     prefixes
@@ -204,6 +172,15 @@ impl Model {
             next_id: 0,
             prefixes: prefixes.into(),
         }
+    }
+
+    /// Files the same documents by another schema.
+    pub(crate) fn refile(&mut self, schema: Schema) {
+        *self = Self {
+            documents: std::mem::take(&mut self.documents),
+            next_id: self.next_id,
+            ..Self::new(schema)
+        };
     }
 
     pub(crate) fn id_of(&self, key: &[u8]) -> Option<u64> {
@@ -235,8 +212,7 @@ impl Model {
         let Some(schema) = self.schema.minhash() else {
             return false;
         };
-        let values = schema.values();
-        let (Some(a), Some(b)) = (rows(a, values), rows(b, values)) else {
+        let (Some(a), Some(b)) = (rows(a, &schema), rows(b, &schema)) else {
             return false;
         };
         let (bands, rows) = (usize::from(schema.bands()), usize::from(schema.rows()));
@@ -253,14 +229,20 @@ impl Model {
 
     pub(crate) fn compare(&self, id: u64, a: &Signature, b: &Signature) -> Found {
         let fingerprints = a.simhash().zip(b.simhash());
+        let similarity = self.similarity(a, b);
         Found {
             id,
-            estimate: self.estimate(a, b),
+            estimate: match a.bottom_k() {
+                Some(_) => (similarity * ROUNDED_TO).round() / ROUNDED_TO,
+                None => similarity,
+            },
+            unrounded: similarity.clamp(0.0, 1.0),
+            is_exact: false,
             distance: fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones()),
         }
     }
 
-    fn estimate(&self, a: &Signature, b: &Signature) -> f64 {
+    fn similarity(&self, a: &Signature, b: &Signature) -> f64 {
         let Some(schema) = self.schema.minhash() else {
             return 0.0;
         };
@@ -376,8 +358,12 @@ impl Model {
         let mut found = Vec::new();
         let mut compared = 0;
         for (id, other) in self.others(signature, exclude) {
-            let pair = self.compare(id, signature, other);
-            let similar = families.minhash && pair.similarity() >= similarity;
+            let mut pair = self.compare(id, signature, other);
+            if let Some(similarity) = question.verify.and_then(|asker| told(asker, id)) {
+                (pair.estimate, pair.unrounded) = (similarity, similarity);
+                pair.is_exact = true;
+            }
+            let similar = families.minhash && pair.unrounded >= similarity;
             let close = families.simhash && pair.distance <= distance;
             let in_band = families.minhash && !families.both && self.shares_band(signature, other);
             if !(question.scan || in_band || close) {
@@ -403,13 +389,56 @@ impl Model {
     }
 }
 
+/// A bucket: its lane, how many documents are in it, the first of them.
+pub(crate) type Bucket = (u16, u64, u64);
+
 impl Model {
+    /// All buckets of more than one document, the largest first, then by lane and first document.
+    pub(crate) fn buckets(&self) -> Vec<Bucket> {
+        let mut buckets: BTreeMap<(u16, Vec<u128>), (u64, u64)> = BTreeMap::new();
+        for (id, document) in &self.documents {
+            if !self.is_filed(&document.signature) {
+                continue;
+            }
+            for (code, lane) in self.codes(&document.signature).into_iter().zip(1..) {
+                buckets.entry((lane, code)).or_insert((0, *id)).0 += 1;
+            }
+        }
+        let buckets = buckets.into_iter().filter(|(_, (count, _))| *count > 1);
+        let mut buckets: Vec<Bucket> = buckets
+            .map(|((lane, _), (count, first))| (lane, count, first))
+            .collect();
+        buckets.sort_unstable_by_key(|(lane, count, first)| (Reverse(*count), *lane, *first));
+        buckets
+    }
+
+    /// What a signature is filed under: in each band its rows, in each table its prefix.
+    fn codes(&self, signature: &Signature) -> Vec<Vec<u128>> {
+        let minhash = self.schema.minhash();
+        let rows = minhash.and_then(|minhash| rows(signature, &minhash));
+        let (bands, length) = minhash.map_or((0, 1), |minhash| (minhash.bands(), minhash.rows()));
+        let rows: Vec<u128> = rows
+            .unwrap_or_default()
+            .into_iter()
+            .map(Into::into)
+            .collect();
+        let bands = rows.chunks_exact(length.into()).take(bands.into());
+        let fingerprint = signature.simhash().unwrap_or_default();
+        let prefixes = self.prefixes.iter();
+        let prefixes = prefixes.map(|prefix| vec![fingerprint & prefix]);
+        bands.map(<[u128]>::to_vec).chain(prefixes).collect()
+    }
+
     /// The pairs of ids, the lesser first, that queries for all documents find; `None` if refused.
     pub(crate) fn pairs(&self, question: &Question) -> Option<BTreeMap<(u64, u64), Found>> {
         self.bounds(question, self.families(question)?)?;
         let mut pairs = BTreeMap::new();
         for (id, entry) in &self.documents {
-            let answer = self.query(&entry.signature, question, Some(*id))?;
+            let question = Question {
+                verify: question.verify.map(|_| *id),
+                ..*question
+            };
+            let answer = self.query(&entry.signature, &question, Some(*id))?;
             let later = answer.found.into_iter().filter(|found| found.id > *id);
             pairs.extend(later.map(|found| ((*id, found.id), found)));
         }

@@ -1,6 +1,6 @@
 //! Compares what a reader answers with what the oracle says.
 
-use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use resemblance::{
     DocumentId, Error, Match, Matches, Query, Record, Result, Schema, Scope, Signature, Snapshot,
@@ -8,7 +8,9 @@ use resemblance::{
 };
 
 use super::Random;
-use super::oracle::{Entry, Found, Model, Question, components, kept};
+use super::joins::{joins, stats_like};
+use super::oracle::{Answer, Entry, Found, Model, kept};
+use super::question::{Question, any_question};
 
 /// What snapshots and transactions have in common.
 pub(crate) trait Reader {
@@ -48,7 +50,11 @@ macro_rules! reader {
 reader!(Snapshot);
 reader!(WriteTransaction);
 
+/// How many records and answers were compared with the oracle's, by all tests of a process.
+pub(crate) static COMPARED: AtomicU64 = AtomicU64::new(0);
+
 pub(crate) fn same_record(schema: &Schema, record: &Record, id: u64, entry: &Entry) {
+    COMPARED.fetch_add(1, Relaxed);
     assert_eq!(record.id().get(), id);
     assert_eq!(record.key(), entry.key.as_deref(), "document {id}");
     assert_eq!(record.stamp(), entry.stamp, "document {id}");
@@ -63,6 +69,12 @@ pub(crate) fn same_record(schema: &Schema, record: &Record, id: u64, entry: &Ent
     assert_eq!(found.is_empty(), expected.is_empty(), "document {id}");
 }
 
+/// What is reported: without MinHash only what the caller says.
+pub(crate) fn similarity(model: &Model, found: &Found) -> Option<f64> {
+    let is_known = found.is_exact || model.schema.minhash().is_some();
+    is_known.then(|| found.similarity())
+}
+
 pub(crate) fn same_match(model: &Model, found: &Match, expected: Found) {
     assert_eq!(found.id().get(), expected.id);
     assert_eq!(
@@ -70,8 +82,12 @@ pub(crate) fn same_match(model: &Model, found: &Match, expected: Found) {
         model.documents[&expected.id].key.as_deref(),
         "{expected:?}"
     );
-    let similarity = model.schema.minhash().map(|_| expected.similarity());
-    assert_eq!(found.similarity(), similarity, "{expected:?}");
+    assert_eq!(found.is_exact(), expected.is_exact, "{expected:?}");
+    assert_eq!(
+        found.similarity(),
+        similarity(model, &expected),
+        "{expected:?}"
+    );
     let distance = model.schema.simhash().map(|_| expected.distance);
     assert_eq!(found.distance(), distance, "{expected:?}");
 }
@@ -99,7 +115,12 @@ pub(crate) fn query_like(
         return;
     };
     let answer = answer.unwrap_or_else(|error| panic!("{question:?}: {error}"));
-    same_matches(model, &answer, &expected.found);
+    same_answer(model, &answer, &expected, question);
+}
+
+fn same_answer(model: &Model, answer: &Matches, expected: &Answer, question: &Question) {
+    COMPARED.fetch_add(1, Relaxed);
+    same_matches(model, answer, &expected.found);
     if model.schema.simhash().is_some_and(|s| s.bits() == 128) {
         // Half of the bits decide who is compared.
         assert!(answer.candidates() >= expected.compared, "{question:?}");
@@ -109,31 +130,44 @@ pub(crate) fn query_like(
     assert_eq!(answer.scope() == Scope::Scan, question.scan);
 }
 
-/// A question that fits the schema or does not.
-pub(crate) fn any_question(random: &mut Random) -> Question {
-    use resemblance::By::{Any, Both, MinHash, SimHash};
-    let bys = [None, None, None, Some(MinHash), Some(SimHash), Some(Any)];
-    let similarities = [0.0, 0.25, 0.5, 0.8, 0.9375, 1.0, 1.0, 1.01, f64::NAN];
-    let distances = [0, 1, 2, 3, 3, 8, 20, 64];
-    let mut question = Question {
-        by: random.pick(&bys),
-        accept_lower_recall: random.below(2) == 0,
-        scan: random.below(4) == 0,
-        ..Question::default()
+/// One question about many signatures, and their candidates.
+pub(crate) fn query_many_like(
+    snapshot: &Snapshot,
+    model: &Model,
+    signatures: &[Signature],
+    question: &Question,
+) {
+    let question = Question {
+        scan: false,
+        ..*question
     };
-    if random.below(6) == 0 {
-        question.by = Some(Both);
+    let answers = question.put_many(snapshot.query_many(signatures)).run();
+    let asked_by = |asker: usize| Question {
+        verify: question.verify.map(|_| asker as u64),
+        ..question
+    };
+    let expected: Option<Vec<Answer>> = signatures
+        .iter()
+        .enumerate()
+        .map(|(asker, signature)| model.query(signature, &asked_by(asker), None))
+        .collect();
+    match (answers, expected) {
+        (Ok(answers), Some(expected)) => {
+            assert_eq!(answers.len(), expected.len());
+            for (answer, expected) in answers.iter().zip(&expected) {
+                same_answer(model, answer, expected, &question);
+            }
+        }
+        (Err(Error::InvalidParameter { .. }), None) => {}
+        // Without signatures the oracle has nothing to refuse.
+        (Err(Error::InvalidParameter { .. }), Some(expected)) if expected.is_empty() => {}
+        (answers, _) => panic!("{question:?}: {answers:?}"),
     }
-    if random.below(3) == 0 {
-        question.min_similarity = Some(random.pick(&similarities));
+    let candidates = snapshot.candidates_many(signatures).unwrap();
+    for (found, signature) in candidates.iter().zip(signatures) {
+        let ids: Vec<u64> = found.iter().map(|id| id.get()).collect();
+        assert_eq!(ids, model.candidates(signature));
     }
-    if random.below(3) == 0 {
-        question.max_distance = Some(random.pick(&distances));
-    }
-    if random.below(3) == 0 {
-        question.limit = Some(random.below(5) as usize);
-    }
-    question
 }
 
 /// Some questions, each about the signature of a stored document or of one that is not.
@@ -181,43 +215,6 @@ pub(crate) fn all_reads(reader: &impl Reader, model: &Model, keys: &[Vec<u8>]) {
     }
 }
 
-/// The pairs and clusters within some bounds.
-pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
-    let question = Question {
-        scan: false,
-        limit: None,
-        ..*question
-    };
-    let (bounds, expected) = (question.bounds(), model.pairs(&question));
-    let Some(expected) = expected else {
-        let refused = |result| matches!(result, Err(Error::InvalidParameter { .. }));
-        assert!(refused(snapshot.pairs(bounds).map(drop)), "{question:?}");
-        assert!(refused(snapshot.clusters(bounds).map(drop)), "{question:?}");
-        return;
-    };
-    let mut pairs = BTreeMap::new();
-    for pair in snapshot.pairs(bounds).unwrap() {
-        let pair = pair.unwrap();
-        let ids = (pair.a.get(), pair.b.get());
-        let twice = pairs.insert(ids, (pair.similarity, pair.distance));
-        assert_eq!(twice, None, "{ids:?} came twice, {question:?}");
-    }
-    let expected_pairs: BTreeMap<_, _> = expected
-        .iter()
-        .map(|(ids, found)| {
-            let similarity = model.schema.minhash().map(|_| found.similarity());
-            let distance = model.schema.simhash().map(|_| found.distance);
-            (*ids, (similarity, distance))
-        })
-        .collect();
-    assert_eq!(pairs, expected_pairs, "{question:?}");
-    let clusters = snapshot.clusters(bounds).unwrap();
-    let clusters: Vec<Vec<u64>> = clusters
-        .map(|cluster| cluster.into_iter().map(DocumentId::get).collect())
-        .collect();
-    assert_eq!(clusters, components(expected.keys()), "{question:?}");
-}
-
 /// Everything that a snapshot can be asked.
 pub(crate) fn whole_snapshot(
     snapshot: &Snapshot,
@@ -239,6 +236,13 @@ pub(crate) fn whole_snapshot(
     some_queries(snapshot, model, strangers, random, 4);
     joins(snapshot, model, &Question::default());
     joins(snapshot, model, &any_question(random));
+    stats_like(snapshot, model);
+    let stored = model
+        .documents
+        .values()
+        .map(|entry| entry.signature.clone());
+    let many: Vec<Signature> = stored.take(40).chain(strangers.iter().cloned()).collect();
+    query_many_like(snapshot, model, &many, &any_question(random));
     for key in keys {
         let query = snapshot.query_by_key(key).unwrap();
         let Some(id) = model.id_of(key) else {
@@ -251,6 +255,7 @@ pub(crate) fn whole_snapshot(
     }
     let stored = model.documents.values().map(|entry| &entry.signature);
     for signature in stored.chain(strangers) {
+        COMPARED.fetch_add(2, Relaxed);
         let candidates = snapshot.candidates(signature).unwrap();
         let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
         assert_eq!(ids, model.candidates(signature));

@@ -4,9 +4,12 @@ use resemblance::{
     Document, DocumentId, Error, Novelty, Result, Signature, Store, Upserted, WriteTransaction,
 };
 
-use crate::common::oracle::{Entry, Model, Question};
+use crate::batches;
+use crate::common::oracle::{Entry, Found, Model};
+use crate::common::question::Question;
 use crate::common::verify::same_match;
-use crate::steps::{Change, Drawn, Stored, key_bytes, payload, signature};
+use crate::drawn::{Drawn, signature};
+use crate::steps::{Change, Stored, key_bytes, payload};
 
 pub(crate) fn entry(key: Option<Vec<u8>>, signature: Signature, stored: Option<Stored>) -> Entry {
     Entry {
@@ -75,6 +78,12 @@ pub(crate) fn in_transaction(
             let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
             assert_eq!(removed, model.documents.remove(&id).is_some());
         }
+        Change::InsertMany(documents) => batches::insert_many(transaction, model, documents),
+        Change::InsertManyIfNew {
+            documents,
+            verified,
+        } => batches::insert_many_if_new(transaction, model, documents, *verified),
+        Change::Refused(which) => batches::refused(transaction, model, *which),
         Change::Read => {}
     }
 }
@@ -149,23 +158,48 @@ pub(crate) fn expect_upsert(model: &mut Model, entry: Entry, upserted: Upserted)
     assert_eq!(upserted.id.get(), model.insert(entry));
 }
 
-pub(crate) fn expect_novelty(model: &mut Model, entry: Entry, novelty: Novelty) {
-    let present = entry.key.as_deref().and_then(|key| model.id_of(key));
-    if let Some(present) = present {
-        let Novelty::SameKey(found) = &novelty else {
-            panic!("{novelty:?}, expected that document {present} has the key");
-        };
+/// What an insertion of what is new must say.
+pub(crate) enum Expected {
+    New(u64),
+    NearDuplicate(Found),
+    SameKey(Found),
+}
+
+/// Inserts into the model what is new to it, as the caller says who is asked by `verify`.
+pub(crate) fn if_new(model: &mut Model, entry: Entry, verify: Option<u64>) -> Expected {
+    if let Some(present) = entry.key.as_deref().and_then(|key| model.id_of(key)) {
         let stored = &model.documents[&present].signature;
-        let mut expected = model.compare(present, &entry.signature, stored);
+        let mut known = model.compare(present, &entry.signature, stored);
         if entry.signature.is_empty() != stored.is_empty() {
-            expected.estimate = 0.0;
+            known.estimate = 0.0;
         }
-        return same_match(model, found, expected);
+        return Expected::SameKey(known);
     }
-    let answer = model.query(&entry.signature, &Question::default(), None);
-    match (answer.unwrap().found.first(), &novelty) {
-        (Some(best), Novelty::NearDuplicate(found)) => same_match(model, found, *best),
-        (None, Novelty::New(id)) => assert_eq!(id.get(), model.insert(entry)),
-        (expected, novelty) => panic!("{novelty:?}, expected {expected:?}"),
+    let question = Question {
+        verify,
+        ..Question::default()
+    };
+    let answer = model.query(&entry.signature, &question, None).unwrap();
+    match answer.found.first() {
+        Some(best) => Expected::NearDuplicate(*best),
+        None => Expected::New(model.insert(entry)),
     }
+}
+
+pub(crate) fn same_novelty(model: &Model, novelty: &Novelty, expected: &Expected) {
+    match (novelty, expected) {
+        (Novelty::New(id), Expected::New(expected)) => assert_eq!(id.get(), *expected),
+        (Novelty::NearDuplicate(found), Expected::NearDuplicate(expected))
+        | (Novelty::SameKey(found), Expected::SameKey(expected)) => {
+            same_match(model, found, *expected);
+        }
+        (novelty, Expected::New(id)) => panic!("{novelty:?}, expected the new document {id}"),
+        (novelty, Expected::NearDuplicate(found)) => panic!("{novelty:?}, expected near {found:?}"),
+        (novelty, Expected::SameKey(found)) => panic!("{novelty:?}, expected the key of {found:?}"),
+    }
+}
+
+pub(crate) fn expect_novelty(model: &mut Model, entry: Entry, novelty: Novelty) {
+    let expected = if_new(model, entry, None);
+    same_novelty(model, &novelty, &expected);
 }

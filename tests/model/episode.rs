@@ -1,72 +1,81 @@
 //! A store that goes through a sequence of steps beside its model.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use resemblance::{DocumentId, Error, Schema, Signature, Snapshot, Store};
+use resemblance::{
+    BulkOptions, DocumentId, Error, Pairs, Rebanding, Records, Schema, Signature, Snapshot, Store,
+};
 
+use crate::batches::entries;
 use crate::changes::{entry, in_transaction, one_call};
-use crate::common::oracle::Model;
-use crate::common::verify::{all_reads, some_queries, whole_snapshot};
-use crate::common::{Place, Random, check_clean, sealing_after};
-use crate::steps::{Change, Drawn, Step, all_keys, signature};
+use crate::common::oracle::{Entry, Model};
+use crate::common::question::Question;
+use crate::common::verify::{all_reads, same_record, some_queries, whole_snapshot};
+use crate::common::{Place, Random, check_clean};
+use crate::drawn::{Drawn, strangers};
+use crate::readers::{Asked, while_read};
+use crate::steps::{Change, Member, Opened, Step, all_keys};
+
+/// Steps that were taken, and changes that were made, by all tests of the process.
+pub(crate) static STEPS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// A store, what should be in it, and what older snapshots should still show.
 pub(crate) struct Episode {
-    place: Place,
+    pub(crate) place: Place,
+    /// How many stores there were before this one.
+    pub(crate) built: u32,
     store: Option<Store>,
-    model: Model,
+    pub(crate) model: Model,
     held: Vec<(Snapshot, Model)>,
+    started: Vec<Started>,
     keys: Vec<Vec<u8>>,
     strangers: Vec<Signature>,
     random: Random,
 }
 
-/// Which commits seal: from each one to almost none.
-pub(crate) const SEALS: [u64; 5] = [1, 3, 16, 50, 1_000];
+/// Iterators that have been read in part.
+struct Started {
+    model: Model,
+    records: Records,
+    read: usize,
+    pairs: Pairs,
+    found: usize,
+}
 
 impl Episode {
-    pub(crate) fn new(schema: &Schema, seal_after: u64) -> Self {
+    pub(crate) fn new(schema: &Schema, opened: &Opened) -> Self {
         let place = Place::new();
-        let options = sealing_after(seal_after);
-        let store = Store::create_with(place.store(), schema.clone(), &options).unwrap();
-        let strangers = [
-            Drawn::Empty,
-            Drawn::LikeEmpty,
-            Drawn::Hot(999),
-            Drawn::Near {
-                family: 0,
-                values: 1,
-                bits: 1,
-                at: 9,
-            },
-            Drawn::Near {
-                family: 77,
-                values: 0,
-                bits: 0,
-                at: 0,
-            },
-        ];
+        let path = place.store();
+        let store = Store::create_with(path, schema.clone(), &opened.options()).unwrap();
         Self {
             place,
+            built: 0,
             store: Some(store),
             model: Model::new(schema.clone()),
             held: Vec::new(),
+            started: Vec::new(),
             keys: all_keys(),
-            strangers: strangers.map(|drawn| signature(schema, drawn)).into(),
+            strangers: strangers(schema),
             random: Random(1),
         }
     }
 
-    fn path(&self) -> PathBuf {
-        self.place.store()
+    pub(crate) fn path(&self) -> PathBuf {
+        match self.built {
+            0 => self.place.store(),
+            built => self.place.file(&format!("store-{built}.rsm")),
+        }
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 
     pub(crate) fn run(mut self, steps: &[Step]) {
         for step in steps {
+            STEPS.fetch_add(1, Relaxed);
             self.step(step);
             let snapshot = self.store().snapshot().unwrap();
             assert_eq!(
@@ -77,7 +86,7 @@ impl Episode {
             some_queries(&snapshot, &self.model, &self.strangers, &mut self.random, 2);
         }
         self.whole(&self.store().snapshot().unwrap(), &self.model);
-        self.reopen(50);
+        self.reopen(&Opened::sealing_after(50));
         self.whole(&self.store().snapshot().unwrap(), &self.model);
         self.store = None;
         check_clean(&self.path());
@@ -90,141 +99,235 @@ impl Episode {
 
     fn step(&mut self, step: &Step) {
         match step {
-            Step::Transaction { changes, commit } => self.transaction(changes, *commit),
+            Step::Transaction {
+                changes,
+                commit,
+                readers,
+            } => self.transaction(changes, *commit, *readers),
             Step::One(change) => {
+                CHANGES.fetch_add(1, Relaxed);
                 let store = self.store().clone();
                 one_call(&store, &mut self.model, change);
             }
             Step::Bulk {
                 documents,
                 remove_every,
-            } => self.bulk(*documents, *remove_every),
-            Step::RemoveEvery(every) => {
-                let ids = self.model.documents.keys().copied();
-                let ids: Vec<u64> = ids.filter(|id| id % u64::from(*every) == 0).collect();
-                let mut transaction = self.store().begin_write().unwrap();
-                for id in ids {
-                    assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-                    self.model.documents.remove(&id);
-                }
-                transaction.commit().unwrap();
-            }
-            Step::Hold => {
-                let snapshot = self.store().snapshot().unwrap();
-                self.held.push((snapshot, self.model.clone()));
-            }
+                together,
+                readers,
+            } => self.bulk(*documents, *remove_every, *together, *readers),
+            Step::RemoveEvery(every) => self.remove_every(*every),
+            Step::Hold => self.hold(),
             Step::Release(which) => {
                 if !self.held.is_empty() {
                     let index = usize::from(*which) % self.held.len();
                     let (snapshot, model) = self.held.swap_remove(index);
                     self.whole(&snapshot, &model);
+                    self.started.swap_remove(index).finish();
                 }
             }
-            Step::Reopen(which) => {
-                let seal_after = SEALS[usize::from(*which) % SEALS.len()];
-                self.reopen(seal_after);
-            }
-            Step::Check => {
-                let report = self.store().snapshot().unwrap().check().unwrap();
-                assert!(report.is_clean(), "{:#?}", report.problems);
-                assert_eq!(report.documents, self.model.documents.len() as u64);
-                self.close();
-                check_clean(&self.path());
-                self.reopen(16);
-            }
-            Step::Compact => {
-                self.close();
-                let report = Store::compact(self.path()).unwrap();
-                assert!(
-                    report.size_after_bytes <= report.size_before_bytes,
-                    "{report:?}"
-                );
-                self.reopen(3);
-                let stats = self.store().snapshot().unwrap().stats().unwrap();
-                assert!(stats.runs.len() <= 1, "{:?}", stats.runs);
-                assert!(
-                    stats.runs.iter().all(|run| run.dead == 0),
-                    "{:?}",
-                    stats.runs
-                );
-                assert_eq!(stats.documents, self.model.documents.len() as u64);
-                assert_eq!(stats.next_id, self.model.next_id);
-            }
-            Step::ReadOnly => {
-                self.close();
-                let store = Store::open_read_only(self.path()).unwrap();
-                self.whole(&store.snapshot().unwrap(), &self.model);
-                assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
-                drop(store);
-                self.reopen(16);
-            }
+            Step::Reopen(opened) => self.reopen(opened),
+            Step::Check => self.check(),
+            Step::Compact(opened) => self.compact(opened),
+            Step::ReadOnly => self.read_only(),
+            Step::Rebuild(rebuild) => self.rebuild(rebuild),
+            Step::Reband {
+                rebanding,
+                interrupted,
+            } => self.reband(rebanding, *interrupted),
         }
     }
 
+    fn hold(&mut self) {
+        let snapshot = self.store().snapshot().unwrap();
+        let started = Started::new(&snapshot, &self.model);
+        self.started.push(started);
+        self.held.push((snapshot, self.model.clone()));
+    }
+
+    fn remove_every(&mut self, every: u8) {
+        let ids = self.model.documents.keys().copied();
+        let ids: Vec<u64> = ids.filter(|id| id % u64::from(every) == 0).collect();
+        CHANGES.fetch_add(ids.len() as u64, Relaxed);
+        let mut transaction = self.store().begin_write().unwrap();
+        for id in ids {
+            assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            self.model.documents.remove(&id);
+        }
+        transaction.commit().unwrap();
+    }
+
+    fn check(&mut self) {
+        self.is_locked();
+        let report = self.store().snapshot().unwrap().check().unwrap();
+        assert!(report.is_clean(), "{:#?}", report.problems);
+        assert_eq!(report.documents, self.model.documents.len() as u64);
+        self.close();
+        check_clean(&self.path());
+        self.reopen(&Opened::sealing_after(16));
+    }
+
+    /// What opens the file by itself is told that somebody has it open.
+    fn is_locked(&self) {
+        let (path, options) = (self.path(), BulkOptions::new());
+        let rebanding = Rebanding::new().expected_documents(2);
+        for refused in [
+            Store::open(&path).err(),
+            Store::open_read_only(&path).err(),
+            Store::compact(&path).err(),
+            Store::reband(&path, &rebanding, &options).err(),
+        ] {
+            assert!(matches!(refused, Some(Error::Locked { .. })), "{refused:?}");
+        }
+        let again = Store::create(&path, self.model.schema.clone());
+        assert!(matches!(again, Err(Error::AlreadyExists { .. })));
+    }
+
+    fn compact(&mut self, opened: &Opened) {
+        self.close();
+        let report = Store::compact_with(self.path(), &opened.options()).unwrap();
+        let (before, after) = (report.size_before_bytes, report.size_after_bytes);
+        assert!(after <= before, "{report:?}");
+        self.reopen(opened);
+        let stats = self.store().snapshot().unwrap().stats().unwrap();
+        assert!(stats.runs.len() <= 1, "{:?}", stats.runs);
+        let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
+        assert_eq!((dead, stats.dead_rows), (0, 0), "{:?}", stats.runs);
+        assert_eq!(stats.documents, self.model.documents.len() as u64);
+        assert_eq!(stats.next_id, self.model.next_id);
+    }
+
+    fn read_only(&mut self) {
+        self.close();
+        let store = Store::open_read_only(self.path()).unwrap();
+        let beside = Store::open_read_only(self.path()).unwrap();
+        self.whole(&store.snapshot().unwrap(), &self.model);
+        self.whole(&beside.snapshot().unwrap(), &self.model);
+        assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
+        drop((store, beside));
+        self.reopen(&Opened::sealing_after(16));
+    }
+
     /// Drops all handles, after a last look through each held snapshot.
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.store = None;
         for (snapshot, model) in std::mem::take(&mut self.held) {
             self.whole(&snapshot, &model);
         }
+        for started in self.started.drain(..) {
+            started.finish();
+        }
     }
 
-    fn reopen(&mut self, seal_after: u64) {
+    pub(crate) fn reopen(&mut self, opened: &Opened) {
         self.close();
-        let options = sealing_after(seal_after);
-        let store = Store::open_with(self.path(), &options).unwrap();
+        let store = Store::open_with(self.path(), &opened.options()).unwrap();
         assert_eq!(store.schema(), &self.model.schema);
         self.store = Some(store);
     }
 
-    fn transaction(&mut self, changes: &[Change], commit: bool) {
-        let mut model = self.model.clone();
-        let mut transaction = self.store().begin_write().unwrap();
-        for change in changes {
-            if matches!(change, Change::Read) {
-                all_reads(&transaction, &model, &self.keys);
-                some_queries(&transaction, &model, &self.strangers, &mut self.random, 5);
-            } else {
-                in_transaction(&mut transaction, &mut model, change);
+    fn transaction(&mut self, changes: &[Change], commit: bool, readers: u8) {
+        CHANGES.fetch_add(changes.len() as u64, Relaxed);
+        let store = self.store().clone();
+        let asked = Asked {
+            keys: &self.keys,
+            strangers: &self.strangers,
+        };
+        let random = &mut self.random;
+        let before = &self.model;
+        let after = while_read(&store, before, &self.held, &asked, readers, |news| {
+            let mut model = before.clone();
+            let mut transaction = store.begin_write().unwrap();
+            assert!(matches!(store.begin_write(), Err(Error::Busy)));
+            assert!(matches!(store.try_begin_write(), Err(Error::Busy)));
+            for change in changes {
+                if matches!(change, Change::Read) {
+                    all_reads(&transaction, &model, asked.keys);
+                    some_queries(&transaction, &model, asked.strangers, random, 5);
+                } else {
+                    in_transaction(&mut transaction, &mut model, change);
+                }
+                let documents = model.documents.len() as u64;
+                assert_eq!(transaction.len(), documents);
+                let most = model.schema.expected_documents();
+                assert_eq!(transaction.is_outgrown(), documents > most);
             }
-            assert_eq!(transaction.len(), model.documents.len() as u64);
-        }
-        if commit {
+            if !commit {
+                return None;
+            }
+            news.commits(&model);
             transaction.commit().unwrap();
-            self.model = model;
+            news.committed();
+            Some(model)
+        });
+        self.model = after.unwrap_or_else(|| self.model.clone());
+    }
+
+    fn bulk(&mut self, documents: u8, remove_every: u8, together: bool, readers: u8) {
+        let random = &mut self.random;
+        let drawn = |number: u8| match number % 3 {
+            0 => Drawn::Hot(random.below(50) as u16),
+            _ => Drawn::Near {
+                family: random.below(6) as u8,
+                values: random.below(4) as u8,
+                bits: random.below(4) as u8,
+                at: random.below(4) as u8,
+            },
+        };
+        let members: Vec<Member> = (0..documents).map(drawn).map(|d| (None, d)).collect();
+        let removals: Vec<Change> = (0..documents / remove_every)
+            .map(|_| Change::RemoveId(random.next() as u8))
+            .collect();
+        let mut changes = vec![Change::InsertMany(members.clone())];
+        if !together {
+            changes = members.iter().map(|(_, d)| Change::Append(*d)).collect();
+        }
+        changes.extend(removals);
+        changes.push(Change::Read);
+        self.transaction(&changes, true, readers);
+    }
+
+    /// The documents as they are, in their order, and as many new ones.
+    pub(crate) fn all_entries(&self, more: &[Member]) -> Vec<Entry> {
+        let copy = |document: &Entry| Entry {
+            stamp: document.stamp,
+            payload: document.payload.clone(),
+            ..entry(document.key.clone(), document.signature.clone(), None)
+        };
+        let there = self.model.documents.values().map(|document| copy(document));
+        there.chain(entries(&self.model, more)).collect()
+    }
+}
+
+impl Started {
+    fn new(snapshot: &Snapshot, model: &Model) -> Self {
+        let (read, found) = (model.documents.len() / 2, 1);
+        let bounds = Question::default().bounds();
+        let mut started = Self {
+            model: model.clone(),
+            records: snapshot.iter().unwrap(),
+            read,
+            pairs: snapshot.pairs(bounds).unwrap(),
+            found,
+        };
+        started.same_records(0, read);
+        started.found = started.pairs.by_ref().take(found).count();
+        started
+    }
+
+    fn same_records(&mut self, from: usize, to: usize) {
+        let expected = self.model.documents.iter();
+        for (id, entry) in expected.skip(from).take(to - from) {
+            let record = self.records.next().unwrap().unwrap();
+            same_record(&self.model.schema, &record, *id, entry);
         }
     }
 
-    fn bulk(&mut self, documents: u8, remove_every: u8) {
-        let mut transaction = self.store().begin_write().unwrap();
-        for number in 0..u64::from(documents) {
-            let drawn = if number % 3 == 0 {
-                Drawn::Hot(self.random.below(50) as u16)
-            } else {
-                Drawn::Near {
-                    family: self.random.below(6) as u8,
-                    values: self.random.below(4) as u8,
-                    bits: self.random.below(4) as u8,
-                    at: self.random.below(4) as u8,
-                }
-            };
-            let signature = signature(&self.model.schema, drawn);
-            let id = transaction.append(&signature).unwrap();
-            let expected = self.model.insert(entry(None, signature, None));
-            assert_eq!(id.get(), expected);
-            if number % u64::from(remove_every) == 0 {
-                let id = self.random.below(self.model.next_id);
-                let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
-                assert_eq!(removed, self.model.documents.remove(&id).is_some());
-            }
-        }
-        some_queries(
-            &transaction,
-            &self.model,
-            &self.strangers,
-            &mut self.random,
-            5,
-        );
-        transaction.commit().unwrap();
+    /// The rest is what it was when the iterators were made.
+    fn finish(mut self) {
+        self.same_records(self.read, self.model.documents.len());
+        assert!(self.records.next().is_none());
+        let expected = self.model.pairs(&Question::default()).unwrap();
+        let rest = self.pairs.map(Result::unwrap).count();
+        assert_eq!(self.found + rest, expected.len());
     }
 }

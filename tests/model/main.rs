@@ -1,46 +1,173 @@
 //! Random sequences of all operations on a store, against a map in memory.
 //!
-//! A failing sequence is made shorter before it is reported. The seed is fixed: a run that passed
-//! passes again. `MODEL_CASES` asks for more sequences than the usual ones.
+//! A failing sequence is made shorter before it is reported, and its seed is noted in a file in
+//! `regressions/`: it is tried first from then on. Such a seed means the same sequence only as long
+//! as the strategies stay as they are; what must be kept for ever is an episode of `episodes.rs`.
+//!
+//! The seeds are fixed: a run that passed passes again. `MODEL_CASES` asks for more sequences than
+//! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
+//! `--nocapture`).
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a broken test should stop"
 )]
 
+mod batches;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod drawn;
 mod episode;
+mod episodes;
+mod readers;
+mod rebuild;
+mod recipes;
 mod steps;
 
-use proptest::test_runner::{Config, RngSeed, TestRunner};
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use proptest::prelude::Just;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestError, TestRunner};
 use resemblance::{EmptyDocuments, MinHash, Near, Schema, SimHash, Text};
 
-use episode::{Episode, SEALS};
-use steps::step;
+use common::Place;
+use common::verify::COMPARED;
+use episode::{CHANGES, Episode, STEPS};
+use readers::WATCHED;
+use steps::{Opened, Step, opened, step};
 
-fn run_cases(name: &str, schema: &Schema) {
-    let cases = std::env::var("MODEL_CASES").ok();
-    let config = Config {
-        cases: cases.map_or(40, |cases| cases.parse().unwrap()),
-        rng_seed: RngSeed::Fixed(20_260_101),
-        failure_persistence: None,
+static EPISODES: AtomicU64 = AtomicU64::new(0);
+
+fn number_in(variable: &str) -> Option<u64> {
+    let number = std::env::var(variable).ok()?;
+    Some(number.parse().unwrap())
+}
+
+/// How long sequences may be. The seeds of failed ones are kept for the usual length alone.
+const USUAL_STEPS: u64 = 25;
+
+fn most_steps() -> usize {
+    number_in("MODEL_STEPS").unwrap_or(USUAL_STEPS) as usize
+}
+
+/// Where the seeds of failed sequences are.
+macro_rules! regressions {
+    ($name:expr) => {
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/model/regressions/",
+            $name,
+            ".txt"
+        )
+    };
+}
+
+fn config(seeds: &'static str, seed: u64, usual_cases: u32) -> Config {
+    let cases = number_in("MODEL_CASES").map(|cases| cases.try_into().unwrap());
+    let seed = seed + number_in("MODEL_SEED").unwrap_or(0);
+    let kept = match most_steps() as u64 {
+        USUAL_STEPS => FileFailurePersistence::Direct(seeds),
+        _ => FileFailurePersistence::Off,
+    };
+    Config {
+        cases: cases.unwrap_or(usual_cases),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: Some(Box::new(kept)),
         max_shrink_iters: 3_000,
         ..Config::default()
-    };
-    let steps = (
-        proptest::sample::select(&SEALS[..]),
-        proptest::collection::vec(step(), 1..25),
-    );
-    let outcome = TestRunner::new(config).run(&steps, |(seal_after, steps)| {
-        Episode::new(schema, seal_after).run(&steps);
-        Ok(())
-    });
-    if let Err(error) = outcome {
-        panic!("{name}: {error}");
     }
+}
+
+/// Runs sequences on stores of schemas that are made of what `schemas` gives.
+fn run_cases<S: Clone + Debug>(
+    config: Config,
+    schemas: impl Strategy<Value = S>,
+    schema_of: impl Fn(&S) -> Schema,
+) {
+    let steps = proptest::collection::vec(step(), 1..most_steps());
+    let sequences = (schemas, opened(), steps);
+    let run = |(schema, opened, steps): (S, Opened, Vec<Step>)| {
+        EPISODES.fetch_add(1, Relaxed);
+        Episode::new(&schema_of(&schema), &opened).run(&steps);
+        Ok(())
+    };
+    if let Err(error) = TestRunner::new(config).run(&sequences, run) {
+        panic!("{error}");
+    }
+    if number_in("MODEL_COUNTS").is_some() {
+        let [episodes, steps, changes, watched, compared] =
+            [&EPISODES, &STEPS, &CHANGES, &WATCHED, &COMPARED].map(|count| count.load(Relaxed));
+        eprintln!(
+            "until now {episodes} sequences of {steps} steps with {changes} changes, {compared} \
+             answers compared, {watched} snapshots read by other threads while the writer was at work"
+        );
+    }
+}
+
+/// Sequences on stores of one schema.
+fn run_of(seeds: &'static str, schema: &Schema) {
+    let config = config(seeds, 20_260_101, 8);
+    run_cases(config, Just(()), |()| schema.clone());
+}
+
+/// Sequences on stores of any schemas.
+fn run_of_any(seeds: &'static str, seed: u64) {
+    run_cases(
+        config(seeds, seed, 50),
+        recipes::recipe(),
+        recipes::Recipe::schema,
+    );
+}
+
+/// A sequence that fails is made as short as can be, and fails again in the next run, which tries
+/// no others.
+#[test]
+fn failed_sequences_become_short_and_are_kept() {
+    let place = Place::new();
+    let seeds = place.file("seeds.txt").to_str().unwrap().to_owned().leak();
+    let is_wrong = |step: &Step| match step {
+        Step::Transaction { changes, .. } => changes.len() > 3,
+        _ => false,
+    };
+    for cases in [1_000, 0] {
+        let config = Config {
+            cases,
+            failure_persistence: Some(Box::new(FileFailurePersistence::Direct(seeds))),
+            ..config(seeds, 1, 0)
+        };
+        let steps = proptest::collection::vec(step(), 1..USUAL_STEPS as usize);
+        let outcome = TestRunner::new(config).run(&steps, |steps| {
+            assert!(!steps.iter().any(is_wrong));
+            Ok(())
+        });
+        let Err(TestError::Fail(_, shortest)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(matches!(
+            &shortest[..],
+            [Step::Transaction { changes, readers: 0, .. }] if changes.len() == 4
+        ));
+    }
+}
+
+#[test]
+fn any_schema_1() {
+    run_of_any(regressions!("any_schema_1"), 1);
+}
+
+#[test]
+fn any_schema_2() {
+    run_of_any(regressions!("any_schema_2"), 2_000_000);
+}
+
+#[test]
+fn any_schema_3() {
+    run_of_any(regressions!("any_schema_3"), 3_000_000);
 }
 
 fn schema(
@@ -84,14 +211,14 @@ fn minhash_empty_documents_distinct() {
         Near::Any,
         EmptyDocuments::Distinct,
     );
-    run_cases("minhash", &schema);
+    run_of(regressions!("minhash"), &schema);
 }
 
 #[test]
 fn minhash_by_recall_empty_documents_alike() {
     let minhash = MinHash::new(64).threshold(0.8).code_bits(64);
     let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
-    run_cases("minhash alike", &schema);
+    run_of(regressions!("minhash_alike"), &schema);
 }
 
 #[test]
@@ -102,14 +229,14 @@ fn simhash_empty_documents_distinct() {
         Near::Any,
         EmptyDocuments::Distinct,
     );
-    run_cases("simhash", &schema);
+    run_of(regressions!("simhash"), &schema);
 }
 
 #[test]
 fn simhash_far_empty_documents_alike() {
     let simhash = SimHash::bits64().max_distance(8);
     let schema = schema(None, Some(simhash), Near::Both, EmptyDocuments::Alike);
-    run_cases("simhash alike", &schema);
+    run_of(regressions!("simhash_alike"), &schema);
 }
 
 #[test]
@@ -121,7 +248,7 @@ fn either_family() {
         Near::Any,
         EmptyDocuments::Alike,
     );
-    run_cases("any", &schema);
+    run_of(regressions!("either_family"), &schema);
 }
 
 #[test]
@@ -133,7 +260,7 @@ fn both_families() {
         Near::Both,
         EmptyDocuments::Distinct,
     );
-    run_cases("both", &schema);
+    run_of(regressions!("both_families"), &schema);
 }
 
 #[test]
@@ -145,39 +272,39 @@ fn minhash_of_few_bits_and_simhash_of_128() {
         Near::Any,
         EmptyDocuments::Alike,
     );
-    run_cases("few bits", &schema);
+    run_of(regressions!("few_bits"), &schema);
 }
 
 #[test]
 fn minhash_of_one_pass_empty_documents_alike() {
     let minhash = MinHash::one_pass(16).banding(4, 3).threshold(0.5);
     let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
-    run_cases("one pass", &schema);
+    run_of(regressions!("one_pass"), &schema);
 }
 
 #[test]
 fn the_smallest_hashes_empty_documents_alike() {
     let minhash = MinHash::bottom_k(128).banding(5, 3).threshold(0.85);
     let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
-    run_cases("bottom-k", &schema);
+    run_of(regressions!("bottom_k"), &schema);
 }
 
 #[test]
 fn minhash_of_one_bit_empty_documents_distinct() {
     let minhash = small_minhash().value_bits(1);
     let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Distinct);
-    run_cases("one bit", &schema);
+    run_of(regressions!("one_bit"), &schema);
 }
 
 #[test]
 fn minhash_made_elsewhere_empty_documents_alike() {
     let schema = schema(Some(external()), None, Near::Any, EmptyDocuments::Alike);
-    run_cases("external", &schema);
+    run_of(regressions!("external"), &schema);
 }
 
 #[test]
 fn simhash_of_128_bits_empty_documents_distinct() {
     let simhash = SimHash::bits128().max_distance(6);
     let schema = schema(None, Some(simhash), Near::Any, EmptyDocuments::Distinct);
-    run_cases("128 bits", &schema);
+    run_of(regressions!("simhash_128"), &schema);
 }

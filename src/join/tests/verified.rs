@@ -28,8 +28,9 @@ fn settled(candidates: &PairMap, bounds: &crate::store::Resolved) -> PairMap {
     let settled = candidates
         .iter()
         .map(|(ids, (estimate, distance))| (*ids, (told(ids.0, ids.1).or(*estimate), *distance)));
-    let is_within = |(_, (similarity, distance)): &(_, Measures)| {
-        bounds.accepts_similarity(similarity.unwrap_or(0.0), distance.unwrap_or(0))
+    let is_within = |(ids, (similarity, distance)): &((u64, u64), Measures)| {
+        let is_exact = told(ids.0, ids.1).is_some();
+        bounds.accepts_similarity(similarity.unwrap_or(0.0), is_exact, distance.unwrap_or(0))
     };
     settled.filter(is_within).collect()
 }

@@ -1,0 +1,124 @@
+//! Pairs, clusters and figures of a snapshot against the oracle.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use resemblance::{Bounds, DocumentId, Error, JoinOptions, Pair, Result, Snapshot};
+
+use super::oracle::{Found, Model, components};
+use super::question::{Question, told};
+use super::verify::{COMPARED, similarity};
+
+/// What is said of a pair: similarity, whether it is exact, distance.
+type Said = (Option<f64>, bool, Option<u32>);
+
+type Told = Result<Option<f64>>;
+
+fn told_of_pair(a: DocumentId, b: DocumentId) -> Told {
+    Ok(told(a.get(), b.get()))
+}
+
+/// The pairs and clusters within some bounds, by one thread and by two; cut short as well.
+pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
+    let question = Question {
+        scan: false,
+        limit: None,
+        ..*question
+    };
+    let (bounds, expected) = (question.bounds(), model.pairs(&question));
+    let Some(expected) = expected else {
+        let refused = |result| matches!(result, Err(Error::InvalidParameter { .. }));
+        assert!(refused(snapshot.pairs(bounds).map(drop)), "{question:?}");
+        assert!(refused(snapshot.clusters(bounds).map(drop)), "{question:?}");
+        assert!(refused(snapshot.expect_join(bounds).map(drop)));
+        return;
+    };
+    COMPARED.fetch_add(2, Relaxed);
+    let estimate = snapshot.expect_join(bounds).unwrap();
+    assert_eq!(estimate.documents, snapshot.len());
+    let found = pairs(snapshot, &question, &JoinOptions::new());
+    let by_two = pairs(snapshot, &question, &JoinOptions::new().threads(2));
+    assert_eq!(found, by_two, "{question:?}, by two threads");
+    assert_eq!(by_ids(&found), said(model, &expected), "{question:?}");
+    let clusters: Vec<Vec<u64>> = clusters(snapshot, &question)
+        .into_iter()
+        .map(|cluster| cluster.into_iter().map(DocumentId::get).collect())
+        .collect();
+    assert_eq!(clusters, components(expected.keys()), "{question:?}");
+    if question.verify.is_none() {
+        cut_short(snapshot, bounds, &said(model, &expected));
+    }
+}
+
+fn pairs(snapshot: &Snapshot, question: &Question, options: &JoinOptions) -> Vec<Pair> {
+    let bounds = question.bounds();
+    let pairs = match question.verify {
+        Some(_) => snapshot.pairs_verified(bounds, options, told_of_pair),
+        None => snapshot.pairs_with(bounds, options),
+    };
+    pairs.unwrap().map(Result::unwrap).collect()
+}
+
+fn clusters(snapshot: &Snapshot, question: &Question) -> Vec<Vec<DocumentId>> {
+    let (bounds, options) = (question.bounds(), JoinOptions::new());
+    let clusters = match question.verify {
+        Some(_) => snapshot.clusters_verified(bounds, &options, told_of_pair),
+        None => snapshot.clusters(bounds),
+    };
+    clusters.unwrap().collect()
+}
+
+fn by_ids(pairs: &[Pair]) -> BTreeMap<(u64, u64), Said> {
+    let mut by_ids = BTreeMap::new();
+    for pair in pairs {
+        let ids = (pair.a.get(), pair.b.get());
+        let twice = by_ids.insert(ids, (pair.similarity, pair.is_exact, pair.distance));
+        assert_eq!(twice, None, "{ids:?} came twice");
+    }
+    by_ids
+}
+
+fn said(model: &Model, expected: &BTreeMap<(u64, u64), Found>) -> BTreeMap<(u64, u64), Said> {
+    let said = expected.iter().map(|(ids, found)| {
+        let distance = model.schema.simhash().map(|_| found.distance);
+        (*ids, (similarity(model, found), found.is_exact, distance))
+    });
+    said.collect()
+}
+
+/// What large buckets leave out is told: no more pairs are missing than it says.
+fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64), Said>) {
+    let options = JoinOptions::new().max_bucket(2);
+    let mut pairs = snapshot.pairs_with(bounds, &options).unwrap();
+    let found: Vec<Pair> = pairs.by_ref().map(Result::unwrap).collect();
+    let (found, left_out) = (by_ids(&found), pairs.left_out());
+    assert!(
+        found
+            .iter()
+            .all(|(ids, said)| expected.get(ids) == Some(said))
+    );
+    let missing = (expected.len() - found.len()) as u64;
+    assert!(missing <= left_out.pairs, "{missing}, {left_out:?}");
+}
+
+/// The counts of a store, and its largest buckets.
+pub(crate) fn stats_like(snapshot: &Snapshot, model: &Model) {
+    COMPARED.fetch_add(1, Relaxed);
+    let stats = snapshot.stats().unwrap();
+    let documents = model.documents.len() as u64;
+    assert_eq!((stats.documents, stats.next_id), (documents, model.next_id));
+    assert_eq!(
+        stats.design.is_outgrown,
+        documents > model.schema.expected_documents()
+    );
+    let rows = |name: &str| stats.tables.iter().find(|t| t.name == name).unwrap().rows;
+    assert_eq!(rows("documents"), documents + stats.dead_rows);
+    assert_eq!(rows("signatures"), documents + stats.dead_rows);
+    let expected = model.buckets().into_iter().take(10);
+    for (bucket, (lane, count, first)) in stats.buckets.iter().zip(expected) {
+        assert_eq!((bucket.lane, bucket.documents), (lane, count));
+        assert_eq!(bucket.sample_id.get(), first);
+        assert_eq!(bucket.sample_key, model.documents[&first].key);
+    }
+    assert_eq!(stats.buckets.len(), model.buckets().len().min(10));
+}

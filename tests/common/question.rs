@@ -1,0 +1,112 @@
+//! What a store is asked, beside the signature.
+
+use resemblance::{Bounds, By, Query, QueryMany};
+
+use super::Random;
+
+/// What a query asks for beside the signature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) by: Option<By>,
+    pub(crate) min_similarity: Option<f64>,
+    pub(crate) max_distance: Option<u32>,
+    pub(crate) accept_lower_recall: bool,
+    pub(crate) scan: bool,
+    pub(crate) limit: Option<usize>,
+    /// Says, as this asker, how similar candidates are: see [`told`].
+    pub(crate) verify: Option<u64>,
+}
+
+impl Question {
+    pub(crate) fn bounds(&self) -> Bounds {
+        let mut bounds = Bounds::new();
+        if let Some(by) = self.by {
+            bounds = bounds.by(by);
+        }
+        if let Some(similarity) = self.min_similarity {
+            bounds = bounds.min_similarity(similarity);
+        }
+        if let Some(distance) = self.max_distance {
+            bounds = bounds.max_distance(distance);
+        }
+        if self.accept_lower_recall {
+            bounds = bounds.accept_lower_recall();
+        }
+        bounds
+    }
+
+    pub(crate) fn put<'q>(&self, mut query: Query<'q>) -> Query<'q> {
+        if let Some(by) = self.by {
+            query = query.by(by);
+        }
+        if let Some(similarity) = self.min_similarity {
+            query = query.min_similarity(similarity);
+        }
+        if let Some(distance) = self.max_distance {
+            query = query.max_distance(distance);
+        }
+        if self.accept_lower_recall {
+            query = query.accept_lower_recall();
+        }
+        if self.scan {
+            query = query.scan();
+        }
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
+        }
+        if let Some(asker) = self.verify {
+            query = query.verify(move |id| Ok(told(asker, id.get())));
+        }
+        query
+    }
+
+    /// The same about many signatures, each of which asks as its index; such questions do not scan.
+    pub(crate) fn put_many<'q>(&self, query: QueryMany<'q>) -> QueryMany<'q> {
+        let mut query = query.bounds(self.bounds());
+        if let Some(limit) = self.limit {
+            query = query.limit(limit);
+        }
+        if self.verify.is_some() {
+            query = query.verify(|asker, id| Ok(told(asker as u64, id.get())));
+        }
+        query
+    }
+}
+
+/// What the caller of a verified query says of a document to an asker: anything but the estimate
+/// would say, and of some documents nothing.
+pub(crate) fn told(asker: u64, id: u64) -> Option<f64> {
+    let number = Random(asker.wrapping_mul(0x1_0000_0001) ^ id).next();
+    let similarity = (number >> 8) % 17;
+    (!number.is_multiple_of(4)).then_some(similarity as f64 / 16.0)
+}
+
+/// A question that fits the schema or does not.
+pub(crate) fn any_question(random: &mut Random) -> Question {
+    use By::{Any, Both, MinHash, SimHash};
+    let bys = [None, None, None, Some(MinHash), Some(SimHash), Some(Any)];
+    let similarities = [0.0, 0.25, 0.5, 0.8, 0.9375, 1.0, 1.0, 1.01, f64::NAN];
+    let distances = [0, 1, 2, 3, 3, 8, 20, 64];
+    let mut question = Question {
+        by: random.pick(&bys),
+        accept_lower_recall: random.below(2) == 0,
+        scan: random.below(4) == 0,
+        ..Question::default()
+    };
+    if random.below(6) == 0 {
+        question.by = Some(Both);
+    }
+    if random.below(3) == 0 {
+        question.min_similarity = Some(random.pick(&similarities));
+    }
+    if random.below(3) == 0 {
+        question.max_distance = Some(random.pick(&distances));
+    }
+    if random.below(5) == 0 {
+        question.verify = Some(random.below(3));
+    }
+    if random.below(3) == 0 {
+        question.limit = Some(random.below(5) as usize);
+    }
+    question
+}

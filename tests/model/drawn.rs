@@ -1,0 +1,183 @@
+//! Signatures of few families, so that near and equal ones are frequent.
+
+use proptest::prelude::*;
+use resemblance::{MinHashKind, Schema, Signature};
+
+use crate::common::Random;
+
+/// How a signature is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Drawn {
+    /// A member of a family with some MinHash values and some bits changed, at places that `at`
+    /// decides.
+    Near {
+        family: u8,
+        values: u8,
+        bits: u8,
+        at: u8,
+    },
+    /// Shares the first band and the top of the fingerprint with all others of its kind.
+    Hot(u16),
+    Text(u8),
+    Weighted(u8),
+    Empty,
+    /// The values of an empty signature, but not from an empty document.
+    LikeEmpty,
+}
+
+pub(crate) fn drawn() -> impl Strategy<Value = Drawn> {
+    prop_oneof![
+        8 => (0..3u8, 0..7u8, 0..6u8, 0..4u8).prop_map(|(family, values, bits, at)| Drawn::Near {
+            family, values, bits, at
+        }),
+        3 => (0..50u16).prop_map(Drawn::Hot),
+        2 => (0..8u8).prop_map(Drawn::Text),
+        1 => (0..4u8).prop_map(Drawn::Weighted),
+        2 => Just(Drawn::Empty),
+        1 => Just(Drawn::LikeEmpty),
+    ]
+}
+
+/// Signatures that are asked about though no document need have them.
+pub(crate) fn strangers(schema: &Schema) -> Vec<Signature> {
+    let near = |family, values, bits, at| Drawn::Near {
+        family,
+        values,
+        bits,
+        at,
+    };
+    let strangers = [
+        Drawn::Empty,
+        Drawn::LikeEmpty,
+        Drawn::Hot(999),
+        near(0, 1, 1, 9),
+        near(77, 0, 0, 0),
+    ];
+    strangers.map(|drawn| signature(schema, drawn)).into()
+}
+
+fn raw(schema: &Schema, values: impl FnMut(u16) -> u32, fingerprint: u64) -> Signature {
+    let minhash: Option<Vec<u32>> = schema
+        .minhash()
+        .map(|m| (0..m.values()).map(values).collect());
+    let signature = match (&minhash, kind(schema)) {
+        (Some(values), Some(MinHashKind::BottomK)) => smallest(values),
+        _ => Signature::from_parts(minhash, None),
+    };
+    match schema.simhash().map(|simhash| simhash.bits()) {
+        // The high half is the low one turned, so that every flip comes twice.
+        Some(128) => {
+            let high = u128::from(fingerprint.rotate_left(20)) << 64;
+            let wide = Signature::from_simhash128(high | u128::from(fingerprint));
+            signature.with_simhash_of(&wide)
+        }
+        Some(_) => signature.with_simhash_of(&Signature::from_simhash(fingerprint)),
+        None => signature,
+    }
+}
+
+fn kind(schema: &Schema) -> Option<MinHashKind> {
+    schema.minhash().map(|minhash| minhash.kind())
+}
+
+/// Hashes that are as many as there are different values, but for those that say that there is
+/// none. Half of the documents have fewer than there could be.
+fn smallest(values: &[u32]) -> Signature {
+    let most = values.len() as u16;
+    let count = if values[0].is_multiple_of(2) {
+        40
+    } else {
+        values.len()
+    };
+    let present = values.iter().take(count).filter(|v| **v != u32::MAX);
+    // What is shared on purpose is small, so that it is the least of its bin.
+    let hash = |value: &u32| match value {
+        0..1_000 => u64::from(*value),
+        _ => Random((*value).into()).next(),
+    };
+    Signature::from_bottom_k(most, present.map(hash).collect())
+}
+
+/// Those of a schema of external values with features, which cannot be made of documents.
+fn external(schema: &Schema, drawn: Drawn) -> Signature {
+    let bits = schema.minhash().unwrap().value_bits();
+    let most = u32::MAX >> (32 - bits);
+    let narrow = |signature: Signature| {
+        let values = signature.minhash().unwrap().iter().map(|v| v & most);
+        Signature::from_minhash(values.collect()).with_simhash_of(&signature)
+    };
+    match drawn {
+        Drawn::Text(number) | Drawn::Weighted(number) => {
+            let mut random = Random(500 + u64::from(number));
+            narrow(raw(schema, |_| random.next() as u32, number.into()))
+        }
+        Drawn::Empty | Drawn::LikeEmpty => raw(schema, |_| u32::MAX, 0),
+        other => narrow(made(schema, other)),
+    }
+}
+
+pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
+    match kind(schema) {
+        Some(MinHashKind::External) => external(schema, drawn),
+        _ => made(schema, drawn),
+    }
+}
+
+fn made(schema: &Schema, drawn: Drawn) -> Signature {
+    let sketcher = schema.sketcher();
+    match drawn {
+        Drawn::Near {
+            family,
+            values,
+            bits,
+            at,
+        } => {
+            let mut base = Random(family.into());
+            let fingerprint = base.next();
+            let mut places = Random(at.into());
+            let width = schema.minhash().map_or(1, |m| u64::from(m.values()));
+            // A share of the values, however many there are.
+            let count = u64::from(values) * width.div_ceil(64);
+            let changed: Vec<u64> = (0..count).map(|_| places.below(width)).collect();
+            let change = |i| u32::from(changed.contains(&u64::from(i))) << (at + 3);
+            let flips = places.bits(bits.into());
+            raw(
+                schema,
+                |i| base.next() as u32 ^ change(i),
+                fingerprint ^ flips,
+            )
+        }
+        Drawn::Hot(number) => {
+            let mut random = Random(u64::from(number) + 1_000);
+            let rows = schema.minhash().map_or(0, |m| m.rows());
+            let is_bottom_k = kind(schema) == Some(MinHashKind::BottomK);
+            let value = |i: u16| match i {
+                // A third of the hashes: enough for some bins to be theirs.
+                0..40 if is_bottom_k => 2 * u32::from(i) + 1,
+                _ if i < rows => 7,
+                _ => random.next() as u32,
+            };
+            let mut low = Random(u64::from(number) + 2_000);
+            raw(schema, value, low.next() >> 30 | 0xabcd << 48)
+        }
+        Drawn::Text(number) => {
+            let words = (0..40u8).map(|i| {
+                if i == number * 5 {
+                    "other"
+                } else {
+                    WORDS[i as usize % 7]
+                }
+            });
+            let text: Vec<&str> = words.collect();
+            sketcher.text(&text.join(" ")).unwrap()
+        }
+        Drawn::Weighted(number) => {
+            let weighted = (0..10u64).map(|i| (i, if i == u64::from(number) { 0.0 } else { 1.5 }));
+            sketcher.weighted_hashes(weighted).unwrap()
+        }
+        Drawn::Empty => sketcher.features([""; 0]).unwrap(),
+        Drawn::LikeEmpty => raw(schema, |_| u32::MAX, 0),
+    }
+}
+
+const WORDS: [&str; 7] = ["the", "rose", "is", "red", "and", "a", "violet"];
