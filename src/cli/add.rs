@@ -21,7 +21,8 @@ use crate::corpus::{Corpus, Totals};
 ///
 /// Documents are committed in the order of the corpus, 10,000 at a time: after a failure or an
 /// interruption the store holds the documents up to the last commit, and the message says how to
-/// go on. A key that is in the store already is bad input unless --upsert or --if-new is given.
+/// go on. Killed without a message, it holds what the last line of -v says was committed, or one
+/// commit more. A key that is in the store already is bad input unless --upsert or --if-new is given.
 /// With --if-new --verify exact near-duplicates within the corpus are told exactly; to documents
 /// that were in the store before, whose texts are not at hand, similarities are estimates, and what
 /// is dropped by them is counted.

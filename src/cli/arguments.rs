@@ -35,9 +35,15 @@ Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, a
 outside UTF-8; a document without a key is printed as \\#ID. In jsonl a key is a JSON string; a key
 outside UTF-8 is null and stands in hexadecimal in a further field, its name ending in _hex.";
 
+const KILLED_HELP: &str = "\
+A run that is killed, or stopped by a full disk, loses nothing: a store holds what was committed
+before, and what is made under a new name is there whole or not at all. Killed, it can leave files
+and folders whose names begin with .resemblance- beside what it was to make, or in --temp-dir: they
+are part of nothing, and may be removed once no other run is at work there.";
+
 fn after_help() -> String {
     format!(
-        "{CORPUS_HELP}\n\n{EXIT_CODES}\n\n\
+        "{CORPUS_HELP}\n\n{KILLED_HELP}\n\n{EXIT_CODES}\n\n\
 Examples:
   resemblance dedup corpus.jsonl.gz -o unique.jsonl.gz --report dropped.tsv
   resemblance pairs corpus.jsonl --threshold 0.9

@@ -7,7 +7,7 @@ use resemblance::Store;
 
 use super::Context;
 use super::arguments::FormatOptions;
-use super::failure::{Outcome, Result};
+use super::failure::{Failure, Outcome, Result};
 use super::progress::Progress;
 use super::results::{Column, Results, Value};
 
@@ -31,7 +31,8 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let options = context.store_options.clone();
     let mut progress = Progress::new("compacting", context.messages.quiet);
     let report = context.interrupt.while_working(&mut progress, move || {
-        Ok(Store::compact_with(path, &options)?)
+        Store::compact_with(&path, &options)
+            .map_err(|error| Failure::unfinished(path.display(), error))
     })?;
     let columns = vec![
         Column::new("size_before_bytes"),

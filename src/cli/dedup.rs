@@ -41,6 +41,8 @@ pub(crate) enum Policy {
 /// byte order. Kept lines pass through byte for byte (a missing newline is added where another
 /// line follows, blank lines go, a byte order mark stays only at the start of an output). Nothing
 /// is written before the whole input has been read, and nothing is left behind after a failure.
+/// A file and a new folder get their name when they are complete; a folder that is there gets its
+/// files one after the other.
 /// Ids need not be unique. Documents without any word are kept, unless --empty alike is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\

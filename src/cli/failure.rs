@@ -84,7 +84,7 @@ impl Failure {
 
     /// A failed system call; `action` says what was being done.
     pub(crate) fn io(action: impl fmt::Display, error: &io::Error) -> Self {
-        Self::Io(format!("{action}: {error}"))
+        Self::Io(format!("{action}: {error}{}", advice(error)))
     }
 
     /// A failed write to standard output.
@@ -98,9 +98,20 @@ impl Failure {
 
     /// A library error about a store that the message should name.
     pub(crate) fn store(name: impl fmt::Display, error: Error) -> Self {
+        let name = name.to_string();
         match Self::from(error) {
-            Self::Io(message) => Self::Io(format!("{name}: {message}")),
+            Self::Io(message) if !message.contains(&name) => Self::Io(format!("{name}: {message}")),
             other => other.in_store(name),
+        }
+    }
+
+    /// The same, where a command that can be given again was writing to the store.
+    pub(crate) fn unfinished(name: impl fmt::Display, error: Error) -> Self {
+        match error {
+            error @ Error::Io { .. } => {
+                Self::store(name, error).with_note("nothing is lost; give the command again")
+            }
+            error => Self::store(name, error),
         }
     }
 
@@ -159,9 +170,22 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What to do about a disk that takes no more.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "; make room there",
+        io::ErrorKind::QuotaExceeded => "; make room there within the quota",
+        io::ErrorKind::FileTooLarge => "; raise the limit on the size of files (ulimit -f)",
+        _ => "",
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let message = error.to_string();
+        let mut message = error.to_string();
+        if let Error::Io { source, .. } = &error {
+            message.push_str(advice(source));
+        }
         match error {
             Error::InvalidParameter { .. } => Self::Usage(message),
             Error::KeyExists { .. }

@@ -310,6 +310,11 @@ impl Folder {
         })
     }
 
+    /// What becomes the folder, below one that nobody else may enter.
+    fn root(&self) -> PathBuf {
+        self.staging.path().join("files")
+    }
+
     /// Opens the output of JSON Lines sources up to this one: those without any record get an
     /// empty file.
     fn open_up_to(&mut self, number: usize, corpus: &Corpus, records: &Records) -> Result<()> {
@@ -327,7 +332,7 @@ impl Folder {
     }
 
     fn open(&mut self, relative: &Path, compression: Compression) -> Result<()> {
-        let path = self.staging.path().join(relative);
+        let path = self.root().join(relative);
         let file =
             std::fs::create_dir_all(scratch::parent(&path)).and_then(|()| File::create(&path));
         let file = file.map_err(|e| cannot_write(&self.target.join(relative), &e))?;
@@ -356,19 +361,20 @@ impl Folder {
         }
     }
 
-    /// Moves all files into place; if one cannot be, those that were are taken back.
+    /// Gives a new folder its name, with all that is in it, or moves the files into the one that is
+    /// there; if one cannot be moved, those that were are taken back.
     fn finish(mut self) -> Result<()> {
         self.close()?;
-        let existed = self.target.exists();
+        if !self.target.exists() && !self.written.is_empty() {
+            let named = std::fs::rename(self.root(), &self.target);
+            return named.map_err(|e| cannot_write(&self.target, &e));
+        }
         let mut moved = Vec::new();
         let result = self.move_all(&mut moved);
         if result.is_err() && !self.overwrites {
             for path in moved {
                 // nothing better can be done about a second failure
                 let _ = std::fs::remove_file(path);
-            }
-            if !existed {
-                let _ = std::fs::remove_dir_all(&self.target);
             }
         }
         result
@@ -380,7 +386,7 @@ impl Folder {
         for relative in &self.written {
             let target = self.target.join(relative);
             std::fs::create_dir_all(scratch::parent(&target))
-                .and_then(|()| TempPath::try_from_path(self.staging.path().join(relative)))
+                .and_then(|()| TempPath::try_from_path(self.root().join(relative)))
                 .and_then(|staged| {
                     let named = if self.overwrites {
                         staged.persist(&target)

@@ -170,6 +170,6 @@ fn reband(
     progress.clear();
     finished.map_err(|error| {
         let name = arguments.store.display();
-        stopped.unwrap_or_else(|| Failure::store(name, error))
+        stopped.unwrap_or_else(|| Failure::unfinished(name, error))
     })
 }

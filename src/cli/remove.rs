@@ -8,7 +8,7 @@ use resemblance::{DocumentId, Store};
 
 use super::Context;
 use super::escape::Printed;
-use super::failure::{Outcome, Result};
+use super::failure::{Failure, Outcome, Result};
 use super::get::{parse_key, printed};
 
 /// Remove documents from a store
@@ -35,14 +35,18 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let parse = |key| parse_key(key, arguments.escaped);
     let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
     let store = Store::open_with(&arguments.store, &context.store_options)?;
-    let mut transaction = store.begin_write()?;
+    let failure = |error| Failure::unfinished(arguments.store.display(), error);
+    let mut transaction = store.begin_write().map_err(failure)?;
     let mut removed = 0_u64;
     let mut missing = 0_u64;
     for key in &keys {
         context.interrupt.check()?;
         let was_there = match key {
-            Printed::Key(key) => transaction.remove(key)?.is_some(),
-            Printed::Id(id) => transaction.remove_id(DocumentId::new(*id))?,
+            Printed::Key(key) => transaction.remove(key).map_err(failure)?.is_some(),
+            Printed::Id(id) => {
+                let id = DocumentId::new(*id);
+                transaction.remove_id(id).map_err(failure)?
+            }
         };
         if was_there {
             removed += 1;
@@ -54,7 +58,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
                 .note(format!("no document has the key {key}"));
         }
     }
-    transaction.commit()?;
+    transaction.commit().map_err(failure)?;
     context
         .messages
         .note(format!("removed {removed}, not found {missing}"));

@@ -98,7 +98,7 @@ impl Subject {
 }
 
 /// Opens for reading. A store that was not closed properly is repaired first, which needs one
-/// opening for writing.
+/// opening for writing; if there is no room to note that it was repaired, it is read as it is then.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     let options = &context.store_options;
     match Store::open_read_only_with(path, options) {
@@ -106,13 +106,25 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
             let name = path.display();
             match Store::open_with(path, options) {
                 Ok(store) => drop(store),
-                Err(Error::Io { .. } | Error::Storage(_)) => return Err(unreadable.into()),
+                Err(error @ (Error::Io { .. } | Error::Storage(_))) => {
+                    let why = Failure::from(error);
+                    return Err(Failure::from(unreadable).with_note(&format!("tried, but {why}")));
+                }
                 Err(other) => return Err(other.into()),
             }
-            context
-                .messages
-                .note(format!("{name} was not closed properly; repaired"));
-            Ok(Store::open_read_only_with(path, options)?)
+            match Store::open_read_only_with(path, options) {
+                // Nothing tells of a failure to close: a full disk, as a rule.
+                Err(Error::NeedsRecovery { .. }) => {
+                    let note = format!("{name} cannot be closed properly; is its disk full?");
+                    context.messages.note(note);
+                    Ok(Store::open_with(path, options)?)
+                }
+                opened => {
+                    let note = format!("{name} was not closed properly; repaired");
+                    context.messages.note(note);
+                    Ok(opened?)
+                }
+            }
         }
         opened => Ok(opened?),
     }

@@ -10,12 +10,20 @@
 
 mod add;
 mod batches;
+#[cfg(unix)]
+mod contents;
 mod corpora;
 mod dedup;
 mod eval;
 mod formats;
+#[cfg(target_os = "linux")]
+mod full;
 mod histories;
+#[cfg(unix)]
+mod kills;
 mod kinds;
+#[cfg(unix)]
+mod locks;
 mod mistakes;
 mod outputs;
 mod pairs;

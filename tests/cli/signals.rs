@@ -1,4 +1,4 @@
-//! Signals, and two processes on one store.
+//! Signals.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
@@ -14,7 +14,7 @@ fn send(signal: &str, child: &Child) {
 }
 
 /// An `add` that has committed at least 100 documents and waits for more input.
-fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<ChildStderr>) {
+pub fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<ChildStderr>) {
     let mut arguments = vec!["add", "a.rsm", "-", "--commit-every", "100", "-v"];
     arguments.extend(more);
     let mut child = folder
@@ -82,31 +82,6 @@ fn a_killed_add_leaves_a_store_that_opens() {
     let count = folder.count("a.rsm");
     assert!(count >= 100 && count.is_multiple_of(100), "{count}");
     folder.run(&["check", "a.rsm"]).expect(0);
-}
-
-#[test]
-fn a_store_in_use_is_locked() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    folder.run(&["create", "a.rsm"]).expect(0);
-    let (child, stdin, _stderr) = adding(&folder, &[]);
-    for arguments in [
-        &["query", "a.rsm", "text"][..],
-        &["add", "a.rsm", "c.jsonl"],
-        &["get", "a.rsm", "k"],
-        &["remove", "a.rsm", "k"],
-        &["pairs", "a.rsm"],
-        &["stats", "a.rsm"],
-        &["check", "a.rsm"],
-        &["compact", "a.rsm"],
-        &["reband", "a.rsm", "--recall", "0.5"],
-        &["dedup", "c.jsonl", "-o", "-", "--against", "a.rsm"],
-    ] {
-        folder.run(arguments).expect(5).says(&["a.rsm", "in use"]);
-    }
-    drop(stdin);
-    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
-    assert_eq!(folder.count("a.rsm"), 520);
 }
 
 fn wait_for_temporary_file(folder: &Folder) {

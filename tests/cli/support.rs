@@ -179,6 +179,14 @@ pub fn distinct(numbers: std::ops::Range<u64>) -> String {
         .collect()
 }
 
+/// The same with texts of a few words.
+pub fn short(numbers: std::ops::Range<u64>) -> String {
+    let end = |number| text(number).split_off(1_300);
+    numbers
+        .map(|number| line(&number.to_string(), &end(number)))
+        .collect()
+}
+
 /// a, a-again (equal), b, a-near (0.95), c, b-near (0.95), d.
 pub fn mixed() -> String {
     [
