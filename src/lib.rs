@@ -90,6 +90,7 @@ mod postings;
 mod schema;
 mod sketch;
 mod store;
+mod sync;
 mod text;
 
 pub use bulk::{

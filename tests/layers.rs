@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 11] = [
 ];
 
 /// Below everything.
-const LOWEST: [&str; 2] = ["error", "id"];
+const LOWEST: [&str; 3] = ["error", "id", "sync"];
 
 /// The modules that may name the storage engine.
 const ENGINE_USERS: [&str; 3] = ["store", "postings", "format"];

@@ -6,13 +6,30 @@
     reason = "a broken test should stop"
 )]
 
+#[path = "limits/adversarial.rs"]
+mod adversarial;
+#[path = "limits/colliding_keys.rs"]
+mod colliding_keys;
 mod common;
+#[path = "limits/counters.rs"]
+mod counters;
+#[path = "limits/documents.rs"]
+mod documents;
+#[path = "limits/last_ids.rs"]
+mod last_ids;
+#[path = "limits/one_bucket.rs"]
+mod one_bucket;
+#[path = "limits/options.rs"]
+mod options;
+#[path = "limits/schemas.rs"]
+mod schemas;
+#[path = "limits/state.rs"]
+mod state;
 
-use std::path::Path;
+use std::time::Instant;
 
 use common::small::{schema, signature};
 use common::{Place, check_clean, sealing_after};
-use redb::{ReadableTable, TableDefinition};
 use resemblance::{
     By, Document, DocumentId, EmptyDocuments, Error, MinHash, Novelty, Schema, Signature, SimHash,
     Store, Text,
@@ -125,28 +142,17 @@ fn a_recall_is_looked_at_even_where_the_bands_are_given() {
     }
 }
 
-/// Writes counters past the library: commit, next id, documents, sealed below, next run.
-fn set_state(path: &Path, change: impl FnOnce(&mut [u64; 4], &mut u32)) {
-    const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-    let database = common::engine::database(path);
-    let write = database.begin_write().unwrap();
-    {
-        let mut meta = write.open_table(META).unwrap();
-        let row = meta.get("state").unwrap().unwrap().value().to_vec();
-        let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().unwrap());
-        let mut counters = [number(1), number(9), number(17), number(25)];
-        let mut next_run = u32::from_le_bytes(row[33..37].try_into().unwrap());
-        change(&mut counters, &mut next_run);
-        let rest = row[37..row.len() - 4].to_vec();
-        let mut row = vec![1];
-        row.extend(counters.map(u64::to_le_bytes).concat());
-        row.extend(next_run.to_le_bytes());
-        row.extend(rest);
-        let covered = [b"meta\0state".as_slice(), &row].concat();
-        row.extend(crc32fast::hash(&covered).to_le_bytes());
-        meta.insert("state", row.as_slice()).unwrap();
-    }
-    write.commit().unwrap();
+/// Whether the long forms are wanted.
+fn is_long() -> bool {
+    std::env::var("RESEMBLANCE_LONG").is_ok_and(|long| long != "0")
+}
+
+/// How long a test has taken so far, and the most memory that this process has taken.
+fn note(what: &str, begun: Instant) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+    let (seconds, peak) = (begun.elapsed().as_secs_f64(), peak.unwrap_or_default());
+    println!("{what}: {seconds:.1} s, {peak}");
 }
 
 #[test]
@@ -154,9 +160,9 @@ fn ids_run_out_without_a_loss() {
     let place = Place::new();
     let open = || Store::open_with(place.store(), &sealing_after(2)).unwrap();
     drop(Store::create(place.store(), schema()).unwrap());
-    set_state(&place.store(), |counters, _| {
-        counters[1] = u64::MAX - 6;
-        counters[3] = u64::MAX - 6;
+    state::change(&place.store(), |state| {
+        state.next_id = u64::MAX - 6;
+        state.sealed_below = u64::MAX - 6;
     });
     let store = open();
     for number in 0..5 {
@@ -183,7 +189,7 @@ fn ids_run_out_without_a_loss() {
 fn runs_run_out_without_a_loss() {
     let place = Place::new();
     drop(Store::create(place.store(), schema()).unwrap());
-    set_state(&place.store(), |_, next_run| *next_run = u32::MAX);
+    state::change(&place.store(), |state| state.next_run = u32::MAX);
     let store = Store::open_with(place.store(), &sealing_after(2)).unwrap();
     store.insert("a", &signature(1)).unwrap();
     let mut transaction = store.begin_write().unwrap();

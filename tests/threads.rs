@@ -7,6 +7,8 @@
 )]
 
 mod common;
+#[path = "threads/transfers.rs"]
+mod transfers;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

@@ -9,14 +9,13 @@ use crate::id::DocumentId;
 use crate::postings::{LaneSummary, Posting};
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::store::{BulkStore, Document, Store, folder_of};
+use crate::store::{BulkStore, Document, ScratchPath, Store, folder_of, must_not_exist};
 
 use super::estimate::code_bits;
 use super::lane_postings::{Postings, Progress, go_on};
 use super::merge::{MergedLanes, merge_lanes};
 use super::options::{BulkOptions, DuplicateKeys};
 use super::repeated::{FirstOfEachKey, Repeated};
-use super::scratch::{ScratchPath, must_not_exist};
 use super::sorting::Sorter;
 
 /// What [`BulkBuild::finish_with`] tells while it works.

@@ -67,10 +67,10 @@ impl Sorting {
                 options.memory_bytes
             } else {
                 // One batch, and room for one lane.
-                documents * (held + held / layouts.len().max(1) as u64)
+                documents.saturating_mul(held + held / layouts.len().max(1) as u64)
             },
             temporary_bytes: if spills {
-                documents * spilled as u64
+                documents.saturating_mul(spilled as u64)
             } else {
                 0
             },
@@ -102,7 +102,7 @@ impl Store {
     ) -> Result<RebandEstimate> {
         let schema = self.schema().rebanded(rebanding)?;
         let documents = self.snapshot()?.len();
-        let cache_bytes = options.store.cache_bytes + BUFFERS_BYTES;
+        let cache_bytes = options.store.cache_bytes.saturating_add(BUFFERS_BYTES);
         if schema.lane_set()? == self.schema().lane_set()? {
             return Ok(RebandEstimate {
                 documents,
@@ -116,8 +116,8 @@ impl Store {
         Ok(RebandEstimate {
             documents,
             is_rewritten: true,
-            memory_bytes: sorting.memory_bytes + cache_bytes,
-            growth_bytes: CONSTANT_BYTES + (sorting.stored_bytes * PAGES) as u64,
+            memory_bytes: sorting.memory_bytes.saturating_add(cache_bytes),
+            growth_bytes: CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64),
             temporary_bytes: sorting.temporary_bytes,
         })
     }
@@ -149,13 +149,13 @@ impl BulkOptions {
         let sorting = Sorting::of(self, &code_bits(schema)?, documents);
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
-        let row = 28 + key_bytes + payload_bytes + 29 + signature;
-        let rows = row as f64 * documents as f64;
-        let store_bytes = CONSTANT_BYTES + ((rows + sorting.stored_bytes) * PAGES) as u64;
+        let content = key_bytes.saturating_add(payload_bytes);
+        let row = content.saturating_add(28 + 29 + signature);
+        let stored = (row as f64 * documents as f64 + sorting.stored_bytes) * PAGES;
+        let store_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
+        let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(store_bytes));
         Ok(BulkEstimate {
-            memory_bytes: sorting.memory_bytes
-                + self.store.cache_bytes.min(store_bytes)
-                + BUFFERS_BYTES,
+            memory_bytes: sorting.memory_bytes.saturating_add(buffers),
             store_bytes,
             temporary_bytes: sorting.temporary_bytes,
         })
@@ -177,6 +177,27 @@ pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
 mod tests {
     use super::*;
     use crate::schema::{MinHash, SimHash};
+
+    /// Estimates for absurd numbers wrapped to small ones.
+    #[test]
+    fn what_has_no_room_in_a_number_is_the_greatest() {
+        use crate::store::StoreOptions;
+        let schema = Schema::builder()
+            .minhash(MinHash::new(128))
+            .build()
+            .unwrap();
+        let store = StoreOptions::new().cache_bytes(u64::MAX);
+        let options = BulkOptions::new().memory_bytes(u64::MAX).store(store);
+        for (documents, key, payload) in [(u64::MAX, 0, 0), (1 << 62, 30, 0), (2, u64::MAX, 57)] {
+            let estimate = options.estimate(&schema, documents, key, payload).unwrap();
+            let greatest = (u64::MAX, u64::MAX);
+            assert_eq!((estimate.store_bytes, estimate.memory_bytes), greatest);
+        }
+        let few = BulkOptions::new()
+            .estimate(&schema, u64::MAX, 0, 0)
+            .unwrap();
+        assert_eq!(few.temporary_bytes, u64::MAX);
+    }
 
     /// 13 bands of 5 bytes beside what is kept of 128 values, and two widths of fingerprints.
     #[test]

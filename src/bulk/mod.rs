@@ -9,7 +9,6 @@ mod merge;
 mod options;
 mod reband;
 mod repeated;
-mod scratch;
 mod sorting;
 mod spill;
 

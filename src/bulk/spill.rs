@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::postings::Posting;
 
 use super::batch::{Column, Layout};
-use super::scratch::ScratchPath;
+use crate::store::ScratchPath;
 
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 

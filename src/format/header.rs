@@ -124,6 +124,71 @@ impl State {
         postings_moved: 0,
         dead_documents: 0,
     };
+
+    /// The number of the next commit.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if there is none.
+    pub(crate) fn next_commit(&self) -> Result<u64> {
+        let next = self.commit.checked_add(1);
+        next.ok_or_else(|| {
+            let expected = "fewer than 2^64 in a store's life; build a new store of its documents";
+            Error::invalid("commits", self.commit, expected)
+        })
+    }
+
+    /// Counts the postings of a document that came or went.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the count has no room for them.
+    pub(crate) fn count_moved(&mut self, lanes: u16) -> Result<()> {
+        let moved = self.postings_moved.checked_add(lanes.into());
+        self.postings_moved = moved.ok_or_else(|| {
+            let expected = "fewer than 2^64 in a store's life; build a new store of its documents";
+            Error::invalid("postings moved", self.postings_moved, expected)
+        })?;
+        Ok(())
+    }
+
+    /// The number of the next run.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if there is none.
+    pub(crate) fn take_run_number(&mut self) -> Result<u32> {
+        let run = self.next_run;
+        let next = run.checked_add(1);
+        self.next_run = next.ok_or_else(|| {
+            let expected = "fewer than 2^32 in a store's life; build a new store of its documents";
+            Error::invalid("runs", run, expected)
+        })?;
+        Ok(run)
+    }
+
+    /// What is wrong with the counters as they are in a file, if anything: documents have ids below
+    /// `next_id`, each at most once, and those that are in no run have one from `sealed_below` on.
+    fn contradiction(&self) -> Option<String> {
+        let ids_left = self.next_id.checked_sub(self.sealed_below);
+        let all = self.documents.checked_add(self.dead_documents);
+        let is_possible = ids_left.is_some_and(|left| self.unsealed_documents <= left)
+            && all.is_some_and(|all| all <= self.next_id)
+            && self.unsealed_documents <= self.documents;
+        (!is_possible).then(|| format!("found counters that contradict each other: {self:?}"))
+    }
+}
+
+/// The row `state` of `meta`, whose counters do not contradict each other.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(crate) fn decode_state(bytes: &[u8]) -> Result<State> {
+    let state: State = decode_meta(STATE, bytes)?;
+    match state.contradiction() {
+        Some(detail) => Err(Error::corrupt(
+            checksum::place(META, STATE.as_bytes()),
+            detail,
+        )),
+        None => Ok(state),
+    }
 }
 
 /// Encodes a structure as the checksummed row `name` of `meta`.

@@ -47,14 +47,16 @@ impl RunDescriptor {
         !self.inputs.is_empty() && self.lanes.last().is_some_and(|last| last.lane == lane)
     }
 
-    /// Postings in all lanes.
+    /// Postings in all lanes; a forged file may claim more than there are numbers for.
     pub(crate) fn postings(&self) -> u64 {
-        self.lanes.iter().map(|summary| summary.postings).sum()
+        let postings = self.lanes.iter().map(|summary| summary.postings);
+        postings.fold(0, u64::saturating_add)
     }
 
     /// Blocks in all lanes.
     pub(crate) fn blocks(&self) -> u64 {
-        self.lanes.iter().map(|summary| summary.blocks).sum()
+        let blocks = self.lanes.iter().map(|summary| summary.blocks);
+        blocks.fold(0, u64::saturating_add)
     }
 }
 

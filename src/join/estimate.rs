@@ -103,11 +103,13 @@ fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
         if lanes.is_empty() {
             continue;
         }
-        let postings: u64 = lanes.clone().map(|lane| postings_of(snapshot, lane)).sum();
+        let postings = lanes.clone().map(|lane| postings_of(snapshot, lane));
+        let postings = postings.fold(0, u64::saturating_add);
         let sample = sample(snapshot, settings, &live, lanes.start)?;
         let scale = postings as f64 / sample.postings.max(1) as f64;
-        expected.postings += postings;
-        expected.comparisons += (sample.candidates * scale) as u64;
+        expected.postings = expected.postings.saturating_add(postings);
+        let comparisons = (sample.candidates * scale) as u64;
+        expected.comparisons = expected.comparisons.saturating_add(comparisons);
         pairs += sample.near * scale / lanes.len() as f64;
         largest = largest.max(sample.largest);
         let is_table = lanes.start >= bands_end;
@@ -140,11 +142,11 @@ fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
 fn postings_of(snapshot: &Snapshot, lane: u16) -> u64 {
     let committed = &snapshot.inner.committed;
     let runs = committed.runs.descriptors();
-    let sealed: u64 = runs
-        .filter_map(|run| run.lane(lane))
-        .map(|summary| summary.postings)
-        .sum();
-    sealed + committed.memtable.lane_postings(lane)
+    let sealed = runs.filter_map(|run| run.lane(lane));
+    let in_memory = committed.memtable.lane_postings(lane);
+    sealed.fold(in_memory, |sum, summary| {
+        sum.saturating_add(summary.postings)
+    })
 }
 
 fn sample(snapshot: &Snapshot, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {

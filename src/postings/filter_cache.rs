@@ -19,6 +19,10 @@ use super::run::Value;
 /// What a piece costs beside its bits, about.
 const ENTRY_BYTES: usize = 96;
 
+/// Pieces of the largest filter that is kept, those of some three billion postings: the list of their
+/// places takes memory too, and a forged file may claim any number.
+const MOST_PIECES: u32 = 1 << 20;
+
 /// The place of a piece that is not held.
 const NOT_HELD: u32 = u32::MAX;
 
@@ -161,7 +165,7 @@ impl FilterCache {
             piece,
             is_wanted: AtomicBool::new(false),
         };
-        if entry.size_bytes() <= self.most_bytes {
+        if entry.size_bytes() <= self.most_bytes && shape.pieces <= MOST_PIECES {
             let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
             pieces.keep(entry, shape, self.most_bytes);
         }
@@ -278,6 +282,18 @@ mod tests {
         pieces: 1_000,
         blocks: 1,
     };
+
+    #[test]
+    fn a_filter_of_absurdly_many_pieces_takes_no_memory() {
+        let (_, piece) = piece(0);
+        let shape = |pieces| FilterShape { pieces, blocks: 1 };
+        let cache = FilterCache::new(1 << 30);
+        cache.keep((7, 1, 0), shape(u32::MAX), piece.clone());
+        cache.keep((8, 1, 0), shape(MOST_PIECES + 1), piece.clone());
+        assert_eq!(cache.size_bytes(), 0);
+        cache.keep((9, 1, 0), shape(MOST_PIECES), piece);
+        assert!(cache.size_bytes() > 0);
+    }
 
     fn filter(run: u32) -> FilterOf {
         FilterOf {

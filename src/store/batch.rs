@@ -195,7 +195,7 @@ impl Swept {
 pub(crate) fn candidates(source: &dyn Source, codes: &Codes) -> Result<Option<Vec<Candidate>>> {
     let can_be_halved = codes.asks.len() > 1;
     let mut found: Vec<Candidate> = Vec::new();
-    let mut fits = true;
+    let (mut fits, mut room) = (true, PIECE_CANDIDATES);
     for (column, &swept) in codes.swept.iter().enumerate() {
         let wanted = codes.wanted(source.core(), column, swept);
         let width = codes.swept.len();
@@ -205,11 +205,12 @@ pub(crate) fn candidates(source: &dyn Source, codes: &Codes) -> Result<Option<Ve
                 let id = posting.id;
                 found.push(Candidate { id, asker });
             }
-            if can_be_halved && found.len() > PIECE_CANDIDATES {
+            if found.len() > room {
                 // Documents that are alike meet in many lanes.
                 found.sort_unstable();
                 found.dedup();
-                fits = found.len() <= PIECE_CANDIDATES / 2;
+                fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
+                room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
             }
             Ok(fits)
         })?;

@@ -57,7 +57,7 @@ pub(crate) struct BulkStore {
 impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let store = open::create(path, schema, options)?;
+        let store = open::create_in_place(path, schema, options)?;
         let write = store.core.guarded(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);
@@ -243,10 +243,13 @@ impl BulkStore {
 
     /// Closes the file, so that it can be opened under another name.
     fn close(self) -> Result<()> {
+        let store = Arc::clone(&self.store);
         contained(|| {
             drop(self);
             Ok(())
-        })
+        })?;
+        let in_use = || Error::corrupt("the build's store", "a thread still has it");
+        Arc::into_inner(store).ok_or_else(in_use)?.engine.close()
     }
 }
 

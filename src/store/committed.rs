@@ -1,6 +1,6 @@
 //! What the writer keeps in memory of each commit, and how snapshots get the right one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use redb::ReadTransaction;
 
@@ -11,6 +11,7 @@ use crate::postings::Memtable;
 use crate::store::dead_set::DeadSet;
 use crate::store::engine::{Engine, META};
 use crate::store::run_set::RunSet;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The state of the store after one commit, as far as it is kept in memory.
 #[derive(Clone, Debug)]
@@ -72,27 +73,44 @@ impl Publication {
             .ok_or_else(|| Error::corrupt("memory", "no version is published"))
     }
 
-    /// Makes a version available ahead of the commit that will show it.
-    pub(crate) fn publish(&self, committed: Arc<Committed>) {
-        self.lock().push(committed);
-    }
-
-    /// Forgets what came before `commit`, which is durable now.
-    pub(crate) fn settle(&self, commit: u64) {
-        self.lock().retain(|version| version.state.commit >= commit);
-    }
-
-    /// Forgets the version of a commit that failed.
-    pub(crate) fn withdraw(&self, commit: u64) {
-        self.lock().retain(|version| version.state.commit != commit);
+    /// Makes a version available, runs the commit that will show it, and forgets what came before;
+    /// or the version itself, if the commit fails. Only the writer may ask.
+    ///
+    /// # Errors
+    /// Those of `commit`.
+    pub(crate) fn commit(
+        &self,
+        committed: Committed,
+        commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let number = committed.state.commit;
+        self.lock().push(Arc::new(committed));
+        let outcome = commit();
+        let is_kept = |version: &Arc<Committed>| match &outcome {
+            Ok(()) => version.state.commit >= number,
+            Err(_) => version.state.commit != number,
+        };
+        self.lock().retain(is_kept);
+        outcome
     }
 
     /// A snapshot of the file with the version that belongs to it. The lock keeps the writer from
     /// forgetting that version in between; it is never held while the writer syncs.
     pub(crate) fn snapshot(&self, engine: &Engine) -> Result<(ReadTransaction, Arc<Committed>)> {
+        self.snapshot_of(|| {
+            let read = engine.begin_read()?;
+            let commit = read_state(&read)?.commit;
+            Ok((read, commit))
+        })
+    }
+
+    /// What `begin` reads from the file, with the version of the commit that it finds there.
+    fn snapshot_of<R>(
+        &self,
+        begin: impl FnOnce() -> Result<(R, u64)>,
+    ) -> Result<(R, Arc<Committed>)> {
         let versions = self.lock();
-        let read = engine.begin_read()?;
-        let commit = read_state(&read)?.commit;
+        let (read, commit) = begin()?;
         let version = versions
             .iter()
             .find(|version| version.state.commit == commit);
@@ -113,5 +131,9 @@ pub(crate) fn read_state(read: &ReadTransaction) -> Result<State> {
     let row = table.get(header::STATE)?;
     let row =
         row.ok_or_else(|| Error::corrupt("table meta", "found no row state, expected one"))?;
-    header::decode_meta(header::STATE, row.value())
+    header::decode_state(row.value())
 }
+
+#[cfg(all(loom, test))]
+#[path = "committed_models.rs"]
+mod models;

@@ -64,8 +64,7 @@ impl Store {
         let mut database = open_database(path, options)?;
         contained(|| {
             while database.compact()? {}
-            drop(database);
-            Ok(())
+            Ok(database.close()?)
         })?;
         let (_, size_after_bytes) = file_size(path, options)?;
         Ok(CompactReport {

@@ -83,6 +83,15 @@ impl Engine {
         Ok(Handle::ReadOnly(opened).into())
     }
 
+    /// Closes the file. What else lets go of it passes over errors.
+    pub(crate) fn close(self) -> Result<()> {
+        let database = self.database.into_inner()?;
+        contained(|| match database {
+            Handle::Writable(database) => Ok(database.close()?),
+            Handle::ReadOnly(database) => Ok(database.close()?),
+        })
+    }
+
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
         use redb::ReadableDatabase;
         Ok(match self.database.get()? {

@@ -1,9 +1,9 @@
 //! One writer at a time, and no thread that waits for itself.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::{Arc, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, thread};
 
 /// Lets one write transaction in. Knows which thread holds it, so that a thread that holds one
 /// gets an error in place of a deadlock.
@@ -63,7 +63,11 @@ impl Drop for Permit {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(loom, test))]
+#[path = "gate_models.rs"]
+mod models;
+
+#[cfg(all(not(loom), test))]
 mod tests {
     use super::*;
 

@@ -39,9 +39,8 @@ struct Advance {
 
 impl Writer {
     /// Notes that a document came or went, which merges have to keep up with.
-    pub(crate) fn note_moved(&mut self) {
-        let lanes = u64::from(self.store.core.lanes.count());
-        self.state.postings_moved = self.state.postings_moved.saturating_add(lanes);
+    pub(crate) fn note_moved(&mut self) -> Result<()> {
+        self.state.count_moved(self.store.core.lanes.count())
     }
 
     /// Begins the merges that are due, and advances those under way by what has moved. One that ends
@@ -68,14 +67,15 @@ impl Writer {
             let pace = Pace::of(output.level, output.inputs.len());
             let behind = pace.postings(moved);
             let inputs = self.runs.inputs(&output).unwrap_or_default();
-            let postings = inputs.iter().map(|run| run.descriptor.postings());
-            let rest = self.rows_left(&output) + postings.sum::<u64>();
+            let rest = inputs.iter().fold(self.rows_left(&output), |rest, run| {
+                rest.saturating_add(run.descriptor.postings())
+            });
             let slice = self.store.core.options.merge_slice_postings;
             if behind < slice.min(rest) {
                 continue;
             }
             if self.advance_merge(&output, behind)? {
-                worked_off += pace.moved(rest).max(1);
+                worked_off = u64::saturating_add(worked_off, pace.moved(rest).max(1));
             }
         }
         Ok(worked_off)
@@ -91,7 +91,7 @@ impl Writer {
 
     /// Begins the merge of neighbouring runs, none of which is being merged.
     pub(crate) fn begin_merge(&mut self, plan: &MergePlan, behind: u64) -> Result<()> {
-        let run = self.take_run_number()?;
+        let run = self.state.take_run_number()?;
         let inputs: Vec<&Arc<Run>> = plan
             .runs
             .iter()
@@ -305,14 +305,6 @@ impl Writer {
     /// The tables that runs are written to.
     pub(crate) fn run_tables(&self, table: PostingTable) -> Result<RunTables<'_>> {
         run_tables(self.write()?, table)
-    }
-
-    pub(crate) fn take_run_number(&mut self) -> Result<u32> {
-        let run = self.state.next_run;
-        let next = run.checked_add(1);
-        self.state.next_run =
-            next.ok_or_else(|| Error::invalid("runs", run, "fewer than 2^32 in a store's life"))?;
-        Ok(run)
     }
 
     fn write_descriptor(&self, descriptor: &RunDescriptor) -> Result<()> {

@@ -19,12 +19,31 @@ use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
     contained,
 };
+use crate::store::files::folder_of;
 use crate::store::gate::Gate;
 use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::run_set::{Run, RunSet};
+use crate::store::scratch::{ScratchPath, must_not_exist};
 
+/// Makes a store under another name, and gives it its own when it is whole: a process that is killed
+/// on the way leaves nothing that has the name.
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
+    let files = options.shared_files();
+    must_not_exist(path, files)?;
+    let make = |path: &Path| create_in_place(path, schema.clone(), options);
+    let (scratch, made) = ScratchPath::create(&folder_of(path), files, make)?;
+    made.engine.close()?;
+    scratch.publish(path)?;
+    open(path, options)
+}
+
+/// Makes a store in a file that nobody looks for.
+pub(crate) fn create_in_place(
+    path: &Path,
+    schema: Schema,
+    options: &StoreOptions,
+) -> Result<Inner> {
     options.validate()?;
     let options = &options.for_bands(schema.minhash().is_some());
     let core = Core::new(path.into(), schema, options.clone())?;

@@ -10,6 +10,7 @@ use crate::postings::CodeRange;
 use crate::sketch::Signature;
 use crate::store::bounds::{Bounds, By, Resolved};
 use crate::store::core::Core;
+use crate::store::found_ids::FoundIds;
 use crate::store::matches::{Matches, Scope};
 use crate::store::record::Match;
 use crate::store::scored::{Scored, settle};
@@ -203,7 +204,7 @@ impl<'a> Subject<'a> {
         if !source.core().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let mut ids = Vec::new();
+        let mut ids = FoundIds::new();
         if bounds.probes_bands() {
             self.probe_bands(source, &mut ids)?;
         }
@@ -211,6 +212,7 @@ impl<'a> Subject<'a> {
             self.probe_tables(source, most, &mut ids)?;
         }
         let accept = |scored: &Scored| ask.is_some() || scored.is_within(bounds);
+        let ids = ids.into_ascending();
         let (mut scored, compared) = self.compare_all(source, ids, Some(bounds), accept)?;
         if let Some(ask) = ask {
             settle(&mut scored, ask, bounds)?;
@@ -230,17 +232,17 @@ impl<'a> Subject<'a> {
         self.finish(source, scored, limit, Scope::Candidates, compared)
     }
 
-    /// Documents that share a bucket, unverified, in no order, some of them several times.
+    /// Documents that share a bucket, unverified, ascending.
     pub(crate) fn candidates(&self, source: &dyn Source) -> Result<Vec<u64>> {
-        let mut ids = Vec::new();
+        let mut ids = FoundIds::new();
         if source.core().is_filed(self.signature) {
             self.probe_bands(source, &mut ids)?;
             self.probe_tables(source, u32::MAX, &mut ids)?;
         }
-        Ok(ids)
+        Ok(ids.into_ascending())
     }
 
-    fn probe_bands(&self, source: &dyn Source, ids: &mut Vec<u64>) -> Result<()> {
+    fn probe_bands(&self, source: &dyn Source, ids: &mut FoundIds) -> Result<()> {
         let mut codes = Vec::new();
         source.core().band_codes(self.signature, &mut codes)?;
         let ranges: Vec<CodeRange> = codes
@@ -260,7 +262,7 @@ impl<'a> Subject<'a> {
 
     /// The distance, of 128 bits a part of it, is known from the code alone: those beyond `most` are
     /// left out at once.
-    fn probe_tables(&self, source: &dyn Source, most: u32, ids: &mut Vec<u64>) -> Result<()> {
+    fn probe_tables(&self, source: &dyn Source, most: u32, ids: &mut FoundIds) -> Result<()> {
         let lanes = &source.core().lanes;
         let (Some(fingerprint), Some(design)) = (self.signature.simhash(), lanes.design()) else {
             return Ok(());
@@ -287,7 +289,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The accepted ones of these documents, ascending by id, and how many were compared.
+    /// The accepted ones of these documents, which ascend by id, and how many were compared.
     fn compare_all(
         &self,
         source: &dyn Source,
@@ -295,8 +297,6 @@ impl<'a> Subject<'a> {
         bounds: Option<&Resolved>,
         accept: impl Fn(&Scored) -> bool,
     ) -> Result<(Vec<Scored>, usize)> {
-        ids.sort_unstable();
-        ids.dedup();
         ids.retain(|id| Some(*id) != self.exclude);
         let mut scored = Vec::new();
         let mut compared = 0;

@@ -126,9 +126,13 @@ impl RebandStore {
             Ok(Contained::new(write))
         })?;
         self.write = Some(write);
+        // Rather now than when all the work is done.
+        let mut state = self.committed.state;
+        state.next_commit()?;
         if self.keeps_lanes() {
             return Ok(());
         }
+        state.take_run_number()?;
         self.in_tables(|write| {
             self.remove_dead(write)?;
             write.delete_table(DEAD)?;
@@ -186,7 +190,7 @@ impl RebandStore {
     pub(crate) fn commit(mut self, lanes: Option<Vec<LaneSummary>>) -> Result<u64> {
         let old = self.committed.state;
         let mut state = State {
-            commit: old.commit + 1,
+            commit: old.next_commit()?,
             ..old
         };
         let mut descriptor = None;
@@ -199,9 +203,7 @@ impl RebandStore {
             descriptor = whole_run(&self.core, old.next_run, &state, lanes);
         }
         if descriptor.is_some() {
-            let next = old.next_run.checked_add(1);
-            let expected = "fewer than 2^32 in a store's life";
-            state.next_run = next.ok_or_else(|| Error::invalid("runs", old.next_run, expected))?;
+            state.take_run_number()?;
         }
         self.in_tables(|write| {
             if let Some(descriptor) = &descriptor {
@@ -220,10 +222,7 @@ impl RebandStore {
         let write = self.write.take().ok_or_else(ended)?;
         contained(|| Ok(write.into_inner()?.commit()?))?;
         let (path, options) = (self.core.path.clone(), self.core.options.clone());
-        contained(|| {
-            drop(self);
-            Ok(())
-        })?;
+        self.store.engine.close()?;
         Ok(file_size(&path, &options)?.1)
     }
 }

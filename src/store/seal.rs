@@ -32,7 +32,7 @@ impl Writer {
         documents: u64,
     ) -> Result<()> {
         let buried: HashSet<u64> = memtable.lane(BURIED).iter().map(|gone| gone.id).collect();
-        let run = self.take_run_number()?;
+        let run = self.state.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();
         for (role, lane) in self.store.core.lanes.roles().zip(0u16..) {

@@ -223,9 +223,7 @@ impl Snapshot {
             exclude: None,
         };
         self.core().guarded(|| {
-            let mut ids = subject.candidates(self.source())?;
-            ids.sort_unstable();
-            ids.dedup();
+            let ids = subject.candidates(self.source())?;
             let mut live = Vec::with_capacity(ids.len());
             self.source()
                 .live_signatures(&ids, &mut |id, row: SignatureRow<'_>| {

@@ -243,7 +243,7 @@ impl Snapshot {
                 inputs: output.inputs.clone(),
                 postings: output.postings(),
                 blocks: output.blocks(),
-                postings_left: left.sum(),
+                postings_left: left.fold(0, u64::saturating_add),
                 rows_left: self.inner.committed.rows_left(output),
             }
         };
@@ -254,7 +254,8 @@ impl Snapshot {
     fn droppable_bytes(&self, tables: &[TableStats]) -> u64 {
         let committed = &self.inner.committed;
         let dead = committed.runs.standing.iter().map(|run| {
-            let bytes: u64 = run.descriptor.lanes.iter().map(|lane| lane.bytes).sum();
+            let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
+            let bytes = bytes.fold(0, u64::saturating_add);
             let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
             (bytes as f64 * share.min(1.0)) as u64
         });
@@ -269,7 +270,9 @@ impl Snapshot {
         let filters = tables.iter().filter(|table| table.name == FILTERS.name());
         let filters: u64 = filters.map(TableStats::total_bytes).sum();
         let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
-        dead.sum::<u64>() + dead_rows + filters.saturating_sub(key_filter)
+        let dead = dead.fold(0, u64::saturating_add);
+        dead.saturating_add(dead_rows)
+            .saturating_add(filters.saturating_sub(key_filter))
     }
 
     fn lane_stats(&self) -> Vec<LaneStats> {
@@ -278,13 +281,14 @@ impl Snapshot {
             let runs = committed.runs.descriptors();
             let runs = runs.filter_map(|run| run.lane(lane));
             let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
-                (postings + summary.postings, blocks + summary.blocks)
+                let postings = u64::saturating_add(postings, summary.postings);
+                (postings, u64::saturating_add(blocks, summary.blocks))
             });
             let in_memory = committed.memtable.lane_postings(lane);
             LaneStats {
                 lane,
                 role: role.to_string(),
-                postings: postings + in_memory,
+                postings: postings.saturating_add(in_memory),
                 blocks,
             }
         };

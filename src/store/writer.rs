@@ -136,7 +136,7 @@ impl Writer {
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
-        self.note_moved();
+        self.note_moved()?;
         self.changed = true;
         if self.pending.is_full() {
             self.flush_pending()?;
@@ -164,7 +164,7 @@ impl Writer {
             // Cannot be 0: the row of this document was there.
             self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
         }
-        self.note_moved();
+        self.note_moved()?;
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
@@ -253,9 +253,8 @@ impl Writer {
         self.merge()?;
         self.flush_pending()?;
         self.flush_dead()?;
-        self.state.commit += 1;
+        self.state.commit = self.state.next_commit()?;
         self.state.dead_documents = self.dead.set.len();
-        let commit = self.state.commit;
         {
             let mut meta = self.write()?.open_table(META)?;
             let row = header::encode_meta(header::STATE, &self.state)?;
@@ -280,19 +279,12 @@ impl Writer {
             _ => None,
         };
         let publication = &self.store.publication;
-        publication.publish(Arc::new(committed));
-        let outcome = contained(|| Ok(write.commit()?));
+        let outcome = publication.commit(committed, || contained(|| Ok(write.commit()?)));
         drop(before);
-        match outcome {
-            Ok(()) => publication.settle(commit),
-            Err(error) => {
-                publication.withdraw(commit);
-                let reason = format!("a commit failed, its outcome is unknown: {error}");
-                self.store.core.health.close_writes(reason);
-                return Err(error);
-            }
-        }
-        Ok(())
+        outcome.inspect_err(|error| {
+            let reason = format!("a commit failed, its outcome is unknown: {error}");
+            self.store.core.health.close_writes(reason);
+        })
     }
 }
 

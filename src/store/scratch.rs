@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::store::FileSource;
+use crate::store::files::FileSource;
 
 /// How the names begin.
 const PREFIX: &str = ".resemblance-";

@@ -1,0 +1,85 @@
+//! The publication of versions in every order in which threads can take their steps.
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+use super::*;
+
+/// What stands in for the file: the number of its last commit, which a reader sees at once.
+type File = AtomicU64;
+
+fn version(commit: u64) -> Committed {
+    Committed {
+        state: State {
+            commit,
+            ..State::INITIAL
+        },
+        runs: RunSet::default(),
+        memtable: Memtable::default(),
+        dead: DeadSet::default(),
+    }
+}
+
+/// Takes snapshots, each of which must be whole, and none older than the one before.
+fn read(publication: &Publication, file: &File, times: u64) {
+    let mut last = 0;
+    for _ in 0..times {
+        let begin = || {
+            let commit = file.load(Ordering::Acquire);
+            Ok((commit, commit))
+        };
+        let (in_file, version) = publication.snapshot_of(begin).unwrap();
+        assert_eq!(version.state.commit, in_file);
+        assert!(in_file >= last);
+        last = in_file;
+    }
+}
+
+fn commit(publication: &Publication, file: &File, number: u64) {
+    let latest = publication.latest().unwrap();
+    assert_eq!(latest.state.commit, number - 1);
+    let durable = || {
+        file.store(number, Ordering::Release);
+        Ok(())
+    };
+    publication.commit(version(number), durable).unwrap();
+}
+
+/// Runs a writer beside readers that take so many snapshots each.
+fn beside(readers: &'static [u64], write: fn(&Publication, &File)) {
+    loom::model(move || {
+        let shared = Arc::new((Publication::new(version(0)), File::new(0)));
+        let spawned: Vec<_> = readers
+            .iter()
+            .map(|times| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || read(&shared.0, &shared.1, *times))
+            })
+            .collect();
+        write(&shared.0, &shared.1);
+        for reader in spawned {
+            reader.join().unwrap();
+        }
+        assert_eq!(shared.0.lock().len(), 1, "what came before is forgotten");
+    });
+}
+
+#[test]
+fn loom_every_snapshot_has_the_version_of_its_commit() {
+    let two = |publication: &Publication, file: &File| {
+        commit(publication, file, 1);
+        commit(publication, file, 2);
+    };
+    beside(&[2], two);
+    beside(&[1, 1], two);
+}
+
+#[test]
+fn loom_a_commit_that_fails_is_never_seen() {
+    beside(&[1, 1], |publication, file| {
+        let failing = || Err(Error::Busy);
+        assert!(publication.commit(version(1), failing).is_err());
+        assert_eq!(publication.latest().unwrap().state.commit, 0);
+        assert_eq!(file.load(Ordering::Acquire), 0);
+    });
+}

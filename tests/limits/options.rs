@@ -1,0 +1,123 @@
+//! Options at the ends of their ranges: they change speed and memory, never answers, and wrap nowhere.
+
+use std::num::NonZeroUsize;
+
+use resemblance::{
+    Bounds, BulkOptions, Document, DocumentId, Error, JoinOptions, Store, StoreOptions,
+};
+
+use crate::common::small::{schema, signature};
+use crate::common::{Place, check_clean};
+
+fn fill(store: &Store) {
+    for batch in 0..5 {
+        let mut transaction = store.begin_write().unwrap();
+        for number in batch * 40..(batch + 1) * 40u32 {
+            // Two of each.
+            let signature = signature(number / 2);
+            transaction
+                .insert(number.to_le_bytes(), &signature)
+                .unwrap();
+        }
+        transaction.remove((batch * 40).to_le_bytes()).unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+fn holds(store: &Store) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), 195);
+    for number in (1..200u32).step_by(2) {
+        let (signature, pair) = (signature(number / 2), u64::from(number / 2 * 2));
+        let expected: Vec<u64> = (pair..pair + 2).filter(|id| id % 40 != 0).collect();
+        for limit in [usize::MAX, 2, 1, 0] {
+            let found = snapshot.query(&signature).limit(limit).run().unwrap();
+            let nearest = snapshot.nearest(&signature, limit).unwrap();
+            let expected = expected.iter().take(limit).map(|id| DocumentId::new(*id));
+            assert!(found.iter().map(|found| found.id()).eq(expected.clone()));
+            assert!(nearest.iter().map(|found| found.id()).take(2).eq(expected));
+        }
+    }
+    for options in [
+        JoinOptions::new().max_bucket(usize::MAX),
+        JoinOptions::new().threads(1_024).max_bucket(2),
+    ] {
+        let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+        assert_eq!(pairs.count(), 95);
+        let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
+        assert_eq!(clusters.count(), 95);
+    }
+}
+
+#[test]
+fn caches_seals_and_slices_of_any_size() {
+    let new = StoreOptions::new;
+    let options = [
+        new().cache_bytes(0).seal_after(1),
+        new().cache_bytes(u64::MAX).seal_after(1 << 20),
+        new().merge_slice(0).seal_after(3),
+        new().merge_slice(u64::MAX).seal_after(3),
+        new().merge_slice(1).seal_after(2).merge_in_parallel(true),
+    ];
+    for options in options {
+        let place = Place::new();
+        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        fill(&store);
+        holds(&store);
+        drop(store);
+        check_clean(&place.store());
+        Store::compact_with(place.store(), &options).unwrap();
+        holds(&Store::open_with(place.store(), &options).unwrap());
+        check_clean(&place.store());
+    }
+    for documents in [0, (1 << 20) + 1] {
+        let options = new().seal_after(documents);
+        let refused = Store::create_with(Place::new().store(), schema(), &options).err();
+        assert!(matches!(refused, Some(Error::InvalidParameter { .. })));
+    }
+}
+
+#[test]
+fn memory_and_threads_of_builds_of_any_number() {
+    let new = BulkOptions::new;
+    let most = NonZeroUsize::MAX;
+    let options = [
+        new().memory_bytes(0),
+        new().memory_bytes(1).threads(most),
+        new().memory_bytes(u64::MAX).threads(most),
+    ];
+    for options in options {
+        let place = Place::new();
+        let mut build = Store::bulk_build(place.store(), schema(), &options).unwrap();
+        for number in 0..300u32 {
+            let key = number.to_le_bytes();
+            build
+                .insert(Document::new(&key), &signature(number))
+                .unwrap();
+        }
+        assert_eq!(build.finish().unwrap().documents, 300);
+        check_clean(&place.store());
+        let snapshot = Store::open(place.store()).unwrap().snapshot().unwrap();
+        for number in 0..300 {
+            assert_eq!(snapshot.query(&signature(number)).run().unwrap().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn joins_by_no_thread_or_too_many_are_refused() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for (options, name) in [
+        (JoinOptions::new().threads(0), "threads"),
+        (JoinOptions::new().threads(1_025), "threads"),
+        (JoinOptions::new().threads(usize::MAX), "threads"),
+        (JoinOptions::new().max_bucket(0), "max_bucket"),
+    ] {
+        let refused = snapshot.pairs_with(Bounds::new(), &options).err();
+        let is_named = matches!(&refused, Some(Error::InvalidParameter { parameter, .. })
+            if *parameter == name);
+        assert!(is_named, "{refused:?}");
+    }
+}
