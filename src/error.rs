@@ -108,7 +108,8 @@ pub enum Error {
         /// The unknown flags.
         flags: u64,
     },
-    /// The file is damaged. Run `check`; restore a copy, or rebuild from the readable documents.
+    /// The file is damaged. Run `check`; restore a copy, or make a new store of what can be read with
+    /// `repair`.
     #[error("damaged: {place}: {detail}")]
     Corrupt {
         /// The table and key, or the part of the file.

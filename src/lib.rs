@@ -44,7 +44,8 @@
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
 //!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it, and
-//!   drops what is left of removed documents.
+//!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
+//!   damaged one.
 //!
 //! # Kinds of signatures
 //!
@@ -71,9 +72,12 @@
 //! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is made
 //!   again whenever it is opened.
 //! - All bounds are inclusive. Matches come best first, ties in order of insertion.
-//! - No input and no file makes the library panic; damage is [`Error::Corrupt`]. The storage engine
-//!   may panic where it meets damaged pages: that is caught, so a program that reads files which may
-//!   be damaged must not be built with `panic = "abort"`.
+//! - No input and no file makes the library panic. Every page is verified when it is read from the
+//!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (Should the storage engine
+//!   panic all the same, that is caught and is an error too, unless a program is built with
+//!   `panic = "abort"`.)
+//!
+//! The README has all promises on one page, each with the test that shows it.
 //!
 //! # Features
 //!
@@ -83,6 +87,9 @@
 mod bulk;
 mod error;
 mod format;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod id;
 mod join;
 mod lanes;
@@ -95,7 +102,7 @@ mod text;
 
 pub use bulk::{
     BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
-    RebandEvent, RebandReport,
+    RebandEvent, RebandReport, RepairEvent, RepairOptions, RepairReport,
 };
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
@@ -114,9 +121,9 @@ pub use sketch::{
 #[doc(hidden)]
 pub use store::{Access, Files};
 pub use store::{
-    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, LaneStats, Match,
-    Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records, RunStats,
-    Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
+    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, IdRange, LaneStats,
+    Match, Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records,
+    RunStats, Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// From the top down. A module may use those below it, and itself. `lib` stands for the names that
 /// the crate re-exports: the command line uses nothing else.
 const LAYERS: [&[&str]; 11] = [
-    &["main", "cli"],
+    &["main", "cli", "fuzzing"],
     &["corpus"],
     &["bulk"],
     &["join"],

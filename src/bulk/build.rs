@@ -15,7 +15,7 @@ use super::estimate::code_bits;
 use super::lane_postings::{Postings, Progress, go_on};
 use super::merge::{MergedLanes, merge_lanes};
 use super::options::{BulkOptions, DuplicateKeys};
-use super::repeated::{FirstOfEachKey, Repeated};
+use super::repeated::{FirstOfEachKey, LastOfEachKey, Repeated};
 use super::sorting::Sorter;
 
 /// What [`BulkBuild::finish_with`] tells while it works.
@@ -29,8 +29,8 @@ pub enum BulkEvent<'a> {
         /// All of them.
         of: u64,
     },
-    /// A document is left out because an earlier one has its key. These events come in the order
-    /// of insertion.
+    /// A document is left out because an earlier one has its key, or a later one, if the options
+    /// say to keep the last. These events come in the order of insertion.
     Duplicate {
         /// The id that [`BulkBuild::insert`] gave it.
         id: DocumentId,
@@ -51,7 +51,7 @@ type Watch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
 pub struct BulkReport {
     /// Documents in the store.
     pub documents: u64,
-    /// Documents left out because an earlier one has their key.
+    /// Documents left out because another one has their key.
     pub duplicates: u64,
     /// Sorted runs in the store: one, or none if nothing is filed.
     pub runs: u64,
@@ -177,6 +177,22 @@ impl BulkBuild {
         Ok(id)
     }
 
+    /// [`insert`](Self::insert) with an id above all before; those between stay unused.
+    pub(crate) fn insert_as(
+        &mut self,
+        id: u64,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<()> {
+        self.store.skip_to(id);
+        self.insert(document, signature).map(drop)
+    }
+
+    /// The ids below one are not for documents that come later.
+    pub(crate) fn skip_to(&mut self, id: u64) {
+        self.store.skip_to(id);
+    }
+
     fn check_usable(&self) -> Result<()> {
         match &self.failure {
             Some(failure) => Err(Error::Closed {
@@ -202,7 +218,7 @@ impl BulkBuild {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTwice`] if a key came twice and the options do not say to keep the first;
+    /// [`Error::KeyTwice`] if a key came twice and the options do not say which to keep;
     /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Io`]. There is no
     /// store then.
     pub fn finish(self) -> Result<BulkReport> {
@@ -287,6 +303,10 @@ impl Lanes<'_> {
     fn write_keys(&mut self, merged: &MergedLanes) -> Result<LaneSummary> {
         let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
         let postings = Postings::new(merged.lane(0), &mut self.progress);
+        if self.duplicate_keys == DuplicateKeys::KeepLast {
+            let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
+            return self.store.write_lane(0, lasts);
+        }
         let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
         let summary = self.store.write_lane(0, &mut firsts)?;
         if refuses {

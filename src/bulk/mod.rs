@@ -1,5 +1,5 @@
 //! What sorts the postings of many documents outside memory and writes them once: the offline build
-//! of a new store, and new bands for an old one.
+//! of a new store, a new one of what is left of a damaged one, and new bands for an old one.
 
 mod batch;
 mod build;
@@ -8,6 +8,7 @@ mod lane_postings;
 mod merge;
 mod options;
 mod reband;
+mod repair;
 mod repeated;
 mod sorting;
 mod spill;
@@ -16,3 +17,4 @@ pub use build::{BulkBuild, BulkEvent, BulkReport};
 pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
 pub use reband::{RebandEvent, RebandReport};
+pub use repair::{RepairEvent, RepairOptions, RepairReport};

@@ -17,6 +17,8 @@ pub enum DuplicateKeys {
     Refuse,
     /// It is left out and counted; its id stays unused.
     KeepFirst,
+    /// It replaces the earlier one, which is left out and counted, and whose id stays unused.
+    KeepLast,
 }
 
 /// How [`Store::bulk_build`](crate::Store::bulk_build) and [`Store::reband`](crate::Store::reband)

@@ -1,5 +1,7 @@
 //! Keys that come twice: found where the key lane is merged, for equal keys have equal codes.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::postings::Posting;
@@ -147,6 +149,72 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
                 Err(error) => return Some(Err(error)),
             }
         }
+    }
+}
+
+/// Passes the postings of the key lane on, but of documents with equal keys the last only.
+pub(crate) struct LastOfEachKey<'a, I: Iterator> {
+    postings: std::iter::Peekable<I>,
+    store: &'a BulkStore,
+    repeated: &'a mut Repeated,
+    /// Those of a code that stay, the next one last.
+    kept: Vec<Posting>,
+}
+
+impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
+    pub(crate) fn new(postings: I, store: &'a BulkStore, repeated: &'a mut Repeated) -> Self {
+        Self {
+            postings: postings.peekable(),
+            store,
+            repeated,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Takes all postings of the next code. Keys are read only where a code comes twice.
+    fn fill(&mut self) -> Result<()> {
+        let Some(first) = self.postings.next().transpose()? else {
+            return Ok(());
+        };
+        self.kept.push(first);
+        let is_same = |next: &Result<Posting>| {
+            next.as_ref()
+                .map_or(true, |posting| posting.code == first.code)
+        };
+        while let Some(next) = self.postings.next_if(is_same) {
+            self.kept.push(next?);
+        }
+        if self.kept.len() > 1 {
+            self.keep_last_of_each()?;
+        }
+        self.kept.reverse();
+        Ok(())
+    }
+
+    fn keep_last_of_each(&mut self) -> Result<()> {
+        let mut last_of = BTreeMap::new();
+        for posting in std::mem::take(&mut self.kept) {
+            let key = self.store.key(posting.id)?;
+            if let Some(earlier) = last_of.insert(key, posting) {
+                self.repeated.insert(earlier.id);
+            }
+        }
+        self.kept.extend(last_of.into_values());
+        self.kept.sort_unstable();
+        Ok(())
+    }
+}
+
+impl<I: Iterator<Item = Result<Posting>>> Iterator for LastOfEachKey<'_, I> {
+    type Item = Result<Posting>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.kept.is_empty()
+            && let Err(error) = self.fill()
+        {
+            return Some(Err(error));
+        }
+        self.kept.pop().map(Ok)
     }
 }
 

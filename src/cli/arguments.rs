@@ -12,7 +12,7 @@ use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
     add, build, check, clusters, compact, completions, create, dedup, eval, get, pairs, query,
-    reband, remove, stats, tune,
+    reband, remove, repair, stats, tune,
 };
 use crate::corpus;
 
@@ -53,7 +53,8 @@ Examples:
   resemblance add seen.rsm more.jsonl --if-new
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl
   resemblance tune --threshold 0.7 --recall 0.99
-  resemblance eval corpus.jsonl --sample 5000"
+  resemblance eval corpus.jsonl --sample 5000
+  resemblance check seen.rsm || resemblance repair seen.rsm -o new.rsm"
     )
 }
 
@@ -94,6 +95,7 @@ pub(crate) enum Verb {
     Check(check::Arguments),
     Compact(compact::Arguments),
     Reband(reband::Arguments),
+    Repair(repair::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -114,6 +116,7 @@ impl Verb {
             Self::Check(arguments) => Some(&arguments.store),
             Self::Compact(arguments) => Some(&arguments.store),
             Self::Reband(arguments) => Some(&arguments.store),
+            Self::Repair(arguments) => Some(&arguments.store),
             Self::Pairs(arguments) => corpus::only_store(&arguments.inputs),
             Self::Clusters(arguments) => corpus::only_store(&arguments.inputs),
             Self::Dedup(arguments) => arguments.against.as_deref(),
@@ -134,7 +137,8 @@ pub(crate) struct CommonOptions {
     /// Threads for sketching and comparing [default: one a core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Folder for temporary files [default: the system's; of build and reband: the store's]
+    /// Folder for temporary files [default: the system's; of build, reband and repair: the
+    /// store's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) temp_dir: Option<PathBuf>,
     /// Say nothing but errors

@@ -14,7 +14,8 @@ use super::results::{Column, Results, Value};
 /// Verify a store from end to end
 ///
 /// Prints one line for each damage found (columns: invariant, place, detail) and exits with 1 if
-/// there was any. Nothing else can use the store meanwhile.
+/// there was any. Nothing else can use the store meanwhile. A damaged file is not changed; repair
+/// makes a new store of what can be read of it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -56,6 +57,14 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
                 report.blocks,
                 report.problems.len()
             ));
+            if report.truncated {
+                context
+                    .messages
+                    .note("there are more problems than are listed");
+            }
+            if !report.is_clean() {
+                advise_repair(context, arguments);
+            }
             Ok(Outcome::found(report.is_clean()))
         }
         // damage that ends the check is damage found
@@ -63,8 +72,16 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
             let mut results = Results::new(&arguments.format, columns)?;
             results.row(&[Value::Count(0), Value::Text(&place), Value::Text(&detail)])?;
             results.finish()?;
+            advise_repair(context, arguments);
             Ok(Outcome::Nothing)
         }
         Err(other) => Err(Failure::from(other)),
     }
+}
+
+fn advise_repair(context: &Context, arguments: &Arguments) {
+    let store = arguments.store.display();
+    context.messages.note(format!(
+        "restore a copy, or make a new store of what can be read: resemblance repair {store} -o NEW"
+    ));
 }

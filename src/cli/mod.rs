@@ -38,6 +38,7 @@ mod progress;
 mod query;
 mod reband;
 mod remove;
+mod repair;
 mod report;
 mod results;
 mod sample;
@@ -143,6 +144,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Check(arguments) => check::run(context, &arguments),
         Verb::Compact(arguments) => compact::run(context, &arguments),
         Verb::Reband(arguments) => reband::run(context, &arguments),
+        Verb::Repair(arguments) => repair::run(context, &arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
     }
 }

@@ -8,6 +8,8 @@
 mod compression;
 mod error;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod line;
 mod reader;
 

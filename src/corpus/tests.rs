@@ -365,3 +365,21 @@ fn a_change_between_two_readings_is_seen() {
     assert_ne!(first, totals(b"ab\nd\n"));
     assert_ne!(first, totals(b"ab\nc"));
 }
+
+/// The kept inputs of the fuzzer; a published package has none.
+#[test]
+fn kept_inputs_of_the_fuzzer_hold() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    if !fuzz.exists() {
+        return;
+    }
+    let mut files = 0;
+    for entry in std::fs::read_dir(fuzz.join("corpus/json_lines")).unwrap() {
+        let path = entry.unwrap().path();
+        println!("{}", path.display());
+        super::fuzzing::json_lines(&std::fs::read(&path).unwrap());
+        files += 1;
+    }
+    assert!(files > 20, "{files} inputs");
+    super::fuzzing::json_lines(&[]);
+}

@@ -154,6 +154,11 @@ impl<'v> Block<'v> {
         if ones as usize != self.count {
             return Err(format!("found {ones} codes, expected {}", self.count));
         }
+        // The rest of the last byte: a bit there would stand for a code after the key's.
+        let beyond = read_word(self.upper, self.upper_bits / 64) >> (self.upper_bits % 64);
+        if beyond != 0 {
+            return Err("found a code after the last, expected none".into());
+        }
         if !self.bit(0) || self.low(0) != 0 || !self.bit(self.upper_bits - 1) {
             return Err("found other codes first or last than the header's and the key's".into());
         }

@@ -320,3 +320,18 @@ fn postings_out_of_order_are_noticed_when_decoded() {
     let error = decoded(&encoded.key, &value).unwrap_err();
     assert!(error.to_string().contains("order"), "{error}");
 }
+
+/// A bit in the rest of the last byte of the upper part made up for one that was missing: the block
+/// was accepted, and its last posting was beyond the one that the key holds.
+#[test]
+fn a_code_after_the_last_is_damage() {
+    let postings = [posting(0, 5), posting(2, 6), posting(4, 7)];
+    let (encoded, mut value) = encoded(None, &postings);
+    // Bits 0, 1 + 2 and 2 + 4.
+    assert_eq!(value[HEADER_BYTES], 0b0100_1001);
+    value[HEADER_BYTES] = 0b1100_0001;
+    value.truncate(value.len() - CHECKSUM_BYTES);
+    checksum::seal(TABLE, &encoded.key, &mut value);
+    let error = Block::parse(TABLE, &encoded.key, &value).unwrap_err();
+    assert!(error.to_string().contains("after the last"), "{error}");
+}

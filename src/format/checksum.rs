@@ -56,6 +56,24 @@ pub(crate) fn place(table: &str, key: &[u8]) -> String {
     place
 }
 
+/// That a row with any bit flipped, or cut short, is refused by an error that names it.
+#[cfg(test)]
+pub(crate) fn assert_damage_is_named<T>(value: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
+    let refused = |bytes: &[u8], what: &dyn std::fmt::Debug| match decode(bytes).err() {
+        Some(Error::Corrupt { place, .. }) => assert!(place.starts_with("table "), "{place}"),
+        other => panic!("{what:?}: {other:?}"),
+    };
+    assert!(decode(value).is_ok());
+    for bit in 0..value.len() * 8 {
+        let mut damaged = value.to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        refused(&damaged, &("bit", bit));
+    }
+    for length in 0..value.len() {
+        refused(&value[..length], &("length", length));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -195,6 +195,15 @@ mod tests {
     }
 
     #[test]
+    fn damage_is_named() {
+        let mut chunk = DeadChunk::new();
+        chunk.set(32_001);
+        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeadChunk::decode(2, row));
+        chunk.set_since(32_002);
+        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeadChunk::decode(2, row));
+    }
+
+    #[test]
     fn a_merge_drops_what_was_dead_when_it_began() {
         let mut chunk = DeadChunk::new();
         for id in [32_000, 32_001, 32_010, 47_999] {

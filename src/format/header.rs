@@ -271,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn damage_of_any_row_is_named() {
+        use crate::schema::{MinHash, Schema, SimHash};
+        let header = Header::CURRENT.encode();
+        checksum::assert_damage_is_named(&header, Header::decode);
+        let state = encode_meta(STATE, &State::INITIAL).unwrap();
+        checksum::assert_damage_is_named(&state, |row| decode_meta::<State>(STATE, row));
+        let schema = Schema::builder().simhash(SimHash::bits64());
+        let schema = schema.minhash(MinHash::new(16)).build().unwrap();
+        let row = encode_meta(SCHEMA, &schema).unwrap();
+        checksum::assert_damage_is_named(&row, |row| decode_meta::<Schema>(SCHEMA, row));
+        let row = encode_meta(SELF_TEST, &(1u64, 2u64)).unwrap();
+        checksum::assert_damage_is_named(&row, |row| decode_meta::<(u64, u64)>(SELF_TEST, row));
+    }
+
+    #[test]
     fn the_state_comes_back() {
         let state = State {
             commit: 1,

@@ -26,7 +26,6 @@ const BRANCH: u8 = 2;
 /// The engine's format of files that is known here.
 const ENGINE_VERSION: u8 = 3;
 
-const RECOVERY_REQUIRED: u8 = 2;
 const TWO_PHASE: u8 = 4;
 
 /// A table without multiple values to a key, as the engine says it.
@@ -94,7 +93,7 @@ fn u128_at(bytes: &[u8], offset: usize) -> Option<u128> {
 /// A page by its number, and the checksum that it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
-    number: u64,
+    pub(crate) number: u64,
     pub(crate) checksum: u128,
 }
 
@@ -106,6 +105,12 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// That of every file that the engine makes with pages of this size.
+    const USUAL: Self = Self {
+        header_pages: 0,
+        region_pages: 1 << 20,
+    };
+
     /// The offset of a page, and its length in bytes; none if there can be no such page.
     pub(crate) fn place(&self, child: &Child) -> Option<(u64, usize)> {
         let order = u32::try_from(child.number >> 59).ok()?;
@@ -137,7 +142,9 @@ pub(crate) struct Head {
     pub(crate) geometry: Geometry,
     /// The commit that counts, and the one before it.
     pub(crate) slots: [Slot; 2],
-    /// The last commit may not be all in the file: what is not is found out by its checksums.
+    /// The last commit may not be all in the file, and the engine finds out by its checksums. Whoever
+    /// closes a file ends with a commit of two phases. While a torn commit is being rolled back, the
+    /// head still tells of it, and is not marked as one to be recovered any more.
     pub(crate) may_be_torn: bool,
 }
 
@@ -158,9 +165,25 @@ impl Head {
         is_known.then_some(Self {
             geometry,
             slots,
-            may_be_torn: flags & RECOVERY_REQUIRED != 0 && flags & TWO_PHASE == 0,
+            may_be_torn: flags & TWO_PHASE == 0,
         })
     }
+}
+
+/// What a damaged head still tells: the commits whose own checksums are right, the newer one first.
+/// The rest is as in all files.
+pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) {
+    let slots = [0, 1].map(|number| slot(head, number).filter(|slot| slot.is_intact));
+    let mut slots: Vec<Slot> = slots.into_iter().flatten().collect();
+    slots.sort_by_key(|slot| std::cmp::Reverse(slot.transaction));
+    (Geometry::USUAL, slots)
+}
+
+/// Whether the first bytes of a file are those of a store, damaged ones included.
+pub(crate) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
+    let (_, seal) = sealed.split_at(HEAD_BYTES);
+    seal.starts_with(SEAL_MAGIC)
+        || sealed.starts_with(ENGINE_MAGIC) && check_head(sealed) == HeadSeal::Damaged
 }
 
 fn slot(head: &[u8; HEAD_BYTES], number: usize) -> Option<Slot> {
@@ -214,6 +237,16 @@ impl<'a> Page<'a> {
     }
 }
 
+/// Whether a page says that it refers to others.
+pub(crate) fn is_branch(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&BRANCH)
+}
+
+/// How many rows a page says that it has, or keys, if it refers to other pages.
+pub(crate) fn stated_count(bytes: &[u8]) -> usize {
+    u16_at(bytes, 2).unwrap_or(0)
+}
+
 /// A page of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf<'a> {
@@ -236,8 +269,32 @@ impl<'a> Leaf<'a> {
         (leaf.end <= bytes.len()).then_some(leaf)
     }
 
+    /// A page that may be damaged, with so many rows, if there is at least one.
+    pub(crate) fn of_rows(bytes: &'a [u8], widths: Widths, rows: usize) -> Option<Self> {
+        let end = bytes.len();
+        (rows > 0).then_some(Self {
+            bytes,
+            widths,
+            rows,
+            end,
+        })
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Where the last row would end, if the ends of all rows ascend.
+    pub(crate) fn stated_ends(&self) -> Option<usize> {
+        let mut end = 0;
+        for row in 0..self.rows {
+            let next = self.value_end(row)?;
+            if next < end {
+                return None;
+            }
+            end = next;
+        }
+        Some(end)
     }
 
     fn keys_start(&self) -> Option<usize> {
@@ -264,14 +321,26 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    pub(crate) fn key(&self, row: usize) -> Option<&'a [u8]> {
+        if row >= self.rows {
+            return None;
+        }
+        let start = match row.checked_sub(1) {
+            Some(before) => self.key_end(before)?,
+            None => self.keys_start()?,
+        };
+        self.bytes.get(start..self.key_end(row)?)
+    }
+
     pub(crate) fn value(&self, row: usize) -> Option<&'a [u8]> {
+        if row >= self.rows {
+            return None;
+        }
         let start = match row.checked_sub(1) {
             Some(before) => self.value_end(before)?,
             None => self.key_end(self.rows - 1)?,
         };
-        (row < self.rows)
-            .then(|| self.bytes.get(start..self.value_end(row)?))
-            .flatten()
+        self.bytes.get(start..self.value_end(row)?)
     }
 }
 
@@ -297,6 +366,17 @@ impl<'a> Branch<'a> {
         (branch.keys_start() <= branch.end && branch.end <= bytes.len()).then_some(branch)
     }
 
+    /// A page that may be damaged, with so many keys, if there is at least one.
+    pub(crate) fn of_keys(bytes: &'a [u8], widths: Widths, keys: usize) -> Option<Self> {
+        let end = bytes.len();
+        (keys > 0).then_some(Self {
+            bytes,
+            widths,
+            keys,
+            end,
+        })
+    }
+
     pub(crate) fn children(&self) -> impl Iterator<Item = Child> + use<'a> {
         let (bytes, count) = (self.bytes, self.keys + 1);
         (0..count).filter_map(move |child| {
@@ -317,6 +397,18 @@ impl<'a> Branch<'a> {
             Some(width) => width.checked_mul(key + 1)?.checked_add(self.keys_start()),
             None => usize_at(self.bytes, 8 + 24 * (self.keys + 1) + 4 * key),
         }
+    }
+
+    /// The greatest key that can be below child number `key`; the last child has none.
+    pub(crate) fn key(&self, key: usize) -> Option<&'a [u8]> {
+        if key >= self.keys {
+            return None;
+        }
+        let start = match key.checked_sub(1) {
+            Some(before) => self.key_end(before)?,
+            None => self.keys_start(),
+        };
+        self.bytes.get(start..self.key_end(key)?)
     }
 }
 
@@ -352,3 +444,7 @@ impl TablePages {
         (*row.first()? == PLAIN_TABLE).then_some(table)
     }
 }
+
+#[cfg(test)]
+#[path = "pages_tests.rs"]
+mod tests;

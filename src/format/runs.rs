@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::format::run_descriptor::RunDescriptor;
+use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::format::{checksum, metadata};
 use crate::lanes::LaneRole;
 
@@ -51,12 +51,26 @@ pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
     let fits = range.is_some_and(|range| descriptor.documents.saturating_sub(1) <= range);
     let itself = descriptor.inputs.contains(&run);
     let valid = descriptor.run == run && fits && !itself && has_valid_rows(&descriptor);
+    let counted = counted && has_sums(&descriptor.lanes);
     if valid && ordered && counted {
         Ok(descriptor)
     } else {
         let detail = "its fields contradict each other (invariant 3)";
         Err(Error::corrupt(format!("table {RUNS}, run {run}"), detail))
     }
+}
+
+/// Whether the counts of all lanes can be added up: each alone may be as large as the range of ids.
+fn has_sums(lanes: &[LaneSummary]) -> bool {
+    let counts = [
+        |lane: &LaneSummary| lane.postings,
+        |lane: &LaneSummary| lane.blocks,
+        |lane: &LaneSummary| lane.bytes,
+    ];
+    counts.into_iter().all(|count| {
+        let mut counts = lanes.iter().map(count);
+        counts.try_fold(0, u64::checked_add).is_some()
+    })
 }
 
 /// Rows go before postings move, so that an output with rows to drop has its first lane alone, empty.
@@ -106,7 +120,6 @@ impl LaneRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::run_descriptor::LaneSummary;
 
     #[test]
     fn descriptors_come_back_and_contradictions_are_damage() {
@@ -164,6 +177,55 @@ mod tests {
             ..run
         };
         assert!(decode_run(5, &encode_run(&unordered).unwrap()).is_err());
+    }
+
+    /// Two lanes of a run over all ids, each with half of all numbers and more, were accepted, and
+    /// adding them up overflowed.
+    #[test]
+    fn counts_that_cannot_be_added_up_are_damage() {
+        let accepted = |postings, lanes| {
+            let lane = |lane| LaneSummary {
+                postings,
+                blocks: 1,
+                bytes: 1,
+                last: Some(crate::format::posting::Posting::MAX),
+                ..LaneSummary::empty(lane)
+            };
+            let run = RunDescriptor {
+                run: 5,
+                level: 1,
+                first_id: 0,
+                last_id: u64::MAX,
+                documents: 9,
+                inputs: Vec::new(),
+                kept_up_to: 0,
+                rows_from: None,
+                lanes: (0..lanes).map(lane).collect(),
+            };
+            let decoded = decode_run(5, &encode_run(&run).unwrap());
+            decoded.is_ok_and(|run| run.postings() > 0)
+        };
+        assert!(accepted(u64::MAX, 1) && accepted(u64::MAX / 2, 2));
+        assert!(!accepted(u64::MAX / 2 + 1, 2) && !accepted(u64::MAX, 3));
+    }
+
+    #[test]
+    fn damage_of_any_row_is_named() {
+        use crate::format::checksum::assert_damage_is_named;
+        let run = RunDescriptor {
+            run: 5,
+            level: 1,
+            first_id: 10,
+            last_id: 20,
+            documents: 9,
+            inputs: vec![1, 2],
+            kept_up_to: 0,
+            rows_from: Some(12),
+            lanes: vec![LaneSummary::empty(0)],
+        };
+        assert_damage_is_named(&encode_run(&run).unwrap(), |row| decode_run(5, row));
+        let lane = LaneRow::of(LaneRole::Band(258)).encode(259).unwrap();
+        assert_damage_is_named(&lane, |row| LaneRow::decode(259, row));
     }
 
     #[test]

@@ -41,6 +41,24 @@ pub use signature::Signature;
 pub(crate) use signature::{Fingerprint, StoredCodes};
 pub(crate) use values::ValueLayout;
 
+/// The MinHash values of features by each set of instructions that this processor has.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn values_by_every_kernel(
+    seed: u64,
+    values: u16,
+    permutations: Permutations,
+    hashes: &[u64],
+) -> Vec<Vec<u32>> {
+    let kernels = minhash::Kernel::available().into_iter();
+    let values = kernels.map(|(_, kernel)| {
+        let hasher = minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
+        let mut minima = hasher.minima();
+        hasher.update(&mut minima, hashes.iter().copied());
+        minima.values()
+    });
+    values.collect()
+}
+
 /// A guess: shingles of words begin so far apart.
 const BYTES_A_SHINGLE: usize = 6;
 

@@ -32,8 +32,15 @@ const FLUSH_BYTES: usize = 4 << 20;
 /// The run of an offline build, the first that the store has.
 const RUN: u32 = 0;
 
-/// Rows of consecutive documents: the document's, and the signature's.
-type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+/// Rows of documents with ascending ids.
+type Rows = Vec<DocumentRows>;
+
+/// The rows of a document.
+struct DocumentRows {
+    id: u64,
+    document: Vec<u8>,
+    signature: Vec<u8>,
+}
 
 /// A store that nobody else has open, in one transaction.
 pub(crate) struct BulkStore {
@@ -47,6 +54,8 @@ pub(crate) struct BulkStore {
     /// The rows before, on their way into the tables while more documents come.
     flushing: Option<JoinHandle<Result<Rows>>>,
     next_id: u64,
+    /// Ids below that were passed over.
+    unused: u64,
     removed: u64,
     /// Documents with a key, those removed since included.
     keys: u64,
@@ -57,7 +66,7 @@ pub(crate) struct BulkStore {
 impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let store = open::create_in_place(path, schema, options)?;
+        let store = open::create_in(path, path, schema, options)?;
         let write = store.core.guarded(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);
@@ -70,6 +79,7 @@ impl BulkStore {
             rows_bytes: 0,
             flushing: None,
             next_id: 0,
+            unused: 0,
             removed: 0,
             keys: 0,
             codes: Vec::new(),
@@ -79,6 +89,12 @@ impl BulkStore {
     /// The id of the next document.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
+    }
+
+    /// Leaves ids unused, so that the next document gets this one, if it has not been passed.
+    pub(crate) fn skip_to(&mut self, id: u64) {
+        self.unused += id.saturating_sub(self.next_id);
+        self.next_id = self.next_id.max(id);
     }
 
     /// Whether a document may be stored here.
@@ -97,11 +113,12 @@ impl BulkStore {
         let id = self.next_id;
         let key_code = document.row.key.map(hash_key);
         document_codes(&self.store.core, key_code, signature, &mut self.codes, row)?;
-        let rows = (
-            document.row.encode(id),
-            self.store.core.signature_row(id, key_code, signature)?,
-        );
-        self.rows_bytes += rows.0.len() + rows.1.len();
+        let rows = DocumentRows {
+            id,
+            document: document.row.encode(id),
+            signature: self.store.core.signature_row(id, key_code, signature)?,
+        };
+        self.rows_bytes += rows.document.len() + rows.signature.len();
         self.rows.push(rows);
         self.next_id += 1;
         self.keys += u64::from(key_code.is_some());
@@ -126,14 +143,13 @@ impl BulkStore {
         }
         let rows = std::mem::replace(&mut self.rows, written);
         self.rows_bytes = 0;
-        let first_id = self.next_id - rows.len() as u64;
         let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
         self.flushing = Some(thread::spawn(move || {
             let result = store.core.guarded(|| {
-                let documents = rows.iter().map(|rows| rows.0.as_slice());
-                append_rows(&write, DOCUMENTS, (first_id..).zip(documents))?;
-                let signatures = rows.iter().map(|rows| rows.1.as_slice());
-                append_rows(&write, SIGNATURES, (first_id..).zip(signatures))
+                let documents = rows.iter().map(|rows| (rows.id, &*rows.document));
+                append_rows(&write, DOCUMENTS, documents)?;
+                let signatures = rows.iter().map(|rows| (rows.id, &*rows.signature));
+                append_rows(&write, SIGNATURES, signatures)
             });
             result.map(|()| rows)
         }));
@@ -205,7 +221,8 @@ impl BulkStore {
     /// documents the store holds, and whether it has a run.
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
         self.flush()?;
-        let documents = self.next_id - self.removed;
+        let inserted = self.next_id - self.unused;
+        let documents = inserted - self.removed;
         if self.next_id == 0 {
             return self.close().map(|()| (0, false));
         }
@@ -216,9 +233,7 @@ impl BulkStore {
             sealed_below: self.next_id,
             next_run: RUN + 1,
             unsealed_documents: 0,
-            postings_moved: self
-                .next_id
-                .saturating_mul(self.store.core.lanes.count().into()),
+            postings_moved: inserted.saturating_mul(self.store.core.lanes.count().into()),
             dead_documents: 0,
         };
         let descriptor = whole_run(&self.store.core, RUN, &state, lanes);

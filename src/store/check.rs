@@ -15,84 +15,28 @@ use crate::lanes::{LaneRole, hash_key};
 use crate::postings::{Posting, lane_iter_owned};
 use crate::store::Store;
 use crate::store::check_filters::{FilterCheck, check_pieces};
+use crate::store::check_pages::{check_bookkeeping, check_pages};
+use crate::store::check_report::CheckReport;
 use crate::store::dead_set::DeadSet;
-use crate::store::engine::{DEAD, verify_pages};
+use crate::store::engine::DEAD;
 use crate::store::open::may_write;
 use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::snapshot::Snapshot;
 use crate::store::source::PostingTable;
 
-/// Beyond this many problems no more are listed: the file is beyond them.
-const MOST_PROBLEMS: usize = 100;
-
-/// What `check` found. The invariants are numbered as in the format specification.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CheckReport {
-    /// Live documents that were read.
-    pub documents: u64,
-    /// Postings that were read.
-    pub postings: u64,
-    /// Blocks that were read.
-    pub blocks: u64,
-    /// What is wrong, at most 100 of them.
-    pub problems: Vec<Problem>,
-    /// Whether there were more problems than are listed.
-    pub truncated: bool,
-}
-
-impl CheckReport {
-    /// Whether nothing is wrong.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    fn add(&mut self, invariant: u8, place: impl Into<String>, detail: impl Into<String>) {
-        if self.problems.len() < MOST_PROBLEMS {
-            let (place, detail) = (place.into(), detail.into());
-            self.problems.push(Problem {
-                invariant,
-                place,
-                detail,
-            });
-        } else {
-            self.truncated = true;
-        }
-    }
-
-    /// Turns damage into a problem; other errors end the check.
-    fn note(&mut self, invariant: u8, result: Result<()>) -> Result<()> {
-        match result {
-            Err(Error::Corrupt { place, detail }) => {
-                self.add(invariant, place, detail);
-                Ok(())
-            }
-            result => result,
-        }
-    }
-}
-
-/// A violated invariant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Problem {
-    /// Its number in the format specification.
-    pub invariant: u8,
-    /// The table and row.
-    pub place: String,
-    /// What was found and what was expected.
-    pub detail: String,
-}
-
 impl Store {
-    /// Checks a store that nobody has open: the pages of the file, then everything of ours in it.
+    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
+    /// then, if the pages are whole, everything of ours in it.
+    ///
+    /// Every damaged page is told, with the documents whose rows can be below it, and every damaged
+    /// row. A file with damaged pages or rows is not changed; in others the storage engine may put
+    /// right what it has noted of free pages. If pages are damaged no documents are counted:
+    /// [`repair`](Self::repair) says how many can be kept.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open). Damage that does not keep the store from being opened is in the
-    /// report.
+    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -113,27 +57,40 @@ impl Store {
     /// As [`check`](Self::check).
     pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
         let path = path.as_ref();
+        options.validate()?;
         let mut report = CheckReport::default();
-        // Checking pages may repair them: nothing for a file that this release must not write.
-        if may_write(path, options)? {
-            check_pages(path, options, &mut report)?;
+        if !check_pages(path, options, &mut report)? {
+            return Ok(report);
         }
-        let ours = Self::open_with(path, options)?.snapshot()?.check()?;
-        report.problems.extend(ours.problems);
-        Ok(CheckReport {
-            problems: report.problems,
-            ..ours
-        })
+        let checked = check_tables(path, options, &mut report);
+        // What damaged rows keep from being read is told by then.
+        match checked {
+            Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
+                let mut last = report.clone();
+                last.problems.clear();
+                last.add(2, place, detail);
+                report.append(last);
+            }
+            Err(Error::NeedsRecovery { .. }) if !report.is_clean() => {}
+            checked => checked?,
+        }
+        Ok(report)
     }
 }
 
-fn check_pages(path: &Path, options: &StoreOptions, report: &mut CheckReport) -> Result<()> {
-    let pages = verify_pages(path, options).map(|clean| {
-        if !clean {
-            report.add(8, "pages", "the storage engine repaired its bookkeeping");
+/// Checks everything of ours. Only a file without damage is opened for writing.
+fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -> Result<()> {
+    let store = if report.is_clean() {
+        // Checking pages may repair them: nothing for a file that this release must not write.
+        if may_write(path, options)? {
+            check_bookkeeping(path, options, report)?;
         }
-    });
-    report.note(8, pages)
+        Store::open_with(path, options)?
+    } else {
+        Store::open_read_only_with(path, options)?
+    };
+    report.append(store.snapshot()?.check()?);
+    Ok(())
 }
 
 impl Snapshot {
@@ -413,7 +370,7 @@ impl<'a> Check<'a> {
                     .add(3, format!("table {}", table.name()), detail);
             }
         }
-        let pieces = check_pieces(self.snapshot);
+        let pieces = check_pieces(self.snapshot, &mut self.report);
         self.report.note(9, pieces)
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::filter::{FILTERS, FilterPiece, FilterShape, filter_key, split_filter_key};
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::lanes::BucketBits;
+use crate::store::check_report::CheckReport;
 use crate::store::snapshot::Snapshot;
 
 /// Asks the filter of a lane for each of its postings, which come in order.
@@ -76,8 +77,9 @@ impl<'a> FilterCheck<'a> {
     }
 }
 
-/// Whether the pieces of filters are those of the runs, no more and no fewer.
-pub(crate) fn check_pieces(snapshot: &Snapshot) -> Result<()> {
+/// Whether the pieces of filters are those of the runs, no more and no fewer; each that is not goes
+/// to the report.
+pub(crate) fn check_pieces(snapshot: &Snapshot, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
     let runs = &snapshot.inner.committed.runs;
     for entry in snapshot.inner.tables()?.filters.iter()? {
@@ -86,8 +88,8 @@ pub(crate) fn check_pieces(snapshot: &Snapshot) -> Result<()> {
         let shape = descriptor.and_then(|run| run.lane(lane)?.filter);
         if shape.is_none_or(|shape| piece >= shape.pieces) {
             let place = format!("table {FILTERS}, run {run}, lane {lane}");
-            let detail = format!("found piece {piece}, expected none (invariant 9)");
-            return Err(Error::corrupt(place, detail));
+            report.add(9, place, format!("found piece {piece}, expected none"));
+            continue;
         }
         *found.entry((run, lane)).or_insert(0) += 1;
     }
@@ -104,8 +106,11 @@ pub(crate) fn check_pieces(snapshot: &Snapshot) -> Result<()> {
             let expected = shape.pieces.saturating_sub(gone);
             if found != expected {
                 let place = format!("table {FILTERS}, run {}, lane {}", run.run, lane.lane);
-                let detail = format!("found {found} pieces, expected {expected} (invariant 9)");
-                return Err(Error::corrupt(place, detail));
+                report.add(
+                    9,
+                    place,
+                    format!("found {found} pieces, expected {expected}"),
+                );
             }
         }
     }

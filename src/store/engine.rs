@@ -184,12 +184,7 @@ fn open_file(
         path: path.into(),
         reason: reason.into(),
     };
-    let file = options.file_source().open(path, access);
-    let file = file.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::NotFound { path: path.into() },
-        ErrorKind::IsADirectory => not_a_store("it is no regular file"),
-        _ => io_error("opening", path, error),
-    })?;
+    let file = open_bytes(path, access, options)?;
     let reading = |error| io_error("reading", path, error);
     let mut head = [0; SEALED_HEAD_BYTES];
     let length = file.len().map_err(reading)?.min(SEALED_HEAD_BYTES as u64);
@@ -208,6 +203,23 @@ fn open_file(
         return Err(not_a_store("it is a redb database that no store is in"));
     }
     Ok(VerifiedFile::new(file))
+}
+
+/// Opens a file that exists, whatever is in it.
+pub(crate) fn open_bytes(
+    path: &Path,
+    access: Access,
+    options: &StoreOptions,
+) -> Result<Box<dyn redb::StorageBackend>> {
+    let file = options.file_source().open(path, access);
+    file.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::NotFound { path: path.into() },
+        ErrorKind::IsADirectory => Error::NotAStore {
+            path: path.into(),
+            reason: "it is no regular file".into(),
+        },
+        _ => io_error("opening", path, error),
+    })
 }
 
 fn open_error(path: &Path, error: redb::DatabaseError) -> Error {

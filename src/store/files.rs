@@ -67,18 +67,26 @@ impl Files for Disk {
     }
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        let folder = folder_of(to);
         // A second name instead of a new one: that never replaces what has the name.
         match fs::hard_link(from, to) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            Err(_) => {
                 // Not every file system has links.
                 rename_over_nothing(from, to)?;
+                sync_folder(&folder).inspect_err(|_| {
+                    let _ = fs::rename(to, from);
+                })
             }
-            linked => {
-                linked?;
-                fs::remove_file(from)?;
+            Ok(()) => {
+                sync_folder(&folder).inspect_err(|_| {
+                    let _ = fs::remove_file(to);
+                })?;
+                // The other name means nothing, and need not go.
+                let _ = fs::remove_file(from);
+                Ok(())
             }
         }
-        sync_folder(&folder_of(to))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

@@ -31,15 +31,15 @@ use crate::store::scratch::{ScratchPath, must_not_exist};
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
     let files = options.shared_files();
     must_not_exist(path, files)?;
-    let make = |path: &Path| create_in_place(path, schema.clone(), options);
+    let make = |file: &Path| create_in(file, path, schema.clone(), options);
     let (scratch, made) = ScratchPath::create(&folder_of(path), files, make)?;
-    made.engine.close()?;
     scratch.publish(path)?;
-    open(path, options)
+    Ok(made)
 }
 
-/// Makes a store in a file that nobody looks for.
-pub(crate) fn create_in_place(
+/// Makes a store in a file that nobody looks for, and that is to have the name `path`.
+pub(crate) fn create_in(
+    file: &Path,
     path: &Path,
     schema: Schema,
     options: &StoreOptions,
@@ -47,12 +47,12 @@ pub(crate) fn create_in_place(
     options.validate()?;
     let options = &options.for_bands(schema.minhash().is_some());
     let core = Core::new(path.into(), schema, options.clone())?;
-    let engine = Engine::create(path, options)?;
+    let engine = Engine::create(file, options)?;
     let laid_out = contained(|| lay_out(&engine, &core));
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.
         drop(engine);
-        let _ = options.file_source().remove(path);
+        let _ = options.file_source().remove(file);
         return Err(error);
     }
     let committed = Committed {

@@ -63,6 +63,8 @@ struct Expectations {
     chunks: RwLock<Vec<Option<Chunk>>>,
     /// The number of a kind of trees is its place; there are as many as shapes of tables.
     kinds: RwLock<Vec<TreeKind>>,
+    /// The length of the file.
+    file_bytes: AtomicU64,
 }
 
 impl Expectations {
@@ -153,7 +155,8 @@ impl Expectations {
         (number + FIRST_KIND <= KIND_BITS).then_some(number)
     }
 
-    /// Notes what a page above says of those below it.
+    /// Notes what a page above says of those below it. One that is not in the file is not noted: the
+    /// memory for it would have no bound.
     fn learn_children(
         &self,
         geometry: &Geometry,
@@ -163,8 +166,12 @@ impl Expectations {
         let Some(number) = self.number_of(kind) else {
             return;
         };
+        let file_bytes = self.file_bytes.load(Ordering::Acquire);
         self.learn(children.filter_map(|child| {
-            let (offset, _) = geometry.place(&child)?;
+            let (offset, length) = geometry.place(&child)?;
+            if offset.saturating_add(length as u64) > file_bytes {
+                return None;
+            }
             let expected = expected(low_bits(child.checksum), number + FIRST_KIND);
             Some((page_of(offset)?, expected))
         }));
@@ -318,16 +325,29 @@ impl VerifiedFile {
         (verified, verification)
     }
 
+    /// Bytes as they are in the file.
+    fn read_unverified(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read(offset, out).map_err(|error| {
+            if error.kind() == ErrorKind::UnexpectedEof {
+                return damaged(offset, "the file ends before its end");
+            }
+            error
+        })
+    }
+
     /// The head, or a part of it.
     fn read_head(&self, out: &mut [u8]) -> Result<()> {
         let mut sealed = [0; SEALED_HEAD_BYTES];
-        self.file.read(0, &mut sealed)?;
+        self.read_unverified(0, &mut sealed)?;
         if check_head(&sealed) != HeadSeal::Intact {
             return Err(damaged(
                 0,
                 "the checksum of the file's head is not the expected one",
             ));
         }
+        let length = self.file.len()?;
+        let expectations = &self.verification.expectations;
+        expectations.file_bytes.store(length, Ordering::Release);
         if let Some(head) = sealed.first_chunk() {
             self.verification.read_head(head)?;
         }
@@ -347,7 +367,7 @@ impl StorageBackend for VerifiedFile {
         if offset == 0 && out.len() <= HEAD_BYTES {
             return self.read_head(out);
         }
-        self.file.read(offset, out)?;
+        self.read_unverified(offset, out)?;
         let verified = self.verification.verify(offset, out);
         if self.verification.is_lenient() {
             return Ok(());
@@ -359,7 +379,9 @@ impl StorageBackend for VerifiedFile {
         self.file.set_len(len)?;
         let pages = len.div_ceil(PAGE_BYTES as u64);
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-        self.verification.expectations.forget_from(pages);
+        let expectations = &self.verification.expectations;
+        expectations.file_bytes.store(len, Ordering::Release);
+        expectations.forget_from(pages);
         Ok(())
     }
 
@@ -439,3 +461,7 @@ impl StorageBackend for VerifiedFile {
         self.file.query_lock_range(start, end)
     }
 }
+
+#[cfg(test)]
+#[path = "verified_tests.rs"]
+mod tests;

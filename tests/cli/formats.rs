@@ -176,6 +176,7 @@ fn help_version_and_completions() {
         "check",
         "compact",
         "reband",
+        "repair",
         "tune",
         "eval",
         "completions",

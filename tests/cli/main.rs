@@ -29,6 +29,7 @@ mod outputs;
 mod pairs;
 mod query;
 mod reband;
+mod repair;
 #[cfg(unix)]
 mod signals;
 mod steps;

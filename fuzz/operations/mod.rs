@@ -1,0 +1,304 @@
+//! Bytes as a sequence of operations on a small store, beside a map in memory.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken promise should stop the fuzzer"
+)]
+
+mod draw;
+mod model;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use resemblance::{
+    BulkOptions, Document, DocumentId, Error, Schema, Signature, Snapshot, Store, StoreOptions,
+    WriteTransaction,
+};
+
+use draw::{Input, key, payload, schema, signature};
+use model::{Entry, Model};
+
+/// So many steps at most, and no more documents: what is slow finds little more.
+const MOST_STEPS: usize = 24;
+const MOST_DOCUMENTS: u64 = 200;
+
+/// From a seal with every commit to none.
+const SEALS: [u64; 5] = [1, 3, 16, 60, 1_000];
+
+/// Runs the operations that the bytes stand for. Stores are made where temporary files are.
+pub(crate) fn operations(data: &[u8]) {
+    let mut input = Input::new(data);
+    let schema = schema(&mut input);
+    let mut episode = Episode::new(schema, &mut input);
+    for _ in 0..MOST_STEPS {
+        if input.is_at_end() || episode.model.next_id > MOST_DOCUMENTS {
+            break;
+        }
+        episode.step(&mut input);
+    }
+    episode.finish();
+}
+
+struct Episode {
+    folder: tempfile::TempDir,
+    store: Option<Store>,
+    model: Model,
+    held: Vec<(Snapshot, Model)>,
+}
+
+impl Episode {
+    /// An empty store, or one that was built at once.
+    fn new(schema: Schema, input: &mut Input<'_>) -> Self {
+        let mut episode = Self {
+            folder: tempfile::tempdir().unwrap(),
+            store: None,
+            model: Model::new(schema.clone()),
+            held: Vec::new(),
+        };
+        let options = options(input);
+        let start = input.byte();
+        if start < 200 {
+            let store = Store::create_with(episode.path(), schema, &options);
+            episode.store = Some(store.unwrap());
+            return episode;
+        }
+        let bulk = BulkOptions::new().memory_bytes(1 << 20);
+        let mut build = Store::bulk_build(episode.path(), schema.clone(), &bulk).unwrap();
+        for number in 0..start - 200 {
+            let signature = signature(&schema, number, number.wrapping_mul(37));
+            let key = format!("bulk {number}").into_bytes();
+            build
+                .insert(Document::new(&key).stamp(7), &signature)
+                .unwrap();
+            let mut entry = entry(&episode.model, Some(key), signature, 0);
+            entry.stamp = 7;
+            episode.model.insert(entry);
+        }
+        build.finish().unwrap();
+        episode.store = Some(Store::open_with(episode.path(), &options).unwrap());
+        episode
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("store.rsm")
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        match input.byte() % 12 {
+            0..=4 => self.transaction(input),
+            5 => self.many(input),
+            6 => {
+                self.close();
+                self.open(input);
+            }
+            7 => {
+                self.close();
+                Store::compact(self.path()).unwrap();
+                self.open(input);
+            }
+            8 => {
+                let snapshot = self.store().snapshot().unwrap();
+                let report = snapshot.check().unwrap();
+                assert!(report.is_clean(), "{:#?}", report.problems);
+                assert_eq!(report.documents, self.model.documents.len() as u64);
+            }
+            9 => {
+                let snapshot = self.store().snapshot().unwrap();
+                self.held.push((snapshot, self.model.clone()));
+            }
+            10 => {
+                if let Some((snapshot, model)) = self.held.pop() {
+                    model.verify(&snapshot);
+                }
+            }
+            _ => self.model.verify(&self.store().snapshot().unwrap()),
+        }
+    }
+
+    /// Several changes; the last byte says whether they are kept.
+    fn transaction(&mut self, input: &mut Input<'_>) {
+        let mut model = self.model.clone();
+        let mut transaction = self.store().begin_write().unwrap();
+        for _ in 0..input.byte() % 24 {
+            change(&mut transaction, &mut model, input);
+            assert_eq!(transaction.len(), model.documents.len() as u64);
+        }
+        if !input.byte().is_multiple_of(5) || input.is_at_end() {
+            transaction.commit().unwrap();
+            self.model = model;
+        }
+    }
+
+    /// Many documents without keys, of which some go again.
+    fn many(&mut self, input: &mut Input<'_>) {
+        let (count, removed_every) = (input.byte() % 64, input.byte());
+        let mut transaction = self.store().begin_write().unwrap();
+        for number in 0..count {
+            let signature = signature(&self.model.schema, number % 5, number);
+            let id = transaction.append(&signature).unwrap();
+            let entry = entry(&self.model, None, signature, 0);
+            assert_eq!(id.get(), self.model.insert(entry));
+            if number % (removed_every % 16 + 1) == 1 {
+                let id = u64::from(removed_every) * u64::from(number) % self.model.next_id;
+                let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
+                assert_eq!(removed, self.model.documents.remove(&id).is_some());
+            }
+        }
+        transaction.commit().unwrap();
+    }
+
+    fn close(&mut self) {
+        self.store = None;
+        for (snapshot, model) in std::mem::take(&mut self.held) {
+            model.verify_records(&snapshot);
+        }
+    }
+
+    fn open(&mut self, input: &mut Input<'_>) {
+        let store = Store::open_with(self.path(), &options(input)).unwrap();
+        assert_eq!(store.schema(), &self.model.schema);
+        self.store = Some(store);
+    }
+
+    fn finish(mut self) {
+        self.model.verify(&self.store().snapshot().unwrap());
+        self.close();
+        let report = Store::check(self.path()).unwrap();
+        assert!(report.is_clean(), "{:#?}", report.problems);
+        let store = Store::open(self.path()).unwrap();
+        self.model.verify_records(&store.snapshot().unwrap());
+    }
+}
+
+fn options(input: &mut Input<'_>) -> StoreOptions {
+    let seal_after = input.pick(&SEALS);
+    StoreOptions::new()
+        .seal_after(seal_after)
+        .cache_bytes(1 << 20)
+        .merge_slice(50)
+        .merge_in_parallel(false)
+}
+
+fn entry(model: &Model, key: Option<Vec<u8>>, signature: Signature, stored: u8) -> Entry {
+    Entry {
+        key,
+        kept: model.kept(&signature),
+        signature,
+        stamp: u64::from(stored) << 50,
+        payload: payload(stored),
+    }
+}
+
+fn document(entry: &Entry) -> Document<'_> {
+    let document = match &entry.key {
+        Some(key) => Document::new(key),
+        None => Document::without_key(),
+    };
+    document.stamp(entry.stamp).payload(&entry.payload)
+}
+
+fn any_entry(model: &Model, input: &mut Input<'_>) -> Entry {
+    let key = Some(key(input.byte()));
+    let signature = signature(&model.schema, input.byte(), input.byte());
+    entry(model, key, signature, input.byte())
+}
+
+fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Input<'_>) {
+    match input.byte() % 10 {
+        0 | 1 => {
+            let entry = any_entry(model, input);
+            let replaced = entry.key.as_deref().and_then(|key| model.remove_key(key));
+            let upserted = transaction.upsert_document(document(&entry), &entry.signature);
+            let upserted = upserted.unwrap();
+            assert_eq!(upserted.replaced.map(DocumentId::get), replaced);
+            assert_eq!(upserted.id.get(), model.insert(entry));
+        }
+        2 => {
+            let entry = any_entry(model, input);
+            let result = transaction.insert_document(document(&entry), &entry.signature);
+            match (
+                result,
+                entry.key.as_deref().and_then(|key| model.id_of(key)),
+            ) {
+                (Ok(id), None) => assert_eq!(id.get(), model.insert(entry)),
+                (Err(Error::KeyExists { id, .. }), Some(present)) => assert_eq!(id.get(), present),
+                other => panic!("{other:?}"),
+            }
+        }
+        3 | 4 => {
+            let entry = any_entry(model, input);
+            let novelty = transaction.insert_document_if_new(document(&entry), &entry.signature);
+            model.judge(entry, &novelty.unwrap());
+        }
+        5 => {
+            let entry = Entry {
+                key: None,
+                ..any_entry(model, input)
+            };
+            let id = transaction.insert_document(document(&entry), &entry.signature);
+            assert_eq!(id.unwrap().get(), model.insert(entry));
+        }
+        6 => {
+            let key = key(input.byte());
+            let removed = transaction.remove(&key).unwrap();
+            assert_eq!(removed.map(DocumentId::get), model.remove_key(&key));
+        }
+        7 => {
+            let id = u64::from(input.byte()) % (model.next_id + 2);
+            let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
+            assert_eq!(removed, model.documents.remove(&id).is_some());
+        }
+        8 => {
+            let entries: Vec<Arc<Entry>> = (0..input.byte() % 9)
+                .map(|_| any_entry(model, input).into())
+                .collect();
+            let batch: Vec<_> = entries
+                .iter()
+                .map(|e| (document(e), &e.signature))
+                .collect();
+            let novelties = transaction.insert_many_if_new(&batch).unwrap();
+            assert_eq!(novelties.len(), entries.len());
+            for (entry, novelty) in entries.iter().zip(&novelties) {
+                model.judge(Arc::clone(entry), novelty);
+            }
+        }
+        _ => insert_many(transaction, model, input),
+    }
+}
+
+/// All of a batch, or nothing where a key is there or comes twice.
+fn insert_many(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Input<'_>) {
+    let entries: Vec<Arc<Entry>> = (0..input.byte() % 5)
+        .map(|_| any_entry(model, input).into())
+        .collect();
+    let batch: Vec<_> = entries
+        .iter()
+        .map(|e| (document(e), &e.signature))
+        .collect();
+    let is_taken = entries.iter().enumerate().any(|(place, entry)| {
+        let before = entries[..place]
+            .iter()
+            .any(|earlier| earlier.key == entry.key);
+        before
+            || entry
+                .key
+                .as_deref()
+                .and_then(|key| model.id_of(key))
+                .is_some()
+    });
+    match transaction.insert_many(&batch) {
+        Err(Error::KeyExists { .. }) => assert!(is_taken),
+        result => {
+            assert!(!is_taken);
+            for (entry, id) in entries.iter().zip(result.unwrap()) {
+                assert_eq!(id.get(), model.insert(Arc::clone(entry)));
+            }
+        }
+    }
+}

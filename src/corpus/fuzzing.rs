@@ -1,0 +1,177 @@
+//! What the fuzzer runs, as in the library: any bytes are a file of JSON Lines.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken promise should stop the fuzzer"
+)]
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde_json::Value;
+
+use super::{
+    Compression, Corpus, Encoder, Kind, Origin, Record, Records, Result, STORE_MAGIC, Settings,
+    Source, line,
+};
+
+/// A file of lines, as it is, compressed, compressed and cut short; or bytes that claim to be
+/// compressed.
+pub(crate) fn json_lines(data: &[u8]) {
+    let (&[which, cut], bytes) = data.split_first_chunk().unwrap_or((&[0, 0], data));
+    let names = ["plain.jsonl", "claimed.jsonl.gz", "claimed.jsonl.zst"];
+    if which % 2 == 1 {
+        let name = names[usize::from(which / 2) % names.len()];
+        let (records, _) = read(name, bytes);
+        records.iter().for_each(|record| any_line(&record.bytes));
+        return;
+    }
+    let (records, result) = read(names[0], bytes);
+    if bytes.starts_with(STORE_MAGIC) {
+        assert!(result.is_err() && records.is_empty());
+        return;
+    }
+    if Compression::of_content(bytes) != Compression::None {
+        return;
+    }
+    result.unwrap();
+    assert_eq!(records, expected(bytes));
+    records.iter().for_each(|record| any_line(&record.bytes));
+    for (compression, name) in [
+        (Compression::Gzip, names[1]),
+        (Compression::Zstd, names[2]),
+        (Compression::Gzip, names[0]),
+        (Compression::Zstd, names[0]),
+    ] {
+        compressed(compression, name, bytes, &records, cut);
+    }
+}
+
+fn compressed(compression: Compression, name: &str, bytes: &[u8], records: &[Record], cut: u8) {
+    let mut encoder = Encoder::new(compression, Vec::new()).unwrap();
+    encoder.write_all(bytes).unwrap();
+    let mut whole = encoder.finish().unwrap();
+    let (found, result) = read(name, &whole);
+    result.unwrap();
+    assert_eq!(found, records);
+    // Cut short, where enough is left to tell what it is: an error, never fewer records.
+    let left = 4 + usize::from(cut) * (whole.len() - 4) / 256;
+    whole.truncate(left);
+    let (found, result) = read(name, &whole);
+    assert!(
+        result.is_err(),
+        "{name}: {left} bytes were taken for a whole file"
+    );
+    assert!(records.starts_with(&found));
+}
+
+/// All records up to an error.
+fn read(name: &str, bytes: &[u8]) -> (Vec<Record>, Result<()>) {
+    let mut file = spool();
+    file.set_len(0).unwrap();
+    file.rewind().unwrap();
+    file.write_all(bytes).unwrap();
+    let source = Source {
+        kind: Kind::Lines,
+        origin: Origin::Spool(Arc::new(file), name.into()),
+        relative: Path::new(name).into(),
+    };
+    let settings = Settings {
+        id_field: "id".into(),
+        text_field: "text".into(),
+        include: None,
+        hidden: false,
+    };
+    let corpus = Corpus {
+        sources: vec![source],
+        settings,
+    };
+    let mut reader = Records::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
+    let mut records = Vec::new();
+    for record in reader.by_ref() {
+        match record {
+            Ok(record) => records.push(record),
+            Err(error) => {
+                let told = format!("{error:?}");
+                assert!(told.contains("jsonl"), "{told} names no file");
+                return (records, Err(error));
+            }
+        }
+    }
+    let totals = reader.totals();
+    assert_eq!(totals.records, records.len() as u64);
+    let lines = records.last().map_or(0, |record| record.line);
+    assert!(totals.records + totals.blank >= lines);
+    (records, Ok(()))
+}
+
+/// One temporary file for all runs of a thread.
+fn spool() -> File {
+    thread_local! {
+        static SPOOL: File = tempfile::tempfile().unwrap();
+    }
+    SPOOL.with(|file| file.try_clone().unwrap())
+}
+
+/// The lines that are not blank, by their definition.
+fn expected(bytes: &[u8]) -> Vec<Record> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let records = lines.zip(1..).map(|(whole, line)| {
+        let rest = whole.strip_prefix(b"\xef\xbb\xbf").filter(|_| line == 1);
+        Record {
+            source: 0,
+            line,
+            has_mark: rest.is_some(),
+            bytes: rest.unwrap_or(whole).to_vec(),
+        }
+    });
+    records
+        .filter(|record| !record.bytes.trim_ascii().is_empty())
+        .collect()
+}
+
+/// A line against a parser that keeps everything.
+fn any_line(bytes: &[u8]) {
+    let settings = Settings {
+        id_field: "id".into(),
+        text_field: "text".into(),
+        include: None,
+        hidden: false,
+    };
+    let parsed = line::parse(bytes, &settings);
+    let value: Option<Value> = serde_json::from_slice(bytes).ok();
+    let field = |name: &str| value.as_ref().and_then(|value| value.get(name));
+    match parsed {
+        Ok(document) => {
+            assert!(std::str::from_utf8(bytes).is_ok());
+            // The other parser also looks at what is not asked for, such as numbers out of range.
+            let Some(Value::Object(_)) = value else {
+                assert!(value.is_none());
+                return;
+            };
+            assert_eq!(field("text").unwrap().as_str(), Some(&*document.text));
+            match field("id").unwrap() {
+                Value::String(id) => assert_eq!(id.as_bytes(), &*document.key),
+                Value::Number(_) => {
+                    let digits = document.key.strip_prefix(b"-").unwrap_or(&document.key);
+                    assert!(!digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
+                }
+                other => panic!("{other} was taken for a key"),
+            }
+        }
+        Err(reason) => {
+            assert!(!reason.is_empty());
+            let is_text = field("text").is_some_and(Value::is_string);
+            // Of fields that come twice the other parser keeps the last.
+            if is_text && field("id").is_some_and(Value::is_string) {
+                let may_be_refused =
+                    reason.contains("twice") || reason.contains("expected a string");
+                assert!(may_be_refused, "{reason}");
+            }
+        }
+    }
+}

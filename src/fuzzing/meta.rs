@@ -1,0 +1,167 @@
+//! Rows of the tables `meta`, `runs` and `lanes`.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Input;
+use crate::error::Error;
+use crate::format::filter::{FilterShape, filter_key, split_filter_key};
+use crate::format::header::{
+    HEADER, Header, META, SCHEMA, SELF_TEST, STATE, State, decode_meta, encode_meta,
+};
+use crate::format::rows::{SignatureRow, encode_signature};
+use crate::format::run_descriptor::RunDescriptor;
+use crate::format::runs::{LANES, LaneRow, RUNS, decode_run, encode_run};
+use crate::schema::{DesignReport, Schema};
+use crate::sketch::MinHashKind;
+use crate::store::shape_of;
+
+/// Rows of `meta`: what is accepted has one form only, and an accepted schema can be used.
+pub fn header(data: &[u8]) {
+    let mut input = Input::new(data);
+    match input.byte() % 4 {
+        0 => {
+            for value in input.values(META, HEADER.as_bytes()) {
+                any_header(&value);
+            }
+        }
+        1 => {
+            for value in input.values(META, SCHEMA.as_bytes()) {
+                if let Some(schema) = one_form::<Schema>(SCHEMA, &value) {
+                    any_schema(&schema);
+                }
+            }
+        }
+        2 => {
+            for value in input.values(META, SELF_TEST.as_bytes()) {
+                one_form::<(u64, u64)>(SELF_TEST, &value);
+            }
+        }
+        _ => {
+            for value in input.values(META, STATE.as_bytes()) {
+                one_form::<State>(STATE, &value);
+            }
+        }
+    }
+}
+
+fn any_header(value: &[u8]) {
+    let Ok(header) = Header::decode(value) else {
+        return;
+    };
+    // What follows the flags belongs to newer versions and is not read.
+    let fields = header.encode().len() - 4;
+    assert_eq!(header.encode()[..fields], value[..fields]);
+    let may_write = header.admit();
+    if header.refuse != 0 || header.oldest_reader > crate::FORMAT_VERSION {
+        let refused = matches!(
+            may_write,
+            Err(Error::UnknownFeatures { .. } | Error::NewerFormat { .. })
+        );
+        assert!(refused, "{header:?}: {may_write:?}");
+    }
+}
+
+/// What is decoded encodes to the same bytes.
+fn one_form<T: Serialize + DeserializeOwned>(name: &str, value: &[u8]) -> Option<T> {
+    let decoded = decode_meta::<T>(name, value).ok()?;
+    assert_eq!(encode_meta(name, &decoded).unwrap(), value, "row {name}");
+    Some(decoded)
+}
+
+fn any_schema(schema: &Schema) {
+    if schema.validate().is_err() {
+        return;
+    }
+    let lanes = schema.lane_set().unwrap();
+    assert_eq!(usize::from(lanes.count()), schema.lanes());
+    assert_eq!(lanes.roles().count(), schema.lanes());
+    assert!(!schema.to_string().is_empty());
+    for documents in [0, 1, schema.expected_documents(), u64::MAX] {
+        assert!(!format!("{:?}", DesignReport::new(schema, documents)).is_empty());
+    }
+    let values = schema.minhash().map_or(0, |minhash| minhash.values());
+    if values > 128 {
+        // As good as any, and takes too long for a fuzzer.
+        return;
+    }
+    let sketcher = schema.sketcher();
+    sketcher.self_test().unwrap();
+    if schema.minhash().map(|minhash| minhash.kind()) == Some(MinHashKind::External) {
+        return;
+    }
+    let signature = sketcher.hashes(0..40).unwrap();
+    let mut codes = Vec::new();
+    lanes.band_codes(&signature.rows(), &mut codes).unwrap();
+    let shape = shape_of(schema);
+    let row = encode_signature(5, None, &signature, &shape, &codes);
+    let read = SignatureRow::decode(5, &row, &shape).unwrap();
+    let read = read.to_signature(sketcher.recipe_fingerprint());
+    if schema.minhash().is_some() {
+        assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
+    }
+    assert_eq!(read.simhash(), signature.simhash());
+}
+
+/// Rows of `runs` and `lanes`: what is accepted has one form only, and its numbers can be added up.
+pub fn descriptor(data: &[u8]) {
+    let mut input = Input::new(data);
+    match input.byte() % 3 {
+        0 => {
+            let lane = input.number(2) as u16;
+            for value in input.values(LANES, &lane.to_be_bytes()) {
+                if let Ok(row) = LaneRow::decode(lane, &value) {
+                    assert_eq!(row.encode(lane).unwrap(), value);
+                }
+            }
+        }
+        1 => filter_shape(&mut input),
+        _ => {
+            // A run's number is in its descriptor too, after the kind.
+            let mut peeked = Input::new(input.rest.get(1..).unwrap_or_default());
+            let run = peeked.number(4) as u32;
+            for value in input.values(RUNS, &run.to_be_bytes()) {
+                if let Ok(descriptor) = decode_run(run, &value) {
+                    assert_eq!(encode_run(&descriptor).unwrap(), value);
+                    any_run(&descriptor);
+                }
+            }
+        }
+    }
+}
+
+fn filter_shape(input: &mut Input<'_>) {
+    let (run, lane, piece) = (input.number(4), input.number(2), input.number(4));
+    let (run, lane, piece) = (run as u32, lane as u16, piece as u32);
+    let key = filter_key(run, lane, piece);
+    assert_eq!(split_filter_key(&key), (run, lane, piece));
+    let shape = FilterShape::of(input.number(8), u64::from(input.byte()));
+    let (a, b) = (input.number(8), input.number(8));
+    let (low, high) = (shape.piece(a.min(b)), shape.piece(a.max(b)));
+    assert!(low <= high && high < shape.pieces, "{shape:?}");
+}
+
+fn any_run(run: &RunDescriptor) {
+    let mut counted = [0; 2];
+    for (place, summary) in run.lanes.iter().enumerate() {
+        assert_eq!(run.lane(summary.lane), Some(summary));
+        let is_last = place + 1 == run.lanes.len();
+        let grows = is_last && !run.inputs.is_empty();
+        assert_eq!(run.is_growing(summary.lane), grows);
+        assert!(
+            summary
+                .after
+                .is_none_or(|after| after < summary.first_possible())
+        );
+        counted = [counted[0] + summary.postings, counted[1] + summary.blocks];
+    }
+    assert_eq!([run.postings(), run.blocks()], counted);
+    debug(run);
+}
+
+/// Printing must not fail either.
+fn debug(value: &impl Debug) {
+    assert!(!format!("{value:?}").is_empty());
+}

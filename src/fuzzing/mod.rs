@@ -1,0 +1,62 @@
+//! What the fuzzer runs, one function a target: any bytes go in, and it panics where a promise is
+//! broken. The package in the folder `fuzz` feeds these functions with what the fuzzer makes up; the
+//! tests feed them with the inputs that are kept in `fuzz/corpus`.
+//!
+//! Rows carry checksums, which bytes made up at random never have: each function tries its input as it
+//! is and with the right checksum appended.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken promise should stop the fuzzer"
+)]
+
+mod block;
+mod meta;
+mod recipe;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use block::block;
+pub use meta::{descriptor, header};
+pub use recipe::recipe;
+pub use rows::rows;
+
+use crate::format::checksum;
+
+/// Numbers from the front of an input, and the rest of it. Beyond the end there are zeros.
+struct Input<'d> {
+    rest: &'d [u8],
+}
+
+impl<'d> Input<'d> {
+    fn new(rest: &'d [u8]) -> Self {
+        Self { rest }
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.number(1) as u8
+    }
+
+    /// A number of up to eight bytes, the least significant first.
+    fn number(&mut self, bytes: usize) -> u64 {
+        let (taken, rest) = self.rest.split_at(bytes.min(self.rest.len()));
+        self.rest = rest;
+        taken
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[usize::from(self.byte()) % from.len()]
+    }
+
+    /// The rest as the value of a row: as it is, and with the checksum of its place.
+    fn values(&self, table: &str, key: &[u8]) -> [Vec<u8>; 2] {
+        let mut sealed = self.rest.to_vec();
+        checksum::seal(table, key, &mut sealed);
+        [self.rest.to_vec(), sealed]
+    }
+}

@@ -1,0 +1,204 @@
+//! Rows of the tables `documents`, `signatures`, `dead` and `filters`.
+
+use std::collections::BTreeSet;
+
+use super::Input;
+use crate::format::dead::{CHUNK_DOCUMENTS, DEAD, DeadChunk};
+use crate::format::filter::{FILTERS, FilterPiece, FilterShape, filter_key};
+use crate::format::rows::{
+    DOCUMENTS, DocumentRow, SIGNATURES, Shape, SignatureRow, encode_signature,
+};
+use crate::sketch::{ValueLayout, mix64};
+
+/// Rows of documents and signatures, of removed documents and of filters.
+pub fn rows(data: &[u8]) {
+    let mut input = Input::new(data);
+    match input.byte() % 4 {
+        0 => document(&mut input),
+        1 => signature(&mut input),
+        2 => dead(&mut input),
+        _ => filter(&mut input),
+    }
+}
+
+fn document(input: &mut Input<'_>) {
+    let id = input.number(8);
+    for value in input.values(DOCUMENTS, &id.to_be_bytes()) {
+        if let Ok(row) = DocumentRow::decode(id, &value) {
+            assert_eq!(row.encode(id), value);
+        }
+    }
+}
+
+/// What a row may consist of: all kinds of values, with fingerprints or without.
+fn shape(input: &mut Input<'_>) -> Shape {
+    let kind = input.byte() % 6;
+    let count = input.pick(&[16, 17, 64, 100, 128, 1_024]);
+    let bits = input.pick(&[1, 2, 4, 8, 16]);
+    let places = |bits, is_cut| {
+        Some(ValueLayout::Places {
+            count,
+            bits,
+            is_cut,
+        })
+    };
+    let values = match kind {
+        0 => None,
+        1 | 2 => places(32, false),
+        3 => places(bits, true),
+        4 => places(bits, false),
+        _ => Some(ValueLayout::Smallest { most: count }),
+    };
+    let banding = (input.pick(&[1, 2, 7]), 2, 32 + input.byte() % 33);
+    let fingerprint_bits = input.pick(&[64, 128, 0]);
+    Shape {
+        values,
+        are_samples: kind == 2,
+        codes: (kind == 3).then_some(banding),
+        fingerprint_bits,
+    }
+}
+
+/// Bits that stand for nothing may be set in a row, so that its form is not the only one. But what is
+/// read from it is written in one form, and read as the same.
+fn signature(input: &mut Input<'_>) {
+    let shape = shape(input);
+    let id = input.number(8);
+    for value in input.values(SIGNATURES, &id.to_be_bytes()) {
+        let Ok(row) = SignatureRow::decode(id, &value, &shape) else {
+            continue;
+        };
+        let read = row.to_signature(7);
+        let codes = |read: &crate::Signature| {
+            let codes = read.stored_codes();
+            codes.map_or_else(Vec::new, |stored| stored.codes.clone())
+        };
+        let written = encode_signature(id, row.key_code(), &read, &shape, &codes(&read));
+        let again = SignatureRow::decode(id, &written, &shape).unwrap();
+        assert_eq!(again.key_code(), row.key_code());
+        assert_eq!(again.fingerprint(), row.fingerprint());
+        let read_again = again.to_signature(7);
+        assert_eq!(read_again, read);
+        assert_eq!(codes(&read_again), codes(&read));
+        let rewritten = encode_signature(id, row.key_code(), &read, &shape, &codes(&read_again));
+        assert_eq!(rewritten, written);
+        compared(&row, &read);
+    }
+}
+
+fn compared(row: &SignatureRow<'_>, read: &crate::Signature) {
+    let agreement = row.agreement(read);
+    let ascending = |hashes: &[u64]| hashes.is_sorted_by(|a, b| a < b);
+    if row.is_empty() || !read.bottom_k().is_none_or(ascending) {
+        return;
+    }
+    if read.value_bits().is_some() {
+        assert!(agreement > 0);
+        assert_eq!(read.jaccard(read).unwrap(), 1.0);
+        assert_eq!(agreement, row.agreement(&read.clone()));
+    }
+    if read.simhash_bits().is_some() {
+        assert_eq!(read.hamming(read).unwrap(), 0);
+    }
+}
+
+/// A bitmap of 2,000 bytes takes a fuzzer too long: the input is what stands at its front, or at its
+/// back, and zeros are the rest.
+fn dead(input: &mut Input<'_>) {
+    let last = u64::MAX / CHUNK_DOCUMENTS;
+    let chunk = input.pick(&[0, 1, 77, last - 1, last, last + 1, u64::MAX]);
+    let offset = input.number(2) % CHUNK_DOCUMENTS;
+    let length = input.number(2) % CHUNK_DOCUMENTS;
+    let first = chunk.saturating_mul(CHUNK_DOCUMENTS).saturating_add(offset);
+    let ids = first..=first.saturating_add(length);
+    let values = input.values(DEAD, &chunk.to_be_bytes());
+    let is_two = input.byte() % 2 == 1;
+    let mut padded = vec![0; if is_two { 4_001 } else { 2_001 }];
+    padded[0] = 1 + u8::from(is_two);
+    let at = if input.byte().is_multiple_of(2) {
+        1
+    } else {
+        1_990
+    };
+    for (to, from) in padded[at..].iter_mut().zip(input.rest) {
+        *to = *from;
+    }
+    let padded = Input::new(&padded).values(DEAD, &chunk.to_be_bytes());
+    for value in values.into_iter().chain(padded) {
+        if let Ok(row) = DeadChunk::decode(chunk, &value) {
+            assert_eq!(row.encode(chunk), value);
+            any_chunk(row, chunk, ids.clone());
+        }
+    }
+}
+
+fn any_chunk(mut row: DeadChunk, chunk: u64, ids: std::ops::RangeInclusive<u64>) {
+    let all: BTreeSet<u64> = row.ids(chunk).collect();
+    let dropped: BTreeSet<u64> = all
+        .iter()
+        .copied()
+        .filter(|id| row.is_dropped(*id))
+        .collect();
+    assert!(all.iter().all(|id| row.contains(*id)));
+    assert!(all.len() as u64 <= row.count());
+    let from = *ids.start();
+    let next = row.first_dropped(chunk, from);
+    let is_whole = chunk < u64::MAX / CHUNK_DOCUMENTS;
+    let before = row.clone();
+    let ended = row.end_merge(chunk, &ids);
+    if !is_whole {
+        // Rows of the last chunk may have bits beyond the last id.
+        return;
+    }
+    assert_eq!(next, dropped.range(from..).next().copied());
+    let is_since = |id: &u64| !before.is_dropped(*id);
+    let in_range = |id: &&u64| ids.contains(id);
+    assert_eq!(ended.0, dropped.iter().filter(in_range).count() as u64);
+    // Of those that are in both bitmaps the one dropped is counted, and the other stays.
+    assert!(
+        all.iter()
+            .filter(in_range)
+            .filter(|id| is_since(id))
+            .count() as u64
+            <= ended.1
+    );
+    let left: BTreeSet<u64> = row.ids(chunk).collect();
+    let outside = |set: &BTreeSet<u64>| -> Vec<u64> {
+        let outside = set.iter().filter(|id| !ids.contains(id));
+        outside.copied().collect()
+    };
+    assert_eq!(outside(&left), outside(&all));
+    assert_eq!(left.iter().filter(in_range).count() as u64, ended.1);
+    assert_eq!(row.count() + ended.0, before.count());
+    // All that is left in the range is what a next merge drops.
+    assert!(left.iter().filter(in_range).all(|id| row.is_dropped(*id)));
+    assert_eq!(row.end_merge(chunk, &ids), (ended.1, 0));
+}
+
+fn filter(input: &mut Input<'_>) {
+    let shape = FilterShape {
+        pieces: 1 + input.number(2) as u32,
+        blocks: input.pick(&[1, 2, 3, 126]),
+    };
+    let key = filter_key(input.number(4) as u32, input.number(2) as u16, 3);
+    let buckets: Vec<u64> = (0..u64::from(input.byte() % 50)).map(mix64).collect();
+    let mut values = input.values(FILTERS, &key).to_vec();
+    let mut padded = vec![0; 1 + 32 * usize::from(shape.blocks)];
+    padded[0] = 1;
+    for (to, from) in padded[1..].iter_mut().zip(input.rest) {
+        *to = *from;
+    }
+    values.extend(Input::new(&padded).values(FILTERS, &key));
+    for value in values {
+        let Ok(piece) = FilterPiece::decode(&key, shape, &value) else {
+            continue;
+        };
+        assert_eq!(piece.encode(&key), value);
+        let held: Vec<u64> = (1_000..1_100).filter(|b| piece.may_hold(*b)).collect();
+        let (mut at_once, mut one_by_one) = (piece.clone(), piece);
+        at_once.insert_all(buckets.iter().copied());
+        buckets.iter().for_each(|bucket| one_by_one.insert(*bucket));
+        assert_eq!(at_once, one_by_one);
+        assert!(buckets.iter().chain(&held).all(|b| at_once.may_hold(*b)));
+    }
+}
