@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use resemblance::Store;
 
 use super::Context;
 use super::arguments::BoundOptions;
-use super::building::Building;
 use super::failure::{Outcome, Result};
 use super::schema::SchemaOptions;
-use super::scratch;
 
 /// Make an empty store
 ///
@@ -34,11 +33,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let schema = arguments.schema.build(&arguments.bounds)?;
-    let (target, folder) = (&arguments.store, scratch::parent(&arguments.store));
-    // A build of nothing: not even a killed process leaves half a store under the name.
-    let building = Building::begin(context, target, &folder, &schema, false)?;
-    building.finish(&mut |_, _| Ok(()))?;
-    let name = target.display();
-    context.messages.note(format!("made {name}\n{schema}"));
+    let store = Store::create_with(&arguments.store, schema, &context.store_options)?;
+    let name = arguments.store.display();
+    context
+        .messages
+        .note(format!("made {name}\n{}", store.schema()));
     Ok(Outcome::Done)
 }

@@ -17,7 +17,7 @@ use crate::store::core::Core;
 use crate::store::dead_set::DeadSet;
 use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
-    contained,
+    contained, io_error,
 };
 use crate::store::files::folder_of;
 use crate::store::gate::Gate;
@@ -32,7 +32,12 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     let files = options.shared_files();
     must_not_exist(path, files)?;
     let make = |file: &Path| create_in(file, path, schema.clone(), options);
-    let (scratch, made) = ScratchPath::create(&folder_of(path), files, make)?;
+    let made = ScratchPath::create(&folder_of(path), files, make);
+    let (scratch, made) = made.map_err(|error| match error {
+        // The name that was asked for tells more than the one that it has meanwhile.
+        Error::Io { source, .. } => io_error("creating", path, source),
+        error => error,
+    })?;
     scratch.publish(path)?;
     Ok(made)
 }
