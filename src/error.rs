@@ -156,6 +156,15 @@ pub enum Error {
     /// `try_begin_write`, on any thread.
     #[error("a write transaction is open; commit or drop it first")]
     Busy,
+    /// Too much waits for a commit already: wait for the tickets that were given out, or call in a way
+    /// that waits.
+    #[error(
+        "{waiting_bytes} bytes of changes may wait for a commit, and do; wait for their tickets first"
+    )]
+    QueueFull {
+        /// How much may wait.
+        waiting_bytes: usize,
+    },
     /// An earlier failure closed this handle for writing, or for everything. Open the store again.
     #[error("the store must be opened again: {reason}")]
     Closed {
@@ -193,6 +202,23 @@ impl Error {
         Self::Corrupt {
             place: place.into(),
             detail: detail.into(),
+        }
+    }
+
+    /// The same error for one more caller that it stopped.
+    pub(crate) fn repeated(&self) -> Self {
+        match self {
+            Self::Corrupt { place, detail } => Self::corrupt(place, detail),
+            Self::Closed { reason } => Self::Closed {
+                reason: reason.clone(),
+            },
+            Self::Io { action, source } => Self::Io {
+                action: action.clone(),
+                source: std::io::Error::new(source.kind(), source.to_string()),
+            },
+            Self::ReadOnly => Self::ReadOnly,
+            Self::Busy => Self::Busy,
+            other => Self::Storage(other.to_string().into()),
         }
     }
 

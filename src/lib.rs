@@ -122,8 +122,9 @@ pub use sketch::{
 pub use store::{Access, Files};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, IdRange, LaneStats,
-    Match, Matches, MergeStats, Novelty, Problem, Query, QueryMany, Reads, Record, Records,
-    RunStats, Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Upserted, WriteTransaction,
+    Match, Matches, MergeStats, Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records,
+    RunStats, Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Ticket, Upserted,
+    WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

@@ -11,6 +11,8 @@
 )]
 
 mod common;
+#[path = "kills/together.rs"]
+mod together;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

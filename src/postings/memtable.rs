@@ -92,6 +92,20 @@ impl Memtable {
         }
     }
 
+    /// [`probe`](Self::probe), of documents from an id on; those before may be visited too. After a
+    /// commit they are in its segment, or in the one that it was merged into.
+    pub(crate) fn probe_since(
+        &self,
+        first_id: u64,
+        ranges: &[CodeRange],
+        visit: &mut impl FnMut(usize, Posting),
+    ) {
+        let segments = self.segments.iter();
+        for segment in segments.filter(|segment| segment.greatest_id() >= first_id) {
+            segment.probe(ranges, visit);
+        }
+    }
+
     /// Visits what `wanted`, sorted by low code, asks for in a lane: segment by segment. Whether all
     /// was visited.
     ///

@@ -17,6 +17,7 @@ pub(crate) struct Segment {
     /// Lane by lane, each sorted.
     postings: Vec<Posting>,
     documents: u64,
+    greatest_id: u64,
 }
 
 /// The codes `low_code..=high_code` of a lane.
@@ -62,6 +63,7 @@ impl Segment {
             ends,
             postings,
             documents: segments.iter().map(|segment| segment.documents).sum(),
+            greatest_id: segments.iter().map(|it| it.greatest_id).max().unwrap_or(0),
         }
     }
 
@@ -131,6 +133,11 @@ impl Segment {
         self.documents
     }
 
+    /// No document has a greater id.
+    pub(crate) fn greatest_id(&self) -> u64 {
+        self.greatest_id
+    }
+
     /// Postings in all lanes.
     #[cfg(test)]
     pub(crate) fn postings(&self) -> usize {
@@ -192,6 +199,7 @@ pub(crate) struct SegmentBuilder {
     columns: Vec<Vec<Posting>>,
     documents: u64,
     last_id: Option<u64>,
+    greatest_id: u64,
     ids_ascend: bool,
 }
 
@@ -204,6 +212,7 @@ impl SegmentBuilder {
             lanes,
             documents: 0,
             last_id: None,
+            greatest_id: 0,
             ids_ascend: true,
         }
     }
@@ -218,6 +227,7 @@ impl SegmentBuilder {
         }
         self.ids_ascend &= self.last_id.is_none_or(|last| last < id);
         self.last_id = Some(id);
+        self.greatest_id = self.greatest_id.max(id);
         self.documents += 1;
     }
 
@@ -266,6 +276,7 @@ impl SegmentBuilder {
             ends,
             postings,
             documents: std::mem::take(&mut self.documents),
+            greatest_id: std::mem::take(&mut self.greatest_id),
         }
     }
 }

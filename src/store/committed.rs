@@ -73,6 +73,14 @@ impl Publication {
             .ok_or_else(|| Error::corrupt("memory", "no version is published"))
     }
 
+    /// Whether no later commit than this one has returned.
+    pub(crate) fn is_current(&self, commit: u64) -> bool {
+        let versions = self.lock();
+        versions
+            .iter()
+            .any(|version| version.state.commit == commit)
+    }
+
     /// Makes a version available, runs the commit that will show it, and forgets what came before;
     /// or the version itself, if the commit fails. Only the writer may ask.
     ///

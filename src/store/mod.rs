@@ -3,6 +3,8 @@
 mod batch;
 mod bounds;
 mod bulk;
+mod call;
+mod calls;
 mod check;
 mod check_filters;
 mod check_pages;
@@ -16,6 +18,7 @@ mod engine;
 mod files;
 mod found_ids;
 mod gate;
+mod group;
 mod insert_many;
 mod matches;
 mod merges;
@@ -25,6 +28,7 @@ mod pending;
 mod probe;
 mod query;
 mod query_many;
+mod queue;
 mod reads;
 mod reband;
 mod recent;
@@ -35,6 +39,7 @@ mod salvage;
 mod scored;
 mod scratch;
 mod seal;
+mod since;
 mod snapshot;
 mod source;
 mod stats;
@@ -47,10 +52,9 @@ mod writer;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::error::{Error, Result};
-use crate::id::DocumentId;
 use crate::schema::Schema;
 use crate::sketch::{Signature, Sketcher};
 
@@ -63,6 +67,7 @@ pub use matches::{Matches, Scope};
 pub use options::StoreOptions;
 pub use query::Query;
 pub use query_many::QueryMany;
+pub use queue::{Queue, Ticket};
 pub use reads::Reads;
 pub use record::{Document, Match, Novelty, Record, Upserted};
 pub use salvage::IdRange;
@@ -82,11 +87,14 @@ pub(crate) use source::PostingTable;
 pub(crate) use streams::PostingStream;
 pub(crate) use verify::{Told, checked};
 
+use self::call::{Answer, Call};
 use self::committed::Publication;
 use self::core::Core;
 pub(crate) use self::core::shape_of;
 use self::engine::Engine;
 use self::gate::{Gate, Permit};
+use self::group::Group;
+use self::snapshot::SnapshotInner;
 
 /// A store for near-duplicate search in one file.
 ///
@@ -113,6 +121,22 @@ use self::gate::{Gate, Permit};
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    handles: Arc<Handles>,
+}
+
+/// What the handles of a store have in common, but not its snapshots and transactions. Dropping the
+/// last one waits for what has been queued.
+struct Handles {
+    store: Arc<Inner>,
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        // Those who wait in the line would wait for this very thread.
+        if !self.store.gate.is_held_here() {
+            self.store.group.wait_idle();
+        }
+    }
 }
 
 /// What all handles of an open file share.
@@ -121,8 +145,21 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) publication: Publication,
     gate: Arc<Gate>,
+    /// Changes that wait to be made together.
+    group: Group<Call<'static>, Result<Answer>>,
+    /// The snapshot that was taken last by who looked for duplicates before queueing up.
+    shared_snapshot: Mutex<Weak<SnapshotInner>>,
     /// Whether this release, and this handle, may write.
     writable: bool,
+}
+
+impl Inner {
+    fn check_writable(&self) -> Result<()> {
+        match self.writable {
+            true => Ok(()),
+            false => Err(Error::ReadOnly),
+        }
+    }
 }
 
 impl fmt::Debug for Store {
@@ -197,9 +234,11 @@ impl Store {
     }
 
     fn from_inner(inner: Inner) -> Self {
-        Self {
-            inner: Arc::new(inner),
-        }
+        let inner = Arc::new(inner);
+        let handles = Arc::new(Handles {
+            store: Arc::clone(&inner),
+        });
+        Self { inner, handles }
     }
 
     /// The schema, fixed as long as the store is open.
@@ -250,9 +289,7 @@ impl Store {
     }
 
     fn begin(&self, enter: impl Fn(&Arc<Gate>) -> Result<Permit>) -> Result<WriteTransaction> {
-        if !self.inner.writable {
-            return Err(Error::ReadOnly);
-        }
+        self.inner.check_writable()?;
         let permit = enter(&self.inner.gate)?;
         WriteTransaction::begin(Arc::clone(&self.inner), permit)
     }
@@ -266,59 +303,5 @@ impl Store {
         self.inner
             .core
             .guarded(|| Snapshot::new(Arc::clone(&self.inner)))
-    }
-
-    /// [`WriteTransaction::insert`] in a transaction of its own, durable when it returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
-    /// [`WriteTransaction::commit`]. So with the other forms below.
-    pub fn insert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
-        self.in_one(|transaction| transaction.insert(key, signature))
-    }
-
-    /// [`WriteTransaction::upsert`] in a transaction of its own.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
-        self.in_one(|transaction| transaction.upsert(key, signature))
-    }
-
-    /// [`WriteTransaction::insert_if_new`] in a transaction of its own: of two threads that bring
-    /// near-duplicates at the same time, exactly one is told that its document is new.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_if_new(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Novelty> {
-        self.in_one(|transaction| transaction.insert_if_new(key, signature))
-    }
-
-    /// [`WriteTransaction::append`] in a transaction of its own.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.in_one(|transaction| transaction.append(signature))
-    }
-
-    /// [`WriteTransaction::remove`] in a transaction of its own.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
-        self.in_one(|transaction| transaction.remove(key))
-    }
-
-    fn in_one<T>(&self, run: impl FnOnce(&mut WriteTransaction) -> Result<T>) -> Result<T> {
-        let mut transaction = self.begin_write()?;
-        let result = run(&mut transaction)?;
-        transaction.commit()?;
-        Ok(result)
     }
 }

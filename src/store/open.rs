@@ -1,7 +1,7 @@
 //! Creating and opening: what must hold before a store may be used.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use redb::{ReadTransaction, ReadableTable};
 
@@ -21,6 +21,7 @@ use crate::store::engine::{
 };
 use crate::store::files::folder_of;
 use crate::store::gate::Gate;
+use crate::store::group::Group;
 use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::run_set::{Run, RunSet};
@@ -75,6 +76,8 @@ fn inner(core: Core, engine: Engine, committed: Committed, writable: bool) -> In
         engine,
         publication: Publication::new(committed),
         gate: Arc::new(Gate::default()),
+        group: Group::default(),
+        shared_snapshot: Mutex::default(),
         writable,
     }
 }

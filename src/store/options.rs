@@ -1,6 +1,7 @@
 //! Settings that change speed and memory, never answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::store::files::{FileSource, Files};
@@ -20,6 +21,8 @@ pub struct StoreOptions {
     pub(crate) quick_repair: bool,
     pub(crate) merge_slice_postings: u64,
     pub(crate) merges_in_parallel: bool,
+    pub(crate) group_calls: usize,
+    pub(crate) group_wait: Duration,
     has_bands: bool,
     files: FileSource,
 }
@@ -42,6 +45,8 @@ impl StoreOptions {
             // one before could not fill a block with.
             merge_slice_postings: 64 * 700,
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
+            group_calls: 1_024,
+            group_wait: Duration::from_millis(1),
             has_bands: true,
             files: FileSource::default(),
         }
@@ -81,6 +86,24 @@ impl StoreOptions {
         self
     }
 
+    /// How many calls of different threads, such as [`Store::insert_if_new`](crate::Store::insert_if_new),
+    /// one transaction makes at most: 1 to 65,536; 1,024 if not given. With 1 each call syncs by itself.
+    #[must_use]
+    pub fn group_calls(mut self, calls: usize) -> Self {
+        self.group_calls = calls;
+        self
+    }
+
+    /// The longest that a call waits for those of other threads before it begins to write, a
+    /// millisecond if not given. It waits only while fewer threads have come than called at about the
+    /// same time lately, and for no longer than a quarter of the time that the last commit took: where
+    /// one thread writes, none waits.
+    #[must_use]
+    pub fn group_wait(mut self, wait: Duration) -> Self {
+        self.group_wait = wait;
+        self
+    }
+
     /// How many postings a merge is behind before a commit advances it, unless fewer are left. Small
     /// slices let tests see merges of small runs under way.
     #[doc(hidden)]
@@ -107,16 +130,16 @@ impl StoreOptions {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        if (1..=1 << 20).contains(&self.seal_after_documents) {
-            Ok(())
-        } else {
+        if !(1..=1 << 20).contains(&self.seal_after_documents) {
             let found = self.seal_after_documents;
-            Err(Error::invalid(
-                "seal_after",
-                found,
-                "1 to 1,048,576 documents",
-            ))
+            let expected = "1 to 1,048,576 documents";
+            return Err(Error::invalid("seal_after", found, expected));
         }
+        if !(1..=1 << 16).contains(&self.group_calls) {
+            let expected = "1 to 65,536 calls";
+            return Err(Error::invalid("group_calls", self.group_calls, expected));
+        }
+        Ok(())
     }
 
     /// The options for a store with MinHash bands, or without: most lanes of tables have no filters.

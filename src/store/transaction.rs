@@ -13,6 +13,8 @@ use crate::store::bounds::Bounds;
 use crate::store::gate::Permit;
 use crate::store::query::{Query, Subject};
 use crate::store::record::{Document, Novelty, Record, Upserted};
+use crate::store::since::Since;
+use crate::store::source::Source;
 use crate::store::writer::Writer;
 
 /// Changes that become visible and durable together, at [`commit`](Self::commit). It reads its own
@@ -174,24 +176,26 @@ impl WriteTransaction {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
+        self.insert_if_new_since(document, signature, None)
+    }
+
+    /// [`insert_document_if_new`](Self::insert_document_if_new), where documents before an id have
+    /// been looked through: none of them was near this one, and none had its key.
+    pub(super) fn insert_if_new_since(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+        first_id: Option<u64>,
+    ) -> Result<Novelty> {
         self.check(&document, signature)?;
         self.change(|writer| {
-            let subject = Subject {
-                signature,
-                exclude: None,
+            let since = first_id.and_then(|id| Since::of(writer, id));
+            let known = match &since {
+                Some(since) => known(since, &document, signature)?,
+                None => known(writer, &document, signature)?,
             };
-            if let Some(key) = document.row.key
-                && let Some(id) = writer.source().find_key(key)?
-            {
-                return Ok(Novelty::SameKey(subject.compare(writer.source(), id)?));
-            }
-            let bounds = Bounds::new().resolve(&writer.store.core.schema, false)?;
-            let best = subject
-                .query(writer.source(), &bounds, 1, None)?
-                .into_iter()
-                .next();
-            match best {
-                Some(best) => Ok(Novelty::NearDuplicate(best)),
+            match known {
+                Some(known) => Ok(known),
                 None => Ok(Novelty::New(writer.store_document(&document, signature)?)),
             }
         })
@@ -303,8 +307,29 @@ impl WriteTransaction {
         store.core.guarded(|| writer.commit())
     }
 
+    pub(super) fn check_usable(&self) -> Result<()> {
+        self.writer.check_usable()
+    }
+
     pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
         self.writer.store.core.check_signature(signature)
     }
+}
+
+/// Why a document is not new, if it is not: its key, or a near-duplicate of it is there.
+pub(super) fn known(
+    source: &dyn Source,
+    document: &Document<'_>,
+    signature: &Signature,
+) -> Result<Option<Novelty>> {
+    let subject = Subject::new(signature);
+    if let Some(key) = document.row.key
+        && let Some(id) = source.find_key(key)?
+    {
+        return Ok(Some(Novelty::SameKey(subject.compare(source, id)?)));
+    }
+    let bounds = Bounds::new().resolve(&source.core().schema, false)?;
+    let best = subject.query(source, &bounds, 1, None)?.into_iter().next();
+    Ok(best.map(Novelty::NearDuplicate))
 }

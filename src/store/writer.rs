@@ -10,7 +10,7 @@ use crate::format::header::{self, State};
 use crate::format::rows::SignatureRow;
 use crate::id::DocumentId;
 use crate::lanes::hash_key;
-use crate::postings::{self, CodeRange, Memtable, VisitAsked, Wanted};
+use crate::postings::{self, CodeRange, Memtable, Posting, VisitAsked, Wanted};
 use crate::sketch::Signature;
 use crate::store::Inner;
 use crate::store::committed::Committed;
@@ -237,6 +237,28 @@ impl Writer {
             blocks: &opened.blocks,
             filters: &opened.filters,
         }
+    }
+
+    /// Visits the postings within `ranges` of documents from an id on, none of which is in a run.
+    pub(crate) fn probe_since(
+        &self,
+        first_id: u64,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let visit = &mut |index, posting: Posting| match posting.id >= first_id {
+            true => visit(index, posting),
+            false => Ok(()),
+        };
+        self.recent.borrow_mut().probe(ranges, visit)?;
+        let mut result = Ok(());
+        self.memtable
+            .probe_since(first_id, ranges, &mut |index, posting| {
+                if result.is_ok() {
+                    result = visit(index, posting);
+                }
+            });
+        result
     }
 
     fn flush_dead(&mut self) -> Result<()> {

@@ -15,6 +15,7 @@ mod common;
 mod disk;
 mod examine;
 mod failing;
+mod group;
 mod io_errors;
 mod workload;
 
