@@ -43,6 +43,8 @@
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
 //!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
+//! - [`Store::touch`] renews a document, [`Store::evict_older_than`] and [`Store::keep_newest`] forget
+//!   what was not; [`Revision`] says what a document is to its last version.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it, and
 //!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
 //!   damaged one.
@@ -121,10 +123,10 @@ pub use sketch::{
 #[doc(hidden)]
 pub use store::{Access, Files};
 pub use store::{
-    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, IdRange, LaneStats,
-    Match, Matches, MergeStats, Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records,
-    RunStats, Scope, Snapshot, Stats, Store, StoreOptions, TableStats, Ticket, Upserted,
-    WriteTransaction,
+    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, EvictEvent,
+    EvictOptions, EvictReport, IdRange, LaneStats, Match, Matches, MergeStats, Novelty, Problem,
+    Query, QueryMany, Queue, Reads, Record, Records, Revision, RunStats, Scope, Snapshot, Stats,
+    Store, StoreOptions, StoredDocument, TableStats, Ticket, Upserted, WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

@@ -80,8 +80,8 @@ fn store(place: &Place, seal_after: u64) -> Store {
     Store::create_with(place.store(), schema(), &sealing_after(seal_after)).unwrap()
 }
 
-/// One commit makes the documents of the one before replaced and one more: commit `n` holds n
-/// documents, all with stamp n.
+/// One commit replaces the documents of the one before, or renews them in their place, and brings one
+/// more: commit `n` holds n documents, all with stamp n.
 fn check_commit(snapshot: &Snapshot) -> u64 {
     let commit = snapshot.len();
     let records: Vec<_> = snapshot.iter().unwrap().map(Result::unwrap).collect();
@@ -139,7 +139,7 @@ fn readers_see_exactly_one_commit_each() {
                     let key = number.to_le_bytes();
                     let document = Document::new(&key).stamp(commit);
                     transaction
-                        .upsert_document(document, &member(1, number))
+                        .upsert_document(document, &member(1, number + commit / 2 % 2))
                         .unwrap();
                 }
                 transaction.commit().unwrap();

@@ -210,14 +210,13 @@ fn any_entry(model: &Model, input: &mut Input<'_>) -> Entry {
 }
 
 fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Input<'_>) {
-    match input.byte() % 10 {
+    let which = input.byte();
+    match which % 10 {
+        _ if which >= 230 => touch(transaction, model, input, which.is_multiple_of(2)),
         0 | 1 => {
             let entry = any_entry(model, input);
-            let replaced = entry.key.as_deref().and_then(|key| model.remove_key(key));
             let upserted = transaction.upsert_document(document(&entry), &entry.signature);
-            let upserted = upserted.unwrap();
-            assert_eq!(upserted.replaced.map(DocumentId::get), replaced);
-            assert_eq!(upserted.id.get(), model.insert(entry));
+            model.judge_upsert(entry, &upserted.unwrap());
         }
         2 => {
             let entry = any_entry(model, input);
@@ -269,6 +268,25 @@ fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Inp
             }
         }
         _ => insert_many(transaction, model, input),
+    }
+}
+
+fn touch(
+    transaction: &mut WriteTransaction,
+    model: &mut Model,
+    input: &mut Input<'_>,
+    by_key: bool,
+) {
+    let (which, stamp) = (input.byte(), u64::from(input.byte()) << 40);
+    if by_key {
+        let key = key(which);
+        let touched = transaction.touch(&key, stamp).unwrap();
+        assert_eq!(touched.map(DocumentId::get), model.id_of(&key));
+        touched.map(|id| model.touch(id.get(), stamp));
+    } else {
+        let id = u64::from(which) % (model.next_id + 2);
+        let touched = transaction.touch_id(DocumentId::new(id), stamp);
+        assert_eq!(touched.unwrap(), model.touch(id, stamp));
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use resemblance::{
-    Bounds, By, DocumentId, EmptyDocuments, Match, MinHashKind, Near, Novelty, Record, Schema,
-    Signature, Snapshot,
+    Bounds, By, DocumentId, EmptyDocuments, Match, MinHashKind, Near, Novelty, Record, Revision,
+    Schema, Signature, Snapshot, Upserted,
 };
 
 use super::draw::{KEYS, key, signature};
@@ -13,6 +13,7 @@ use super::draw::{KEYS, key, signature};
 /// Of more documents not all pairs are compared.
 const MOST_PAIRED: usize = 60;
 
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) signature: Signature,
@@ -173,6 +174,48 @@ impl Model {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Takes the answer of an `upsert` over, if it may be.
+    pub(crate) fn judge_upsert(&mut self, entry: Entry, upserted: &Upserted) {
+        let last = entry.key.as_deref().and_then(|key| self.id_of(key));
+        let found = upserted.revision.last();
+        assert_eq!(found.map(|found| found.id().get()), last);
+        let Some(last) = last else {
+            assert_eq!(upserted.replaced, None);
+            assert_eq!(upserted.id.get(), self.insert(entry));
+            return;
+        };
+        let stored = Arc::clone(&self.documents[&last]);
+        let is_unchanged = matches!(upserted.revision, Revision::Unchanged(_));
+        // Where values are cut, others may be stored as the same ones.
+        assert!(is_unchanged || stored.signature != entry.signature);
+        assert!(!is_unchanged || stored.kept == entry.kept);
+        if is_unchanged {
+            assert_eq!((upserted.id.get(), upserted.replaced), (last, None));
+            let entry = Entry {
+                signature: stored.signature.clone(),
+                kept: stored.kept.clone(),
+                ..entry
+            };
+            self.documents.insert(last, entry.into());
+            return;
+        }
+        let near = self.nearness(entry.sketch(), stored.sketch());
+        let is_near = near.is_some_and(|near| near.by(self.default_by()).0);
+        assert_eq!(matches!(upserted.revision, Revision::Near(_)), is_near);
+        assert_eq!(upserted.replaced.map(DocumentId::get), Some(last));
+        self.documents.remove(&last);
+        assert_eq!(upserted.id.get(), self.insert(entry));
+    }
+
+    /// Gives a document another stamp; whether there is one.
+    pub(crate) fn touch(&mut self, id: u64, stamp: u64) -> bool {
+        let Some(document) = self.documents.get_mut(&id) else {
+            return false;
+        };
+        Arc::make_mut(document).stamp = stamp;
+        true
     }
 
     fn same_match(&self, found: &Match, asked: Sketch<'_>) {

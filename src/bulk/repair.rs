@@ -56,7 +56,8 @@ impl RepairOptions {
 
     /// Whether all pages of the file are looked at for rows, instead of those that its tables lead
     /// to: the last resort, if the tables cannot be found. **Removed and replaced documents may come
-    /// back**, where their rows have not been overwritten. Off by default. It keeps 24 bytes a page
+    /// back**, where their rows have not been overwritten, and others with an earlier stamp or
+    /// payload. Off by default. It keeps 24 bytes a page
     /// with rows in memory.
     #[must_use]
     pub fn scan(mut self, on: bool) -> Self {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Document, Error, Novelty, Signature, Store, WriteTransaction};
+use resemblance::{Document, Error, Novelty, Revision, Signature, Store, WriteTransaction};
 
 use super::Context;
 use super::arguments::CorpusOptions;
@@ -45,7 +45,8 @@ pub(crate) struct Arguments {
     if_new: bool,
     #[command(flatten)]
     verify: VerifyOptions,
-    /// Replace documents whose key the store has
+    /// Replace documents whose key the store has, but for those with the same signature, which stay
+    /// and are counted as unchanged
     #[arg(long)]
     upsert: bool,
     /// Commit after so many documents of the corpus
@@ -305,8 +306,10 @@ impl Addition<'_> {
             transaction.insert_if_new(key, signature).map(Some)
         } else if self.arguments.upsert {
             transaction.upsert(key, signature).map(|upserted| {
+                let is_unchanged = matches!(upserted.revision, Revision::Unchanged(_));
+                self.tally.unchanged += u64::from(is_unchanged);
                 self.tally.replaced += u64::from(upserted.replaced.is_some());
-                Some(Novelty::New(upserted.id))
+                (!is_unchanged).then_some(Novelty::New(upserted.id))
             })
         } else {
             let inserted = transaction.insert(key, signature);

@@ -11,8 +11,8 @@ use resemblance::JoinOptions;
 use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
-    add, build, check, clusters, compact, completions, create, dedup, eval, get, pairs, query,
-    reband, remove, repair, stats, tune,
+    add, build, check, clusters, compact, completions, create, dedup, eval, evict, get, pairs,
+    query, reband, remove, repair, stats, tune,
 };
 use crate::corpus;
 
@@ -86,6 +86,7 @@ pub(crate) enum Verb {
     Query(query::Arguments),
     Get(get::Arguments),
     Remove(remove::Arguments),
+    Evict(evict::Arguments),
     Pairs(pairs::Arguments),
     Clusters(clusters::Arguments),
     Dedup(dedup::Arguments),
@@ -112,6 +113,7 @@ impl Verb {
             Self::Query(arguments) => Some(&arguments.store),
             Self::Get(arguments) => Some(&arguments.store),
             Self::Remove(arguments) => Some(&arguments.store),
+            Self::Evict(arguments) => Some(&arguments.store),
             Self::Stats(arguments) => Some(&arguments.store),
             Self::Check(arguments) => Some(&arguments.store),
             Self::Compact(arguments) => Some(&arguments.store),

@@ -18,6 +18,7 @@ mod escape;
 mod eval;
 mod eval_output;
 mod eval_tally;
+mod evict;
 mod exact_join;
 mod expect;
 mod failure;
@@ -135,6 +136,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Query(arguments) => query::run(context, &arguments),
         Verb::Get(arguments) => get::run(context, &arguments),
         Verb::Remove(arguments) => remove::run(context, &arguments),
+        Verb::Evict(arguments) => evict::run(context, &arguments),
         Verb::Pairs(arguments) => pairs::run(context, &arguments),
         Verb::Clusters(arguments) => clusters::run(context, &arguments),
         Verb::Dedup(arguments) => dedup::run(context, &arguments),

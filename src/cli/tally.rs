@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) known: u64,
     /// Replaced a document with the same key.
     pub(crate) replaced: u64,
+    /// Left as they are: the store has them under their keys with the same signatures.
+    pub(crate) unchanged: u64,
     /// Bad ones skipped.
     pub(crate) skipped: u64,
     /// Documents without any feature.
@@ -99,6 +101,7 @@ impl fmt::Display for Summary<'_> {
             ("dropped by estimate", self.tally.estimated),
             ("known keys", self.tally.known),
             ("replaced", self.tally.replaced),
+            ("unchanged", self.tally.unchanged),
             ("blank lines", self.totals.blank),
         ];
         for (name, count) in others {

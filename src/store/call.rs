@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Upsert,
     InsertIfNew,
     Remove,
+    Touch,
     /// None: its answer says that what came before it is durable.
     Flush,
 }
@@ -44,7 +45,7 @@ pub(crate) enum Answer {
     Inserted(DocumentId),
     Upserted(Upserted),
     Novelty(Novelty),
-    /// The document that was removed, if there was one.
+    /// The document that was removed or touched, if there was one.
     Found(Option<DocumentId>),
     Flushed,
 }
@@ -109,6 +110,14 @@ impl<'a> Call<'a> {
         }
     }
 
+    pub(crate) fn touch(key: &'a [u8], stamp: u64) -> Self {
+        Self {
+            kind: Kind::Touch,
+            stamp,
+            ..Self::remove(key)
+        }
+    }
+
     pub(crate) fn flush() -> Self {
         Self::bare(Kind::Flush)
     }
@@ -157,6 +166,7 @@ impl<'a> Call<'a> {
         let Some((document, signature)) = self.stored() else {
             return match (self.kind, self.key.as_deref()) {
                 (Kind::Remove, Some(key)) => transaction.remove(key).map(Answer::Found),
+                (Kind::Touch, Some(key)) => transaction.touch(key, self.stamp).map(Answer::Found),
                 _ => Ok(Answer::Flushed),
             };
         };

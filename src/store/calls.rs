@@ -117,6 +117,16 @@ impl Store {
         self.call(Call::remove(key.as_ref()))
     }
 
+    /// [`WriteTransaction::touch`](crate::WriteTransaction::touch) that is durable when it returns, and
+    /// writes and syncs nothing if the stamp is the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
+        self.call(Call::touch(key.as_ref(), stamp))
+    }
+
     /// Waits until all that has been [queued](Self::queue) so far is made, and is durable unless its
     /// ticket says otherwise.
     ///

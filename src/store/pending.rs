@@ -68,6 +68,19 @@ impl Pending {
         }));
     }
 
+    /// Puts another document row in the place of one that is here; whether it was.
+    pub(crate) fn replace_document(&mut self, id: u64, row: &[u8]) -> bool {
+        let rows = self
+            .index(id)
+            .and_then(|index| self.documents.get_mut(index));
+        let Some(rows) = rows.and_then(Option::as_mut) else {
+            return false;
+        };
+        self.size_bytes = (self.size_bytes + row.len()).saturating_sub(rows.document.len());
+        rows.document = row.to_vec();
+        true
+    }
+
     /// Takes a document out; its signature row, if it was here.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Vec<u8>> {
         let rows = self

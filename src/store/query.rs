@@ -365,7 +365,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    fn matched(&self, core: &Core, scored: &Scored, key: Option<Vec<u8>>) -> Match {
+    pub(crate) fn matched(&self, core: &Core, scored: &Scored, key: Option<Vec<u8>>) -> Match {
         let is_known = scored.is_exact || core.shape().values.is_some();
         Match {
             id: DocumentId::new(scored.id),
@@ -381,15 +381,20 @@ impl<'a> Subject<'a> {
     pub(crate) fn compare(&self, source: &dyn Source, id: u64) -> Result<Match> {
         let mut found = self.scored(source.core(), id, 0, None);
         source.live_signatures(&[id], &mut |_, row| {
-            let are_alike = row.is_empty() == self.signature.is_empty();
-            let equal = if are_alike {
-                row.agreement(self.signature)
-            } else {
-                0
-            };
-            found = self.scored(source.core(), id, equal, row.fingerprint());
+            found = self.compare_row(source.core(), id, &row);
             Ok(())
         })?;
         Ok(self.matched(source.core(), &found, source.key_of(id)?.flatten()))
+    }
+
+    /// This document compared with any row, however far.
+    pub(crate) fn compare_row(&self, core: &Core, id: u64, row: &SignatureRow<'_>) -> Scored {
+        let are_alike = row.is_empty() == self.signature.is_empty();
+        let equal = if are_alike {
+            row.agreement(self.signature)
+        } else {
+            0
+        };
+        self.scored(core, id, equal, row.fingerprint())
     }
 }

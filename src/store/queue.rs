@@ -150,6 +150,15 @@ impl Queue {
         self.submit(Call::remove(key.as_ref()))
     }
 
+    /// Queues [`Store::touch`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Ticket<Option<DocumentId>>> {
+        self.submit(Call::touch(key.as_ref(), stamp))
+    }
+
     /// A ticket that is answered when all that was queued before is made: [`Store::flush`].
     ///
     /// # Errors

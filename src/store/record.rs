@@ -169,11 +169,61 @@ pub enum Novelty {
 }
 
 /// What `upsert` did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Upserted {
-    /// The document's new id.
+    /// The document's id: a new one, unless it is unchanged.
     pub id: DocumentId,
-    /// The document that held the key before.
+    /// The document that held the key before, and is gone.
     pub replaced: Option<DocumentId>,
+    /// What the content is to the one that the key had before.
+    pub revision: Revision,
+}
+
+/// What the content that `upsert` brought is to the document's own last version, which the match
+/// names and compares it with: [`Match::similarity`] and [`Match::distance`] as a query has them.
+///
+/// ```
+/// use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let page = store.sketch_text("the text of a page when it was visited first")?;
+/// let first = store.upsert("page", &page)?;
+/// assert_eq!(first.revision, Revision::First);
+///
+/// let again = store.upsert("page", &page)?;
+/// assert!(matches!(&again.revision, Revision::Unchanged(last) if last.id() == first.id));
+/// assert_eq!((again.id, again.replaced), (first.id, None));
+///
+/// let rewritten = store.sketch_text("nothing that was there on the first visit")?;
+/// let upserted = store.upsert("page", &rewritten)?;
+/// assert!(matches!(&upserted.revision, Revision::Different(last) if last.similarity() < Some(0.8)));
+/// assert_eq!(upserted.replaced, Some(first.id));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Revision {
+    /// There was no document under the key, or none is given.
+    First,
+    /// Identical signatures: all that is stored of them is the same, bit by bit. The document keeps
+    /// its id, and its postings are not written again.
+    Unchanged(Match),
+    /// Another signature, within the schema's own bounds: those by which `insert_if_new` calls two
+    /// documents near.
+    Near(Match),
+    /// Any other signature.
+    Different(Match),
+}
+
+impl Revision {
+    /// The document's last version, compared with the new one; `None` of the first.
+    #[must_use]
+    pub fn last(&self) -> Option<&Match> {
+        match self {
+            Self::First => None,
+            Self::Unchanged(last) | Self::Near(last) | Self::Different(last) => Some(last),
+        }
+    }
 }

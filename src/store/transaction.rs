@@ -84,7 +84,11 @@ impl WriteTransaction {
         self.insert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// Inserts a document under a key, in place of the one that is there.
+    /// Inserts a document under a key, in place of the one that is there, and tells what its content
+    /// is to that one's: [`Upserted::revision`]. A document whose signature is the same keeps its id.
+    ///
+    /// It has stamp 0 and no payload, whatever was there: [`upsert_document`](Self::upsert_document)
+    /// gives it others, and [`touch`](Self::touch) renews a stamp alone.
     ///
     /// # Errors
     ///
@@ -141,6 +145,9 @@ impl WriteTransaction {
 
     /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
     ///
+    /// Where the signature is the same, stamp and payload are written in their place; where these are
+    /// the same as well, nothing is written, and a transaction of nothing else commits without a sync.
+    ///
     /// # Errors
     ///
     /// As [`insert_document`](Self::insert_document), without `KeyExists`.
@@ -150,20 +157,7 @@ impl WriteTransaction {
         signature: &Signature,
     ) -> Result<Upserted> {
         self.check(&document, signature)?;
-        self.change(|writer| {
-            let replaced = match document.row.key {
-                Some(key) => writer.source().find_key(key)?,
-                None => None,
-            };
-            if let Some(id) = replaced {
-                writer.remove_document(id)?;
-            }
-            let id = writer.store_document(&document, signature)?;
-            Ok(Upserted {
-                id,
-                replaced: replaced.map(DocumentId::new),
-            })
-        })
+        self.change(|writer| writer.upsert(&document, signature))
     }
 
     /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
@@ -199,6 +193,48 @@ impl WriteTransaction {
                 None => Ok(Novelty::New(writer.store_document(&document, signature)?)),
             }
         })
+    }
+
+    /// Gives the document under a key another stamp, later or earlier; its id if there is one. All
+    /// else stays: its id, payload and signature. Nothing is written if the stamp is the same.
+    ///
+    /// ```
+    /// use resemblance::Document;
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let signature = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let id = transaction.insert_document(Document::new("a").stamp(20), &signature)?;
+    /// assert_eq!(transaction.touch("a", 21)?, Some(id));
+    /// assert_eq!(transaction.touch("b", 21)?, None);
+    /// assert_eq!(transaction.get_id(id)?.map(|record| record.stamp()), Some(21));
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled back.
+    pub fn touch(&mut self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
+        self.change(|writer| {
+            let id = writer.source().find_key(key.as_ref())?;
+            if let Some(id) = id {
+                writer.touch(id, stamp)?;
+            }
+            Ok(id.map(DocumentId::new))
+        })
+    }
+
+    /// Gives the document with an id another stamp, as [`touch`](Self::touch) does; whether there is
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// As [`touch`](Self::touch).
+    pub fn touch_id(&mut self, id: DocumentId, stamp: u64) -> Result<bool> {
+        self.change(|writer| writer.touch(id.get(), stamp))
     }
 
     /// Removes the document under a key; its id if there was one.
@@ -309,6 +345,19 @@ impl WriteTransaction {
 
     pub(super) fn check_usable(&self) -> Result<()> {
         self.writer.check_usable()
+    }
+
+    /// The document row with an id, as it is stored.
+    pub(super) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        let source = self.writer.source();
+        self.writer.store.core.guarded(|| {
+            let mut row = None;
+            source.document_row(id, &mut |bytes| {
+                row = bytes.map(<[u8]>::to_vec);
+                Ok(())
+            })?;
+            Ok(row)
+        })
     }
 
     pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {

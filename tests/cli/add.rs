@@ -45,7 +45,7 @@ fn a_known_key_is_bad_input_unless_told_otherwise() {
     folder
         .run(&["add", "a.rsm", "d.jsonl", "--upsert"])
         .expect(0)
-        .says(&["read 2, added 2", "replaced 2"]);
+        .says(&["read 2, added 1", "replaced 1, unchanged 1"]);
     assert_eq!(folder.count("a.rsm"), 2);
     let found = folder.run(&["query", "a.rsm", &text(3)]).expect(0);
     assert_eq!(found.stdout, "k\t1.000000\n");

@@ -169,6 +169,7 @@ fn help_version_and_completions() {
         "query",
         "get",
         "remove",
+        "evict",
         "pairs",
         "clusters",
         "dedup",

@@ -17,9 +17,10 @@ const READING: [&[&str]; 6] = [
     &["dedup", "c.jsonl", "-o", "-", "--against", "a.rsm"],
 ];
 
-const WRITING: [&[&str]; 5] = [
+const WRITING: [&[&str]; 6] = [
     &["add", "a.rsm", "c.jsonl"],
     &["remove", "a.rsm", "1"],
+    &["evict", "a.rsm", "--keep-newest", "1"],
     &["check", "a.rsm"],
     &["compact", "a.rsm"],
     &["reband", "a.rsm", "--recall", "0.5"],

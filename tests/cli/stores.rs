@@ -231,6 +231,65 @@ fn remove_takes_documents_out() {
 }
 
 #[test]
+fn evict_takes_the_oldest() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(0..10));
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    // Of an age, the tool's documents go in the order in which they came.
+    let before = folder.read("a.rsm");
+    let dry = [
+        "evict",
+        "a.rsm",
+        "--keep-newest",
+        "7",
+        "--dry-run",
+        "--format",
+        "tsv",
+    ];
+    let ran = folder.run(&dry).expect(0);
+    assert!(ran.stdout.starts_with("10\t3\t7\t0\t"), "{}", ran.stdout);
+    ran.says(&["nothing was removed"]);
+    assert_eq!(folder.read("a.rsm"), before);
+    let slices = [
+        "evict",
+        "a.rsm",
+        "--keep-newest",
+        "7",
+        "--slice",
+        "2",
+        "--format",
+        "jsonl",
+    ];
+    let ran = folder.run(&slices).expect(0);
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&json["evicted"], &json["left"]), (&3.into(), &7.into()));
+    assert_eq!(json["slices"], 2);
+    folder.run(&["get", "a.rsm", "2"]).expect(1);
+    folder.run(&["get", "a.rsm", "3"]).expect(0);
+    let nothing = [
+        "evict",
+        "a.rsm",
+        "--older-than",
+        "0",
+        "--header",
+        "--format",
+        "tsv",
+    ];
+    let ran = folder.run(&nothing).expect(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        lines[0],
+        "examined\tevicted\tleft\tslices\tlongest_slice_ms"
+    );
+    assert!(lines[1].starts_with("7\t0\t7\t0\t"), "{}", lines[1]);
+    folder
+        .run(&["evict", "a.rsm", "--older-than", "1"])
+        .expect(0);
+    assert_eq!(folder.count("a.rsm"), 0);
+    folder.run(&["check", "a.rsm"]).expect(0);
+}
+
+#[test]
 fn stats_describe_the_store() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());

@@ -1,5 +1,7 @@
 //! A store as anyone would write it down: a map, and comparisons with everything in it.
 
+mod life;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -128,14 +128,14 @@ impl Recovery<'_> {
         let mut after = model.clone();
         let key = b"after the crash".to_vec();
         let signature = signature(&model.schema, &mut self.random);
-        store.upsert(&key, &signature).map_err(failed)?;
-        after.remove_key(&key);
-        after.insert(Entry {
+        let upserted = store.upsert(&key, &signature).map_err(failed)?;
+        let entry = Entry {
             key: Some(key),
             signature,
             stamp: 0,
             payload: Vec::new(),
-        });
+        };
+        after.upsert(entry).same(&upserted);
         if holds(&store, &after).map_err(failed)? {
             Ok(after)
         } else {

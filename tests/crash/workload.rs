@@ -171,6 +171,13 @@ pub(crate) fn change(
         assert_eq!(removed, model.documents.remove(&id).is_some());
         return Ok(());
     }
+    if kind == 3 && is_there {
+        let stamp = random.below(1_000);
+        let touched = transaction.touch(&key, stamp)?.map(DocumentId::get);
+        assert_eq!(touched, model.id_of(&key));
+        touched.map(|id| model.touch(id, stamp));
+        return Ok(());
+    }
     if kind == 2 && is_there {
         let removed = transaction.remove(&key)?.map(DocumentId::get);
         assert_eq!(removed, model.remove_key(&key));
@@ -181,10 +188,8 @@ pub(crate) fn change(
     let id = match kind {
         _ if is_there => {
             let upserted = transaction.upsert_document(document(&entry), &entry.signature)?;
-            if let Some(key) = &entry.key {
-                model.remove_key(key);
-            }
-            upserted.id
+            model.upsert(entry).same(&upserted);
+            return Ok(());
         }
         4 => transaction.insert_many(&[(document(&entry), &entry.signature)])?[0],
         _ => transaction.insert_document(document(&entry), &entry.signature)?,
@@ -274,6 +279,25 @@ impl Runner {
         self.look(store);
     }
 
+    /// All but the newest, in one slice and so in one commit.
+    fn evict_some(&mut self, store: &Store, path: &Path) {
+        let mut model = self.model(path);
+        let mut ages: Vec<(u64, u64)> = model
+            .documents
+            .iter()
+            .map(|(id, entry)| (entry.stamp, *id))
+            .collect();
+        ages.sort_unstable();
+        let kept = ages.len() - ages.len() / 3;
+        for (_, id) in &ages[..ages.len() / 3] {
+            model.documents.remove(id);
+        }
+        self.call("an eviction", path, model, || {
+            store.keep_newest(kept as u64)
+        });
+        self.look(store);
+    }
+
     fn one_call(&mut self, store: &Store, path: &Path) {
         let mut model = self.model(path);
         let key = key(self.random.below(150));
@@ -288,10 +312,9 @@ impl Runner {
             ..entry(Some(key.clone()), 0, &model.schema, &mut self.random)
         };
         let signature = new.signature.clone();
-        let replaced = model.remove_key(&key);
-        model.insert(new);
+        let expected = model.upsert(new);
         let upserted = self.call("upsert", path, model, || store.upsert(&key, &signature));
-        assert_eq!(upserted.replaced.map(DocumentId::get), replaced);
+        expected.same(&upserted);
     }
 
     /// Some transactions through a handle, and its end.
@@ -300,6 +323,7 @@ impl Runner {
             match self.random.below(10) {
                 0 => self.transaction(&store, path, 40, 8_000),
                 1..=2 => self.one_call(&store, path),
+                3 if self.random.below(3) == 0 => self.evict_some(&store, path),
                 3 => self.remove_some(&store, path),
                 _ => {
                     let changes = 1 + self.random.below(12);

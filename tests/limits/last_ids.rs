@@ -158,9 +158,10 @@ fn change(store: &Store, ids: &mut Ids, step: u64) {
             let removed = transaction.remove(key).unwrap();
             assert_eq!(removed.map(|id| id.get()), ids.remove(&number));
         } else {
-            let upserted = transaction.upsert(key, &signature(number)).unwrap();
-            let before = ids.insert(number, upserted.id.get());
-            assert_eq!(upserted.replaced.map(|id| id.get()), before);
+            let removed = transaction.remove(key).unwrap();
+            let id = transaction.insert(key, &signature(number)).unwrap();
+            let before = ids.insert(number, id.get());
+            assert_eq!(removed.map(|id| id.get()), before);
         }
     }
     transaction.commit().unwrap();

@@ -173,13 +173,8 @@ fn change(store: &Store, corpus: &Corpus) {
             assert!(removed.is_some());
             let again = family * FAMILY + 1;
             let signature = (corpus.signature)(again);
-            assert!(
-                transaction
-                    .upsert(key(again), &signature)
-                    .unwrap()
-                    .replaced
-                    .is_some()
-            );
+            assert!(transaction.remove(key(again)).unwrap().is_some());
+            transaction.insert(key(again), &signature).unwrap();
         }
         transaction.commit().unwrap();
     }

@@ -50,12 +50,28 @@ pub(crate) fn in_transaction(
             let key = key_bytes(*key);
             let entry = new_entry(&Some(key.clone()), drawn, None);
             let upserted = transaction.upsert(&key, &entry.signature).unwrap();
-            expect_upsert(model, entry, upserted);
+            expect_upsert(model, entry, &upserted);
         }
         Change::UpsertDocument(key, drawn, stored) => {
             let entry = new_entry(&key.map(key_bytes), drawn, Some(*stored));
             let upserted = transaction.upsert_document(document(&entry), &entry.signature);
-            expect_upsert(model, entry, upserted.unwrap());
+            expect_upsert(model, entry, &upserted.unwrap());
+        }
+        Change::UpsertAgain(key, stored) => {
+            if let Some(entry) = again(model, &key_bytes(*key), *stored) {
+                let upserted = transaction.upsert_document(document(&entry), &entry.signature);
+                expect_upsert(model, entry, &upserted.unwrap());
+            }
+        }
+        Change::Touch(key, stamp) => {
+            let key = key_bytes(*key);
+            let touched = transaction.touch(&key, *stamp).unwrap();
+            expect_touch(model, &key, *stamp, touched);
+        }
+        Change::TouchId(which, stamp) => {
+            let id = u64::from(*which) % (model.next_id + 2);
+            let touched = transaction.touch_id(DocumentId::new(id), *stamp);
+            assert_eq!(touched.unwrap(), model.touch(id, *stamp));
         }
         Change::InsertIfNew(key, drawn) => {
             let key = key_bytes(*key);
@@ -106,7 +122,12 @@ pub(crate) fn one_call(store: &Store, model: &mut Model, change: &Change) {
         Change::Upsert(key, drawn) => {
             let (key, entry) = make(*key, drawn);
             let upserted = store.upsert(&key, &entry.signature).unwrap();
-            expect_upsert(model, entry, upserted);
+            expect_upsert(model, entry, &upserted);
+        }
+        Change::Touch(key, stamp) => {
+            let key = key_bytes(*key);
+            let touched = store.touch(&key, *stamp).unwrap();
+            expect_touch(model, &key, *stamp, touched);
         }
         Change::InsertIfNew(key, drawn) => {
             let (key, entry) = make(*key, drawn);
@@ -151,11 +172,29 @@ pub(crate) fn expect_insert(model: &mut Model, entry: Entry, result: Result<Docu
     }
 }
 
-pub(crate) fn expect_upsert(model: &mut Model, entry: Entry, upserted: Upserted) {
-    let key = entry.key.clone();
-    let replaced = key.and_then(|key| model.remove_key(&key));
-    assert_eq!(upserted.replaced.map(DocumentId::get), replaced);
-    assert_eq!(upserted.id.get(), model.insert(entry));
+pub(crate) fn expect_upsert(model: &mut Model, entry: Entry, upserted: &Upserted) {
+    model.upsert(entry).same(upserted);
+}
+
+fn expect_touch(model: &mut Model, key: &[u8], stamp: u64, touched: Option<DocumentId>) {
+    let id = model.id_of(key);
+    assert_eq!(touched.map(DocumentId::get), id);
+    id.map(|id| model.touch(id, stamp));
+}
+
+/// The document under a key once more: with what is stored beside it now, or something else.
+fn again(model: &Model, key: &[u8], stored: Option<Stored>) -> Option<Entry> {
+    let there = &model.documents[&model.id_of(key)?];
+    let as_it_is = Entry {
+        key: there.key.clone(),
+        signature: there.signature.clone(),
+        stamp: there.stamp,
+        payload: there.payload.clone(),
+    };
+    Some(match stored {
+        Some(_) => entry(as_it_is.key, as_it_is.signature, stored),
+        None => as_it_is,
+    })
 }
 
 /// What an insertion of what is new must say.

@@ -14,6 +14,7 @@ use crate::common::question::Question;
 use crate::common::verify::{all_reads, same_record, some_queries, whole_snapshot};
 use crate::common::{Place, Random, check_clean};
 use crate::drawn::{Drawn, strangers};
+use crate::evictions::evict;
 use crate::readers::{Asked, while_read};
 use crate::steps::{Change, Member, Opened, Step, all_keys};
 
@@ -116,6 +117,10 @@ impl Episode {
                 readers,
             } => self.bulk(*documents, *remove_every, *together, *readers),
             Step::RemoveEvery(every) => self.remove_every(*every),
+            Step::Evict(eviction) => {
+                let store = self.store().clone();
+                evict(&store, &mut self.model, eviction);
+            }
             Step::Hold => self.hold(),
             Step::Release(which) => {
                 if !self.held.is_empty() {

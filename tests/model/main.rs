@@ -22,6 +22,7 @@ mod common;
 mod drawn;
 mod episode;
 mod episodes;
+mod evictions;
 mod readers;
 mod rebuild;
 mod recipes;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use resemblance::{Rebanding, StoreOptions};
 
 use crate::drawn::{Drawn, drawn};
+use crate::evictions::{Eviction, eviction};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored {
@@ -29,6 +30,10 @@ pub(crate) enum Change {
         documents: Vec<Member>,
         verified: bool,
     },
+    /// The document under a key as it is, or with another stamp and payload.
+    UpsertAgain(u8, Option<Stored>),
+    Touch(u8, u64),
+    TouchId(u8, u64),
     Remove(u8),
     RemoveId(u8),
     /// Bad input, which changes nothing.
@@ -92,6 +97,7 @@ pub(crate) enum Step {
         readers: u8,
     },
     RemoveEvery(u8),
+    Evict(Eviction),
     Hold,
     Release(u8),
     Reopen(Opened),
@@ -113,6 +119,11 @@ pub(crate) fn stored() -> impl Strategy<Value = Stored> {
         stamp,
         payload_bytes,
     })
+}
+
+/// Few, so that a document often has the same already.
+fn stamp() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..20u64, 1 => any::<u64>()]
 }
 
 pub(crate) const KEYS: u8 = 16;
@@ -141,6 +152,9 @@ pub(crate) fn change() -> impl Strategy<Value = Change> {
         1 => vec(member(), 0..6).prop_map(Change::InsertMany),
         1 => (vec(member(), 0..12), any::<bool>())
             .prop_map(|(documents, verified)| Change::InsertManyIfNew { documents, verified }),
+        2 => (key(), proptest::option::of(stored())).prop_map(|(k, s)| Change::UpsertAgain(k, s)),
+        2 => (key(), stamp()).prop_map(|(key, stamp)| Change::Touch(key, stamp)),
+        2 => (any::<u8>(), stamp()).prop_map(|(id, stamp)| Change::TouchId(id, stamp)),
         3 => key().prop_map(Change::Remove),
         2 => any::<u8>().prop_map(Change::RemoveId),
         1 => (0..4u8).prop_map(Change::Refused),
@@ -220,6 +234,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
                 documents, remove_every, together, readers
             }),
         2 => (1..4u8).prop_map(Step::RemoveEvery),
+        2 => eviction().prop_map(Step::Evict),
         2 => Just(Step::Hold),
         2 => any::<u8>().prop_map(Step::Release),
         3 => opened().prop_map(Step::Reopen),

@@ -150,7 +150,8 @@ impl ScannedRows {
         })
     }
 
-    /// The next row. Of rows with the same id, which are equal, the first that is found.
+    /// The next row. Of rows with the same id the first that is found: they are equal, but for stamps
+    /// and payloads that were written in their place.
     pub(crate) fn next(&mut self, pages: &PageFile) -> Option<Row> {
         loop {
             self.open_leaves(pages);

@@ -1,0 +1,111 @@
+//! The verb `evict`.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{EvictEvent, EvictOptions, EvictReport, Store};
+
+use super::Context;
+use super::arguments::FormatOptions;
+use super::failure::{Failure, Outcome, Result};
+use super::progress::Progress;
+use super::results::{Column, Results, Value};
+use super::subject::open_to_read;
+
+/// Remove documents by their age or number
+///
+/// A document is as old as its stamp says; of equal stamps, the one that was added first is the older.
+/// Documents go in commits of 1,000: stopped, the command can be given again and goes on. Columns:
+/// examined, evicted, left, slices (commits), longest_slice_ms.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance evict seen.rsm --keep-newest 1000000
+  resemblance evict seen.rsm --older-than 1700000000 --dry-run")]
+#[group(id = "which", required = true, args = ["older_than", "keep_newest"])]
+pub(crate) struct Arguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// Remove the documents whose stamps are less
+    #[arg(long, value_name = "STAMP")]
+    older_than: Option<u64>,
+    /// Remove all but the N newest documents
+    #[arg(long, value_name = "N")]
+    keep_newest: Option<u64>,
+    /// Remove nothing, and tell how many documents would go
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove at most so many documents in a commit
+    #[arg(long, value_name = "N", default_value = "1000")]
+    slice: NonZeroUsize,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
+    let path = &arguments.store;
+    let store = if arguments.dry_run {
+        open_to_read(context, path)?
+    } else {
+        Store::open_with(path, &context.store_options)?
+    };
+    let before = store.snapshot()?.len();
+    let mut progress = Progress::new("evicting", context.messages.quiet);
+    let mut stopped = None;
+    let report = evict(&store, arguments, |event| {
+        if let EvictEvent::Examined { documents, .. } | EvictEvent::Searched { documents, .. } =
+            event
+        {
+            progress.update(documents, 0);
+        }
+        match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    progress.clear();
+    let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
+    if let Some(stopped) = stopped.filter(|_| report.stopped) {
+        let evicted = report.evicted;
+        let note = format!(": evicted {evicted} documents; give the command again for the rest");
+        return Err(stopped.with_note(&note));
+    }
+    print(arguments, &report, before)?;
+    if arguments.dry_run {
+        context.messages.note("a dry run: nothing was removed");
+    }
+    Ok(Outcome::Done)
+}
+
+fn evict(
+    store: &Store,
+    arguments: &Arguments,
+    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+) -> resemblance::Result<EvictReport> {
+    let options = EvictOptions::new().dry_run(arguments.dry_run);
+    let options = options.slice_documents(arguments.slice.get());
+    match (arguments.older_than, arguments.keep_newest) {
+        (Some(stamp), _) => store.evict_older_than_with(stamp, &options, watch),
+        (None, Some(documents)) => store.keep_newest_with(documents, &options, watch),
+        (None, None) => Ok(EvictReport::default()),
+    }
+}
+
+fn print(arguments: &Arguments, report: &EvictReport, before: u64) -> Result<()> {
+    let columns = ["examined", "evicted", "left", "slices", "longest_slice_ms"];
+    let columns = columns.map(Column::new).into();
+    let mut results = Results::new(&arguments.format, columns)?;
+    results.row(&[
+        Value::Count(report.examined),
+        Value::Count(report.evicted),
+        Value::Count(before.saturating_sub(report.evicted)),
+        Value::Count(report.slices),
+        Value::Number(report.longest_slice.as_secs_f64() * 1_000.0),
+    ])?;
+    results.finish()
+}

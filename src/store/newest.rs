@@ -1,0 +1,249 @@
+//! Which document is the n-th by its age, among any number of them, in bounded memory.
+//!
+//! By histograms of stamps over ever smaller ranges, as selection does that cannot keep what it reads
+//! (Munro and Paterson, "Selection and sorting with limited storage", 1980): each pass narrows the
+//! range that has the wanted rank, until all of it fits in memory or has one stamp.
+
+use crate::error::{Error, Result};
+
+/// Stamp and id: the lesser is the older.
+pub(crate) type Age = (u64, u64);
+
+/// Shows all ages, ascending by id; whether it came to the end.
+pub(crate) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
+
+/// How much is kept of what is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// Ranges of stamps that are counted, 8 bytes each; at least two.
+    buckets: usize,
+    /// Ages that are held, 16 bytes each.
+    ages: u64,
+}
+
+impl Default for Memory {
+    /// 512 KiB and 1 MiB.
+    fn default() -> Self {
+        Self {
+            buckets: 1 << 16,
+            ages: 1 << 16,
+        }
+    }
+}
+
+/// Stamps among which the wanted age is.
+#[derive(Clone, Copy, Debug)]
+struct Stamps {
+    low: u64,
+    high: u64,
+    /// How many documents have one.
+    documents: u64,
+    /// How many of these are older than the wanted one.
+    rank: u64,
+}
+
+impl Stamps {
+    fn contains(&self, stamp: u64) -> bool {
+        (self.low..=self.high).contains(&stamp)
+    }
+}
+
+/// The age that `rank` of all `documents` are less than; `None` if `each` did not come to the end.
+///
+/// # Errors
+/// [`Error::Corrupt`] if there are fewer documents, and those of `each`.
+pub(crate) fn age_of_rank(
+    rank: u64,
+    documents: u64,
+    memory: Memory,
+    each: &mut EachAge<'_>,
+) -> Result<Option<Age>> {
+    let mut stamps = Stamps {
+        low: 0,
+        high: u64::MAX,
+        documents,
+        rank,
+    };
+    if documents > memory.ages {
+        let (mut low, mut high) = (u64::MAX, 0);
+        let is_whole = each(&mut |(stamp, _)| {
+            low = low.min(stamp);
+            high = high.max(stamp);
+        })?;
+        if !is_whole {
+            return Ok(None);
+        }
+        (stamps.low, stamps.high) = (low, high);
+    }
+    while stamps.documents > memory.ages && stamps.low < stamps.high {
+        match narrow(stamps, memory, each)? {
+            Some(narrower) => stamps = narrower,
+            None => return Ok(None),
+        }
+    }
+    if stamps.documents <= memory.ages {
+        gathered(stamps, each)
+    } else {
+        counted(stamps, each)
+    }
+}
+
+/// Counts documents by stamp, and keeps the part of the range that has the rank.
+fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Option<Stamps>> {
+    let Stamps { low, high, .. } = stamps;
+    let width = (high - low) / memory.buckets as u64 + 1;
+    let mut counts = vec![0_u64; memory.buckets];
+    let is_whole = each(&mut |(stamp, _)| {
+        if stamps.contains(stamp) {
+            let bucket = usize::try_from((stamp - low) / width).unwrap_or(usize::MAX);
+            if let Some(count) = counts.get_mut(bucket) {
+                *count += 1;
+            }
+        }
+    })?;
+    if !is_whole {
+        return Ok(None);
+    }
+    let (mut rank, mut low) = (stamps.rank, low);
+    for documents in counts {
+        if rank < documents {
+            return Ok(Some(Stamps {
+                low,
+                high: low.saturating_add(width - 1).min(high),
+                documents,
+                rank,
+            }));
+        }
+        rank -= documents;
+        low = low.saturating_add(width);
+    }
+    Err(too_few())
+}
+
+/// The wanted one of few documents.
+fn gathered(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+    let mut ages = Vec::new();
+    let is_whole = each(&mut |age| {
+        if stamps.contains(age.0) {
+            ages.push(age);
+        }
+    })?;
+    if !is_whole {
+        return Ok(None);
+    }
+    ages.sort_unstable();
+    let rank = usize::try_from(stamps.rank).unwrap_or(usize::MAX);
+    ages.get(rank).copied().map(Some).ok_or_else(too_few)
+}
+
+/// The wanted one of many documents with one stamp, which come in the order of their ids.
+fn counted(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+    let (mut before, mut found) = (0, None);
+    let is_whole = each(&mut |age| {
+        if stamps.contains(age.0) {
+            if before == stamps.rank {
+                found = Some(age);
+            }
+            before += 1;
+        }
+    })?;
+    if !is_whole {
+        return Ok(None);
+    }
+    found.map(Some).ok_or_else(too_few)
+}
+
+fn too_few() -> Error {
+    let detail = "more documents than the table documents has rows of";
+    Error::corrupt("table meta, row state", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ranks that are asked for, and what they must be; the passes that were made.
+    fn passes(stamps: &[u64], memory: Memory) -> u32 {
+        let ages: Vec<Age> = stamps.iter().copied().zip(0..).collect();
+        let mut sorted = ages.clone();
+        sorted.sort_unstable();
+        let count = ages.len();
+        let mut most = 0;
+        for rank in [0, 1, count / 3, count / 2, count - 2, count - 1] {
+            let mut passes = 0;
+            let found = age_of_rank(rank as u64, count as u64, memory, &mut |visit| {
+                passes += 1;
+                ages.iter().for_each(|age| visit(*age));
+                Ok(true)
+            });
+            assert_eq!(found.unwrap(), Some(sorted[rank]), "{rank} of {count}");
+            most = most.max(passes);
+        }
+        most
+    }
+
+    fn mixed(number: u64) -> u64 {
+        let z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^ (z >> 27)
+    }
+
+    #[test]
+    fn any_stamps_are_ranked_as_if_they_were_sorted() {
+        let of = |stamp: fn(u64) -> u64| (0..1_000).map(stamp).collect::<Vec<u64>>();
+        let distributions = [
+            of(|_| 0),
+            of(|_| u64::MAX),
+            of(|number| number % 2 * u64::MAX),
+            of(|number| number),
+            of(|number| u64::MAX - number),
+            of(mixed),
+            of(|number| 1 << (number % 64)),
+            of(|number| 1_700_000_000 + mixed(number) % 1_000),
+            // All but a few are the same, in the midst of the widest range.
+            of(|number| match number {
+                7 => 0,
+                8 => u64::MAX,
+                _ => (1 << 40) + number / 999,
+            }),
+        ];
+        for stamps in &distributions {
+            for (buckets, ages) in [(2, 0), (2, 3), (16, 1), (7, 50), (1 << 16, 10), (4, 1_000)] {
+                let most = passes(stamps, Memory { buckets, ages });
+                // The least and greatest, a pass for each time that the range is divided, and the last.
+                let divisions = 64_u32.div_ceil(buckets.ilog2());
+                assert!(most <= divisions + 2, "{most} with {buckets} and {ages}");
+            }
+        }
+        assert_eq!(passes(&of(mixed), Memory::default()), 1);
+    }
+
+    #[test]
+    fn what_is_broken_off_says_so() {
+        let memory = Memory {
+            buckets: 2,
+            ages: 0,
+        };
+        for stop_at in 1..20 {
+            let mut passes = 0;
+            let found = age_of_rank(2, 10, memory, &mut |visit| {
+                passes += 1;
+                (0..10).for_each(|id| visit((id * 1_000, id)));
+                Ok(passes < stop_at)
+            });
+            let expected = (passes < stop_at).then_some((2_000, 2));
+            assert_eq!(found.unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn fewer_documents_than_there_should_be_are_damage() {
+        for (buckets, ages) in [(2, 0), (2, 100)] {
+            let found = age_of_rank(5, 10, Memory { buckets, ages }, &mut |visit| {
+                (0..4).for_each(|id| visit((9, id)));
+                Ok(true)
+            });
+            assert!(matches!(found, Err(Error::Corrupt { .. })));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the oracle says of documents that come again or are touched.
+
+use std::sync::Arc;
+
+use resemblance::{MinHashKind, Revision, Signature, Upserted};
+
+use super::{Entry, Found, Model, kept, rows};
+use crate::common::question::Question;
+use crate::common::verify::same_match;
+
+/// What the content of a document is to its last version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Again {
+    First,
+    Unchanged(Found),
+    Near(Found),
+    Different(Found),
+}
+
+/// An `upsert` and what it must answer.
+pub(crate) struct Expected {
+    /// The documents before it.
+    before: Model,
+    again: Again,
+    id: u64,
+    replaced: Option<u64>,
+}
+
+impl Expected {
+    pub(crate) fn same(&self, upserted: &Upserted) {
+        assert_eq!(upserted.id.get(), self.id, "{:?}", self.again);
+        let replaced = upserted.replaced.map(|id| id.get());
+        assert_eq!(replaced, self.replaced, "{:?}", self.again);
+        match (&upserted.revision, self.again) {
+            (Revision::First, Again::First) => {}
+            (Revision::Unchanged(found), Again::Unchanged(expected))
+            | (Revision::Near(found), Again::Near(expected))
+            | (Revision::Different(found), Again::Different(expected)) => {
+                same_match(&self.before, found, expected);
+            }
+            (found, expected) => panic!("{found:?}, expected {expected:?}"),
+        }
+    }
+}
+
+impl Model {
+    /// Stores a document in the place of the one with its key.
+    pub(crate) fn upsert(&mut self, entry: Entry) -> Expected {
+        let before = self.clone();
+        let last = entry.key.as_deref().and_then(|key| self.id_of(key));
+        let again = last.map_or(Again::First, |last| self.again(last, &entry.signature));
+        let (id, replaced) = match (again, last) {
+            (Again::Unchanged(_), Some(last)) => {
+                let signature = self.documents[&last].signature.clone();
+                let entry = Entry { signature, ..entry };
+                self.documents.insert(last, Arc::new(entry));
+                (last, None)
+            }
+            _ => {
+                last.map(|last| self.documents.remove(&last));
+                (self.insert(entry), last)
+            }
+        };
+        Expected {
+            before,
+            again,
+            id,
+            replaced,
+        }
+    }
+
+    fn again(&self, last: u64, signature: &Signature) -> Again {
+        let stored = &self.documents[&last].signature;
+        let mut found = self.compare(last, signature, stored);
+        if stored.is_empty() != signature.is_empty() {
+            found.estimate = 0.0;
+        }
+        if self.is_stored_alike(signature, stored) {
+            Again::Unchanged(found)
+        } else if self.is_near(signature, stored, &found) {
+            Again::Near(found)
+        } else {
+            Again::Different(found)
+        }
+    }
+
+    fn is_near(&self, a: &Signature, b: &Signature, pair: &Found) -> bool {
+        let question = Question::default();
+        let families = self.families(&question).unwrap();
+        let (similarity, distance) = self.bounds(&question, families).unwrap();
+        let similar = families.minhash && pair.unrounded >= similarity;
+        let close = families.simhash && pair.distance <= distance;
+        let near = if families.both {
+            similar && close
+        } else {
+            similar || close
+        };
+        near && a.is_empty() == b.is_empty() && self.is_filed(a)
+    }
+
+    /// Whether a store keeps the same of two signatures: cut values, and where these are cut the codes
+    /// of the bands, which come from whole ones.
+    fn is_stored_alike(&self, a: &Signature, b: &Signature) -> bool {
+        let parts = |s: &Signature| (s.is_empty(), s.simhash(), s.bottom_k().map(<[u64]>::to_vec));
+        if parts(a) != parts(b) {
+            return false;
+        }
+        let (Some(schema), Some(_)) = (self.schema.minhash(), a.minhash()) else {
+            return true;
+        };
+        let values = |s: &Signature| -> Vec<u32> {
+            let values = s.minhash().unwrap().iter();
+            values.map(|value| kept(&self.schema, s, *value)).collect()
+        };
+        let bands = |s: &Signature| {
+            let count = usize::from(schema.bands()) * usize::from(schema.rows());
+            let mut rows = rows(s, &schema).unwrap();
+            rows.truncate(count);
+            rows
+        };
+        let are_cut = schema.value_bits() < 32 && schema.kind() != MinHashKind::External;
+        values(a) == values(b) && (!are_cut || bands(a) == bands(b))
+    }
+
+    /// Gives a document another stamp; whether there is one.
+    pub(crate) fn touch(&mut self, id: u64, stamp: u64) -> bool {
+        let Some(document) = self.documents.get(&id) else {
+            return false;
+        };
+        let touched = Entry {
+            key: document.key.clone(),
+            signature: document.signature.clone(),
+            stamp,
+            payload: document.payload.clone(),
+        };
+        self.documents.insert(id, Arc::new(touched));
+        true
+    }
+}
