@@ -45,7 +45,8 @@
 //!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
 //! - [`Store::touch`] renews a document, [`Store::evict_older_than`] and [`Store::keep_newest`] forget
 //!   what was not; [`Revision`] says what a document is to its last version.
-//! - [`Store::check`] and [`Snapshot::stats`] look after a store; [`Store::compact`] shrinks it, and
+//! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
+//!   done since it was opened; [`Store::compact`] shrinks it, and
 //!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
 //!   damaged one.
 //!
@@ -84,7 +85,9 @@
 //! # Features
 //!
 //! None by default. `languages` has the optional steps of [`Text`]: NFKC, accents, stop words, stems.
-//! `cli` builds the command-line tool `resemblance`, with `languages`.
+//! `log` tells of what happens to stores through the crate of that name, under targets that begin with
+//! `resemblance::`; the README lists the events. `cli` builds the command-line tool `resemblance`, with
+//! `languages`.
 
 mod bulk;
 mod error;
@@ -124,9 +127,10 @@ pub use sketch::{
 pub use store::{Access, Files};
 pub use store::{
     Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, EvictEvent,
-    EvictOptions, EvictReport, IdRange, LaneStats, Match, Matches, MergeStats, Novelty, Problem,
-    Query, QueryMany, Queue, Reads, Record, Records, Revision, RunStats, Scope, Snapshot, Stats,
-    Store, StoreOptions, StoredDocument, TableStats, Ticket, Upserted, WriteTransaction,
+    EvictOptions, EvictReport, IdRange, LaneStats, Latencies, Match, Matches, MergeStats, Metrics,
+    Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records, Revision, RunStats, Scope,
+    Snapshot, Stats, Store, StoreOptions, StoredDocument, TableStats, Ticket, Upserted,
+    WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

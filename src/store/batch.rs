@@ -231,15 +231,19 @@ pub(crate) fn compare(
 ) -> Result<()> {
     let mut ids: Vec<u64> = candidates.iter().map(|candidate| candidate.id).collect();
     ids.dedup();
+    let mut compared = 0;
     let mut rest = candidates.iter().peekable();
     source.live_signatures(&ids, &mut |id, row| {
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
+                compared += 1;
                 visit(*candidate, &row);
             }
         }
         Ok(())
-    })
+    })?;
+    source.core().note_candidates(compared);
+    Ok(())
 }
 
 /// The live document with each key.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::format::rows::DocumentRow;
@@ -37,6 +37,7 @@ pub(crate) struct Call<'a> {
     signature: Option<Cow<'a, Signature>>,
     /// Nothing that was there before this id is near it, and none has its key.
     since: Option<u64>,
+    came: Instant,
 }
 
 /// What came of a call.
@@ -89,6 +90,7 @@ impl<'a> Call<'a> {
             payload: Cow::Borrowed(&[]),
             signature: None,
             since: None,
+            came: Instant::now(),
         }
     }
 
@@ -137,7 +139,13 @@ impl<'a> Call<'a> {
             payload: Cow::Owned(self.payload.into_owned()),
             signature: self.signature.map(|it| Cow::Owned(it.into_owned())),
             since: self.since,
+            came: self.came,
         }
+    }
+
+    /// How long ago it was made.
+    pub(crate) fn age(&self) -> Duration {
+        self.came.elapsed()
     }
 
     /// About the memory that it takes while it waits.
@@ -254,5 +262,6 @@ fn try_together(
     let start = Instant::now();
     transaction.commit().map_err(Failure::Commit)?;
     store.group.note_commit(start.elapsed());
+    store.core.meters.group_committed(calls.len() as u64);
     Ok(answers)
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
 use crate::store::call::{Answer, Answered, Call, Kind, make_together, take};
-use crate::store::group::{HandedOver, Joined, Limits, Slot, Told};
+use crate::store::group::{HandedOver, Joined, Limits, Slot, Told, Waiting};
 use crate::store::record::{Document, Novelty, Upserted};
 use crate::store::snapshot::Snapshot;
 use crate::store::transaction::known;
@@ -172,6 +172,7 @@ impl Store {
 
     fn call<T: Answered>(&self, call: Call<'_>) -> Result<T> {
         let store = &self.inner;
+        let _counted = store.core.meters.call();
         store.check_call(&call)?;
         if store.group.try_lead() {
             return take(store.lead(&call));
@@ -248,9 +249,7 @@ impl Inner {
         let own = answers.next();
         // The next one may begin while those who waited are told.
         drop(leading);
-        for (other, answer) in others.into_iter().zip(answers) {
-            other.answer(answer);
-        }
+        self.answer(others, answers);
         own.unwrap_or_else(|| Err(abandoned()))
     }
 
@@ -260,10 +259,21 @@ impl Inner {
         let calls: Vec<&Call<'_>> = others.iter().map(|other| &other.call).collect();
         let answers = make_together(self, &calls);
         let is_any = !others.is_empty();
-        for (other, answer) in others.into_iter().zip(answers) {
-            other.answer(answer);
-        }
+        self.answer(others, answers.into_iter());
         is_any
+    }
+
+    fn answer(
+        &self,
+        waiting: Vec<Waiting<Call<'static>, Result<Answer>>>,
+        answers: impl Iterator<Item = Result<Answer>>,
+    ) {
+        for (waiting, answer) in waiting.into_iter().zip(answers) {
+            if !waiting.is_thread {
+                self.core.meters.call_answered(waiting.call.age());
+            }
+            waiting.answer(answer);
+        }
     }
 
     /// Waits for the answer to a call of this thread, and leads if it is told to.
@@ -325,6 +335,7 @@ impl Inner {
         let snapshot = self.shared_snapshot()?;
         let guarded = || known(snapshot.source(), &document, signature);
         if let Some(known) = self.core.guarded(guarded)? {
+            self.core.meters.known(&known);
             return Ok(LookedAhead::Known(known));
         }
         let next_id = snapshot.inner.committed.state.next_id;

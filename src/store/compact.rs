@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::postings::{MergePlan, RunShape, level_of};
 use crate::store::Store;
 use crate::store::engine::{contained, open_database, verify_pages};
+use crate::store::events::{self, UPKEEP};
 use crate::store::open::may_write;
 use crate::store::options::StoreOptions;
 use crate::store::stats::file_size;
@@ -67,6 +68,9 @@ impl Store {
             Ok(database.close()?)
         })?;
         let (_, size_after_bytes) = file_size(path, options)?;
+        let message =
+            format_args!("compacted: {size_before_bytes} bytes before, {size_after_bytes} now");
+        events::debug(UPKEEP, path, message);
         Ok(CompactReport {
             size_before_bytes,
             size_after_bytes,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::format::engine::is_of_page;
@@ -12,6 +12,7 @@ use crate::postings::FilterCache;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
 use crate::store::engine::contained;
+use crate::store::meters::Meters;
 use crate::store::options::StoreOptions;
 use crate::store::reads::ReadCounters;
 
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     /// Pieces of filters of runs.
     pub(crate) filters: FilterCache,
     pub(crate) reads: ReadCounters,
+    pub(crate) meters: Arc<Meters>,
 }
 
 impl Core {
@@ -43,6 +45,7 @@ impl Core {
             health: Health::default(),
             filters: FilterCache::new(options.filter_cache_bytes()),
             reads: ReadCounters::default(),
+            meters: Arc::default(),
             options,
         })
     }
@@ -195,10 +198,12 @@ impl Core {
             result
         });
         // After a damaged page the engine does not read any more either, and would not say why.
-        if let Err(error) = &result
-            && (panicked || is_of_page(error))
-        {
-            self.health.close(error.to_string());
+        if let Err(error) = &result {
+            let is_last = panicked || is_of_page(error);
+            self.note_error(error, is_last);
+            if is_last {
+                self.health.close(error.to_string());
+            }
         }
         result
     }

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::engine::page_error;
 use crate::format::pages::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::store::files::Access;
+use crate::store::meters::Meters;
 use crate::store::options::StoreOptions;
 use crate::store::verified::{Verification, VerifiedFile};
 
@@ -32,6 +33,8 @@ pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
 /// The open file.
 pub(crate) struct Engine {
     database: Contained<Handle>,
+    /// What is read from the file and written to it counts here.
+    pub(crate) meters: Arc<Meters>,
 }
 
 enum Handle {
@@ -39,15 +42,14 @@ enum Handle {
     ReadOnly(ReadOnlyDatabase),
 }
 
-impl From<Handle> for Engine {
-    fn from(handle: Handle) -> Self {
+impl Engine {
+    fn new(handle: Handle, verification: &Verification) -> Self {
         Self {
             database: Contained::new(handle),
+            meters: Arc::clone(&verification.meters),
         }
     }
-}
 
-impl Engine {
     /// Creates the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
         let file = options.file_source().open(path, Access::Create);
@@ -61,11 +63,13 @@ impl Engine {
             // The file is ours and holds nothing: a second attempt must not meet it.
             let _ = options.file_source().remove(path);
         })?;
-        Ok(Handle::Writable(database).into())
+        Ok(Self::new(Handle::Writable(database), &verification))
     }
 
     pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
-        Ok(Handle::Writable(open_database(path, options)?).into())
+        let (file, verification) = open_file(path, Access::Write, options)?;
+        let database = open_in(file, &verification, path, options)?;
+        Ok(Self::new(Handle::Writable(database), &verification))
     }
 
     pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
@@ -80,7 +84,7 @@ impl Engine {
             })
         })?;
         verification.opened();
-        Ok(Handle::ReadOnly(opened).into())
+        Ok(Self::new(Handle::ReadOnly(opened), &verification))
     }
 
     /// Closes the file. What else lets go of it passes over errors.

@@ -285,6 +285,7 @@ impl<'a> Eviction<'a> {
                 evicted += 1;
             }
         }
+        transaction.note_evicted(evicted);
         transaction.commit()?;
         let report = &mut self.report;
         report.longest_slice = report.longest_slice.max(begun.elapsed());

@@ -163,6 +163,10 @@ impl WriteTransaction {
             }
             Ok(insertion.novelties)
         })
+        .inspect(|all| {
+            all.iter()
+                .for_each(|novelty| self.writer.tally.answered(novelty))
+        })
     }
 
     fn check_many(&self, documents: &[Pair<'_>]) -> Result<()> {

@@ -117,6 +117,7 @@ impl Writer {
         let inputs: Vec<RunDescriptor> = inputs.iter().map(|run| run.descriptor.clone()).collect();
         output.lanes.push(self.new_lane(0, &inputs));
         self.write_descriptor(&output)?;
+        self.note_merge_begun(&output);
         self.runs.outputs.push(Arc::new(output));
         self.mark_changed();
         Ok(())
@@ -212,7 +213,7 @@ impl Writer {
         let Some(summary) = output.lanes.last_mut() else {
             return Ok((0, true));
         };
-        let lane = summary.lane;
+        let (lane, blocks) = (summary.lane, summary.blocks);
         let lanes = &self.store.core.lanes;
         let role = lanes.roles().nth(lane.into()).unwrap_or(LaneRole::Key);
         let mut tables = self.run_tables(PostingTable::of(role))?;
@@ -244,6 +245,7 @@ impl Writer {
                 .zip(left)
                 .for_each(|(summary, left)| *summary = left);
         }
+        self.note_merged(step.postings, summary.blocks.saturating_sub(blocks));
         Ok((step.postings, step.is_last))
     }
 
@@ -299,6 +301,7 @@ impl Writer {
             self.advance_rows(&mut output, &since, u64::MAX)?;
             self.dead.end_merge(&range_of(&output));
         }
+        self.note_merge_ended(&output);
         self.add_run_unless_empty(output, dead)
     }
 

@@ -15,6 +15,7 @@ mod core;
 mod dead_set;
 mod design;
 mod engine;
+mod events;
 mod evict;
 mod evict_options;
 mod files;
@@ -24,6 +25,8 @@ mod group;
 mod insert_many;
 mod matches;
 mod merges;
+mod meters;
+mod metrics;
 mod newest;
 mod open;
 mod options;
@@ -53,6 +56,7 @@ mod transaction;
 mod verified;
 mod verify;
 mod walk;
+mod watch;
 mod writer;
 
 use std::fmt;
@@ -70,6 +74,7 @@ pub use evict_options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
 #[doc(hidden)]
 pub use files::{Access, Files};
 pub use matches::{Matches, Scope};
+pub use metrics::{Latencies, Metrics};
 pub use options::StoreOptions;
 pub use query::Query;
 pub use query_many::QueryMany;
@@ -101,6 +106,7 @@ use self::engine::Engine;
 use self::gate::{Gate, Permit};
 use self::group::Group;
 use self::snapshot::SnapshotInner;
+use self::watch::Session;
 
 /// A store for near-duplicate search in one file.
 ///
@@ -157,6 +163,8 @@ pub(crate) struct Inner {
     shared_snapshot: Mutex<Weak<SnapshotInner>>,
     /// Whether this release, and this handle, may write.
     writable: bool,
+    /// After the file, which is closed before that is told.
+    session: Option<Session>,
 }
 
 impl Inner {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use redb::{ReadTransaction, ReadableTable};
 
@@ -19,6 +20,7 @@ use crate::store::engine::{
     BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
     contained, io_error,
 };
+use crate::store::events::{self, STORE};
 use crate::store::files::folder_of;
 use crate::store::gate::Gate;
 use crate::store::group::Group;
@@ -26,10 +28,12 @@ use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::run_set::{Run, RunSet};
 use crate::store::scratch::{ScratchPath, must_not_exist};
+use crate::store::watch::Session;
 
 /// Makes a store under another name, and gives it its own when it is whole: a process that is killed
 /// on the way leaves nothing that has the name.
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
     let files = options.shared_files();
     must_not_exist(path, files)?;
     let make = |file: &Path| create_in(file, path, schema.clone(), options);
@@ -40,7 +44,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
         error => error,
     })?;
     scratch.publish(path)?;
-    Ok(made)
+    Ok(begun(made, "created", began))
 }
 
 /// Makes a store in a file that nobody looks for, and that is to have the name `path`.
@@ -70,7 +74,9 @@ pub(crate) fn create_in(
     Ok(inner(core, engine, committed, true))
 }
 
-fn inner(core: Core, engine: Engine, committed: Committed, writable: bool) -> Inner {
+fn inner(mut core: Core, engine: Engine, committed: Committed, writable: bool) -> Inner {
+    core.meters = Arc::clone(&engine.meters);
+    core.note_documents(committed.state.documents);
     Inner {
         core,
         engine,
@@ -79,7 +85,14 @@ fn inner(core: Core, engine: Engine, committed: Committed, writable: bool) -> In
         group: Group::default(),
         shared_snapshot: Mutex::default(),
         writable,
+        session: None,
     }
+}
+
+/// A store that is open now, told so.
+fn begun(mut store: Inner, how: &str, began: Instant) -> Inner {
+    store.session = Some(Session::begin(&store.core, how, began));
+    store
 }
 
 /// Writes everything that a store without documents has.
@@ -116,14 +129,22 @@ fn self_test(core: &Core) -> Result<(u64, u64)> {
 }
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
     options.validate()?;
-    let (may_write, has_bands) = peek(path, options)?;
-    let options = &options.for_bands(has_bands);
-    if !may_write {
-        return load_read_only(path, options);
+    let found = peek(path, options)?;
+    let options = &options.for_bands(found.has_bands);
+    if !found.may_write {
+        let store = load_read_only(path, options)?;
+        return Ok(begun(store, "opened for reading", began));
     }
     let engine = Engine::open(path, options)?;
-    contained(|| load(path, engine, options, true))
+    let store = contained(|| load(path, engine, options, true))?;
+    let how = if found.needs_recovery {
+        "recovered after a crash, and opened"
+    } else {
+        "opened"
+    };
+    Ok(begun(store, how, began))
 }
 
 /// Whether the file is a store that this release may write; an error if it may not even read it.
@@ -131,14 +152,34 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
 /// The engine changes a file as soon as it opens it for writing, so this looks through a handle
 /// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
 pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
-    Ok(peek(path, options)?.0)
+    let found = peek(path, options)?;
+    if found.needs_recovery {
+        let message = format_args!("was not closed, and is being recovered");
+        events::info(STORE, path, message);
+    }
+    Ok(found.may_write)
 }
 
-/// What [`may_write`] says, and whether the schema has MinHash bands.
-fn peek(path: &Path, options: &StoreOptions) -> Result<(bool, bool)> {
+/// What a look at a file tells.
+struct Peek {
+    /// What [`may_write`] says.
+    may_write: bool,
+    /// Whether the schema has MinHash bands.
+    has_bands: bool,
+    /// Whoever had it open did not close it.
+    needs_recovery: bool,
+}
+
+fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     let few_pages = options.clone().cache_bytes(0);
     let engine = match Engine::open_read_only(path, &few_pages) {
-        Err(Error::NeedsRecovery { .. }) => return Ok((true, true)),
+        Err(Error::NeedsRecovery { .. }) => {
+            return Ok(Peek {
+                may_write: true,
+                has_bands: true,
+                needs_recovery: true,
+            });
+        }
         engine => engine?,
     };
     contained(|| {
@@ -148,7 +189,11 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<(bool, bool)> {
         let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
         // A schema that cannot be read is reported by who needs it.
         let has_bands = |schema: Schema| schema.minhash().is_some();
-        Ok((may_write, schema.and_then(Result::ok).is_none_or(has_bands)))
+        Ok(Peek {
+            may_write,
+            has_bands: schema.and_then(Result::ok).is_none_or(has_bands),
+            needs_recovery: false,
+        })
     })
 }
 
@@ -180,10 +225,12 @@ fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
 }
 
 pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
     options.validate()?;
-    let (_, has_bands) = peek(path, options)?;
+    let found = peek(path, options)?;
     // A peek passes over a file that needs recovery, and this finds it.
-    load_read_only(path, &options.for_bands(has_bands))
+    let store = load_read_only(path, &options.for_bands(found.has_bands))?;
+    Ok(begun(store, "opened for reading", began))
 }
 
 fn load_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {

@@ -174,7 +174,7 @@ impl<'a> Query<'a> {
             }
         });
         outside.leave();
-        matches
+        matches.inspect(|_| core.note_queries(1))
     }
 }
 
@@ -305,6 +305,7 @@ impl<'a> Subject<'a> {
             scored.extend(self.score(source.core(), id, &row, bounds).filter(&accept));
             Ok(())
         })?;
+        source.core().note_candidates(compared);
         Ok((scored, compared))
     }
 
@@ -333,6 +334,7 @@ impl<'a> Subject<'a> {
         if let Some(ask) = ask {
             settle(&mut scored, ask, bounds)?;
         }
+        source.core().note_candidates(compared);
         self.finish(source, scored, limit, Scope::Scan, compared)
     }
 

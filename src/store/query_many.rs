@@ -130,7 +130,7 @@ impl<'a> QueryMany<'a> {
             Ok(answers)
         });
         outside.leave();
-        answers
+        answers.inspect(|answers| core.note_queries(answers.len()))
     }
 
     fn finish(&self, signature: &Signature, found: Found, bounds: &Resolved) -> Result<Matches> {
@@ -270,6 +270,7 @@ impl Snapshot {
                 all.append(&mut live);
                 Ok(())
             })?;
+            self.core().note_queries(all.len());
             Ok(all)
         })
     }

@@ -173,10 +173,14 @@ impl Queue {
         store.check_queued(&call)?;
         let size_bytes = call.size_bytes();
         let call = call.into_owned();
+        store.core.meters.call_waits();
         let submitted = store.group.submit(call, size_bytes, WAITING_BYTES);
-        let (slot, handed_over) = submitted.ok_or(Error::QueueFull {
-            waiting_bytes: WAITING_BYTES,
-        })?;
+        let Some((slot, handed_over)) = submitted else {
+            store.core.meters.call_refused();
+            return Err(Error::QueueFull {
+                waiting_bytes: WAITING_BYTES,
+            });
+        };
         if handed_over == HandedOver::NeedsThread {
             store.make_leader();
         }

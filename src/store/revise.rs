@@ -27,6 +27,7 @@ impl Writer {
         })?;
         if let Some(row) = touched {
             self.replace_document_row(id, &row)?;
+            self.tally.touched.add(1);
         }
         Ok(is_there)
     }
@@ -48,6 +49,7 @@ impl Writer {
         let replaced = last.map(|(_, id)| id);
         if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
             self.renew(id, &document.row)?;
+            self.tally.unchanged.add(1);
             return Ok(Upserted {
                 id: DocumentId::new(id),
                 replaced: None,
@@ -56,6 +58,7 @@ impl Writer {
         }
         if let Some(id) = replaced {
             self.remove_document(id)?;
+            self.tally.replaced.add(1);
         }
         Ok(Upserted {
             id: self.store_document(document, signature)?,

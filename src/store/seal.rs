@@ -57,6 +57,7 @@ impl Writer {
             rows_from: None,
             lanes,
         };
+        self.note_seal(&descriptor);
         self.add_run_unless_empty(descriptor, 0)
     }
 }

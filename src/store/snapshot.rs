@@ -18,6 +18,7 @@ use crate::store::committed::Committed;
 use crate::store::core::Core;
 use crate::store::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
 use crate::store::matches::Matches;
+use crate::store::meters::LiveSnapshot;
 use crate::store::probe::{Plan, ProbeTables};
 use crate::store::query::{Query, Subject};
 use crate::store::record::Record;
@@ -50,6 +51,7 @@ pub(crate) struct SnapshotInner {
     tables: Contained<ReadTables>,
     pub(crate) store: Arc<Inner>,
     pub(crate) committed: Arc<Committed>,
+    _is_alive: LiveSnapshot,
 }
 
 impl SnapshotInner {
@@ -85,6 +87,7 @@ impl Snapshot {
         let tables = Contained::new(ReadTables::open(read)?);
         let inner = SnapshotInner {
             tables,
+            _is_alive: store.core.meters.snapshot(),
             store,
             committed,
         };
@@ -208,7 +211,9 @@ impl Snapshot {
             signature,
             exclude: None,
         };
-        self.core().guarded(|| subject.nearest(self.source(), n))
+        self.core()
+            .guarded(|| subject.nearest(self.source(), n))
+            .inspect(|_| self.core().note_queries(1))
     }
 
     /// The documents that share a bucket with a signature, not verified, ascending by id.
@@ -232,6 +237,8 @@ impl Snapshot {
                     }
                     Ok(())
                 })?;
+            self.core().note_candidates(live.len());
+            self.core().note_queries(1);
             Ok(live)
         })
     }

@@ -37,7 +37,7 @@ use crate::store::writer::Writer;
 #[must_use = "dropping a transaction rolls it back"]
 pub struct WriteTransaction {
     // Before the permit: the engine's transaction must end before the next writer may begin.
-    writer: Writer,
+    pub(super) writer: Writer,
     _permit: Permit,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -193,6 +193,7 @@ impl WriteTransaction {
                 None => Ok(Novelty::New(writer.store_document(&document, signature)?)),
             }
         })
+        .inspect(|novelty| self.writer.tally.answered(novelty))
     }
 
     /// Gives the document under a key another stamp, later or earlier; its id if there is one. All
@@ -345,6 +346,11 @@ impl WriteTransaction {
 
     pub(super) fn check_usable(&self) -> Result<()> {
         self.writer.check_usable()
+    }
+
+    /// Counts removed documents as evicted.
+    pub(super) fn note_evicted(&self, documents: u64) {
+        self.writer.tally.evicted.add(documents);
     }
 
     /// The document row with an id, as it is stored.

@@ -12,6 +12,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use redb::{BackendError, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
@@ -21,6 +22,7 @@ use crate::format::pages::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
     Widths, check_head, seal_head,
 };
+use crate::store::meters::Meters;
 
 fn damaged(offset: u64, detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
@@ -201,6 +203,8 @@ pub(crate) struct Verification {
     /// much of the last commit a crash has left.
     is_lenient: AtomicBool,
     is_open: AtomicBool,
+    /// What is read and written counts here.
+    pub(crate) meters: Arc<Meters>,
 }
 
 impl Verification {
@@ -332,7 +336,15 @@ impl VerifiedFile {
                 return damaged(offset, "the file ends before its end");
             }
             error
-        })
+        })?;
+        self.verification.meters.file_read(out.len());
+        Ok(())
+    }
+
+    fn write_counted(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write(offset, data)?;
+        self.verification.meters.file_written(data.len());
+        Ok(())
     }
 
     /// The head, or a part of it.
@@ -386,16 +398,20 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        self.file.sync_data()
+        let began = Instant::now();
+        self.file.sync_data()?;
+        let latencies = &self.verification.meters.count.sync_latencies;
+        latencies.record(began.elapsed());
+        Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         if offset == 0
             && let Ok(head) = data.try_into()
         {
-            return self.file.write(0, &seal_head(head));
+            return self.write_counted(0, &seal_head(head));
         }
-        self.file.write(offset, data)?;
+        self.write_counted(offset, data)?;
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);
             let behind = (first + 1..).zip(std::iter::repeat_n(

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use redb::ReadableTable;
 
@@ -20,6 +21,7 @@ use crate::store::engine::{
     BANDS, BlockTable, Contained, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
 };
 use crate::store::merges::run_tables;
+use crate::store::meters::Tally;
 use crate::store::pending::Pending;
 use crate::store::probe::{Plan, ProbeTables};
 use crate::store::recent::Recent;
@@ -47,6 +49,7 @@ pub(crate) struct Writer {
     /// Whether it has written lanes of runs.
     pub(crate) has_written_runs: bool,
     failure: Option<String>,
+    pub(crate) tally: Tally,
 }
 
 /// So many removals copy more pages than a transaction of inserts does.
@@ -71,6 +74,7 @@ impl Writer {
         })?;
         let latest = store.publication.latest()?;
         let lanes = store.core.lanes.count();
+        store.core.meters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
             state: latest.state,
@@ -84,6 +88,7 @@ impl Writer {
             merged_up_to: latest.state.postings_moved,
             has_written_runs: false,
             failure: None,
+            tally: Tally::default(),
             store,
         })
     }
@@ -138,6 +143,7 @@ impl Writer {
         self.state.unsealed_documents += 1;
         self.note_moved()?;
         self.changed = true;
+        self.tally.inserted.add(1);
         if self.pending.is_full() {
             self.flush_pending()?;
         }
@@ -169,6 +175,7 @@ impl Writer {
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
         self.changed = true;
+        self.tally.gone.add(1);
         Ok(true)
     }
 
@@ -269,6 +276,13 @@ impl Writer {
     }
 
     pub(crate) fn commit(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let outcome = self.commit_changes();
+        self.note_commit(began, &outcome);
+        outcome
+    }
+
+    fn commit_changes(&mut self) -> Result<()> {
         if !self.changed {
             return Ok(());
         }
@@ -319,6 +333,7 @@ impl Drop for Writer {
             }
             // A damaged file can make the engine panic here as well; the file is as it was.
             let _ = contained(|| Ok(write.abort()?));
+            self.note_dropped();
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Waiting<C, A> {
     pub(crate) call: C,
     size_bytes: usize,
     /// Whether a thread waits for the answer, and so can lead.
-    is_thread: bool,
+    pub(crate) is_thread: bool,
     slot: Arc<Slot<A>>,
 }
 
