@@ -123,6 +123,39 @@ pub enum Error {
         /// Which value differs.
         detail: String,
     },
+    /// A stream to be imported is damaged, cut short, or something else. What comes before the damage
+    /// can be imported; export it again for the rest.
+    #[error("the stream is damaged after {documents} documents: {detail}")]
+    DamagedStream {
+        /// Whole documents before the damage.
+        documents: u64,
+        /// What was found and what was expected.
+        detail: String,
+    },
+    /// The documents of an exported stream were made by another recipe than those of the store, so that
+    /// their signatures cannot be compared. Import them into a store with the same recipe.
+    #[error(
+        "the stream was made by another recipe: {part}: found {found}, expected {expected}, as in the \
+         store"
+    )]
+    OtherRecipe {
+        /// The part of the recipe that differs.
+        part: &'static str,
+        /// What it is in the stream.
+        found: String,
+        /// What it is in the store.
+        expected: String,
+    },
+    /// An import ended before the end of its stream. What was committed stays, and the rest can be
+    /// imported again.
+    #[error("{source}; the first {documents} documents of the stream are dealt with and stay so")]
+    ImportStopped {
+        /// So many documents of the stream, from its start, are dealt with for good.
+        documents: u64,
+        /// What stopped it.
+        #[source]
+        source: Box<Error>,
+    },
     /// The crate was built without a feature that the schema needs. Build it with the feature.
     #[error("{needed_by}: needs the feature `{feature}`, which this build is without")]
     MissingFeature {

@@ -49,6 +49,8 @@
 //!   done since it was opened; [`Store::compact`] shrinks it, and
 //!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
 //!   damaged one.
+//! - [`Snapshot::backup`] copies a store that is in use; [`Snapshot::export`] and [`Store::import`] move
+//!   documents from one store to another.
 //!
 //! # Kinds of signatures
 //!
@@ -126,11 +128,12 @@ pub use sketch::{
 #[doc(hidden)]
 pub use store::{Access, Files};
 pub use store::{
-    Bounds, BucketStats, By, CheckReport, CompactReport, Document, Earlier, EvictEvent,
-    EvictOptions, EvictReport, IdRange, LaneStats, Latencies, Match, Matches, MergeStats, Metrics,
-    Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records, Revision, RunStats, Scope,
-    Snapshot, Stats, Store, StoreOptions, StoredDocument, TableStats, Ticket, Upserted,
-    WriteTransaction,
+    BackupEvent, BackupReport, Bounds, BucketStats, By, CheckReport, CompactReport, Document,
+    Earlier, EvictEvent, EvictOptions, EvictReport, ExistingKeys, ExportEvent, ExportReport,
+    IdRange, ImportEvent, ImportOptions, ImportReport, LaneStats, Latencies, Match, Matches,
+    MergeStats, Metrics, Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records,
+    Revision, RunStats, Scope, Snapshot, Stats, Store, StoreOptions, StoredDocument, TableStats,
+    Ticket, Upserted, WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

@@ -40,6 +40,8 @@ mod schema;
 mod signatures;
 #[path = "format_spec/stored.rs"]
 mod stored;
+#[path = "format_spec/stream.rs"]
+mod stream;
 #[path = "format_spec/vectors.rs"]
 mod vectors;
 

@@ -1,10 +1,11 @@
 //! The merged postings of a lane one by one, while someone is told how far they are.
 
-use std::ops::ControlFlow;
 use std::vec;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::postings::Posting;
+
+pub(crate) use crate::store::go_on;
 
 use super::merge::LaneChunks;
 
@@ -21,17 +22,6 @@ pub(crate) struct Progress<'a> {
 impl<'a> Progress<'a> {
     pub(crate) fn new(all: u64, tell: &'a mut Tell<'a>) -> Self {
         Self { tell, done: 0, all }
-    }
-}
-
-/// An error if whoever was told of progress breaks off; `work` is what is stopped.
-pub(crate) fn go_on(answer: ControlFlow<()>, work: &str) -> Result<()> {
-    match answer {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Io {
-            action: format!("{work} was stopped"),
-            source: std::io::ErrorKind::Interrupted.into(),
-        }),
     }
 }
 

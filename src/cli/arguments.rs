@@ -11,8 +11,8 @@ use resemblance::JoinOptions;
 use super::Context;
 use super::failure::{EXIT_CODES, Failure, Result};
 use super::{
-    add, build, check, clusters, compact, completions, create, dedup, eval, evict, get, pairs,
-    query, reband, remove, repair, stats, tune,
+    add, backup, build, check, clusters, compact, completions, create, dedup, eval, evict, export,
+    get, import, pairs, query, reband, remove, repair, stats, tune,
 };
 use crate::corpus;
 
@@ -97,6 +97,9 @@ pub(crate) enum Verb {
     Compact(compact::Arguments),
     Reband(reband::Arguments),
     Repair(repair::Arguments),
+    Backup(backup::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -119,6 +122,9 @@ impl Verb {
             Self::Compact(arguments) => Some(&arguments.store),
             Self::Reband(arguments) => Some(&arguments.store),
             Self::Repair(arguments) => Some(&arguments.store),
+            Self::Backup(arguments) => Some(&arguments.store),
+            Self::Export(arguments) => Some(&arguments.store),
+            Self::Import(arguments) => Some(&arguments.store),
             Self::Pairs(arguments) => corpus::only_store(&arguments.inputs),
             Self::Clusters(arguments) => corpus::only_store(&arguments.inputs),
             Self::Dedup(arguments) => arguments.against.as_deref(),

@@ -189,9 +189,14 @@ impl From<Error> for Failure {
         }
         match error {
             Error::InvalidParameter { .. } => Self::Usage(message),
+            Error::ImportStopped { documents, source } => Self::from(*source).with_note(&format!(
+                "the first {documents} documents of the stream are dealt with and stay so"
+            )),
             Error::KeyExists { .. }
             | Error::SignatureMismatch { .. }
             | Error::NotRebandable { .. }
+            | Error::OtherRecipe { .. }
+            | Error::DamagedStream { .. }
             | Error::NotUtf8 { .. } => Self::BadInput(message),
             Error::Locked { .. } | Error::Busy => Self::Locked(message),
             Error::NotAStore { .. } | Error::NeedsRecovery { .. } => Self::Corrupt(message),

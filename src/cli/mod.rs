@@ -3,6 +3,7 @@
 mod add;
 mod arguments;
 mod background;
+mod backup;
 mod build;
 mod building;
 mod chart;
@@ -21,10 +22,12 @@ mod eval_tally;
 mod evict;
 mod exact_join;
 mod expect;
+mod export;
 mod failure;
 mod features;
 mod forecast;
 mod get;
+mod import;
 mod interrupt;
 mod kept;
 mod keys;
@@ -147,6 +150,9 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Compact(arguments) => compact::run(context, &arguments),
         Verb::Reband(arguments) => reband::run(context, &arguments),
         Verb::Repair(arguments) => repair::run(context, &arguments),
+        Verb::Backup(arguments) => backup::run(context, &arguments),
+        Verb::Export(arguments) => export::run(context, &arguments),
+        Verb::Import(arguments) => import::run(context, &arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
     }
 }

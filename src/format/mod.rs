@@ -14,5 +14,6 @@ pub(crate) mod posting;
 pub(crate) mod rows;
 pub(crate) mod run_descriptor;
 pub(crate) mod runs;
+pub(crate) mod stream;
 
 pub use header::FORMAT_VERSION;

@@ -17,6 +17,9 @@ const HAS_KEY: u8 = 1;
 const IS_EMPTY: u8 = 1;
 const HAS_KEY_CODE: u8 = 2;
 
+/// What stands in front of the code of the key, or of the values.
+const HEAD_BYTES: usize = 5;
+
 /// The fields of one document apart from its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentRow<'a> {
@@ -45,7 +48,8 @@ impl<'a> DocumentRow<'a> {
         Self::fields(bytes).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
     }
 
-    fn fields(bytes: &'a [u8]) -> Option<Self> {
+    /// Reads the body of a row.
+    pub(crate) fn fields(bytes: &'a [u8]) -> Option<Self> {
         let (&[kind, flags], rest) = bytes.split_first_chunk()?;
         let (stamp, rest) = rest.split_first_chunk()?;
         let (key_length, rest) = rest.split_first_chunk()?;
@@ -121,6 +125,49 @@ pub(crate) fn encode_signature(
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
+}
+
+/// Appends the body of a signature's row without the code of the document's key.
+pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &mut Vec<u8>) {
+    let Some((head, rest)) = body.split_at_checked(HEAD_BYTES) else {
+        return;
+    };
+    let start = to.len();
+    to.extend_from_slice(head);
+    if let Some(flags) = to.get_mut(start + 1) {
+        *flags &= !HAS_KEY_CODE;
+    }
+    let code_bytes = row.key_code.map_or(0, |_| size_of::<u64>());
+    to.extend_from_slice(rest.get(code_bytes..).unwrap_or_default());
+}
+
+/// The signature in the body of a row without the code of a key. It must be written as this release
+/// writes it: what did not come from a store of ours may be anything.
+pub(crate) fn decode_plain_signature(
+    bytes: &[u8],
+    shape: &Shape,
+    recipe: u64,
+) -> Option<Signature> {
+    let row = SignatureRow::fields(bytes, shape)?;
+    let signature = row.to_signature(recipe);
+    let codes = signature.stored_codes();
+    let codes = codes.map_or(&[][..], |stored| &stored.codes);
+    let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
+    let code_bits = shape.codes.map_or(0, |(.., bits)| u32::from(bits));
+    let is_ours = row.key_code.is_none()
+        && hashes.all(|pair| pair.first() < pair.last())
+        && codes
+            .iter()
+            .all(|code| code.checked_shr(code_bits).unwrap_or(0) == 0)
+        && plain_signature(&signature, shape, codes) == bytes;
+    is_ours.then_some(signature)
+}
+
+/// The body of the row of a signature, without the code of a key.
+pub(crate) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64]) -> Vec<u8> {
+    let mut row = encode_signature(0, None, signature, shape, codes);
+    row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
+    row
 }
 
 /// A row of `signatures`, read in place: a probe compares hundreds and keeps few.

@@ -15,6 +15,7 @@ mod block;
 mod meta;
 mod recipe;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ pub use block::block;
 pub use meta::{descriptor, header};
 pub use recipe::recipe;
 pub use rows::rows;
+pub use stream::stream;
 
 use crate::format::checksum;
 

@@ -46,3 +46,8 @@ fn recipe() {
 fn rows() {
     replay("rows", super::rows);
 }
+
+#[test]
+fn stream() {
+    replay("stream", super::stream);
+}

@@ -3,6 +3,7 @@
 
 mod builder;
 mod design;
+mod difference;
 mod display;
 mod rebanding;
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::error::Result;
 use crate::id::DocumentId;
 use crate::store::Store;
+use crate::store::events::{self, UPKEEP};
 use crate::store::evict_options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
 use crate::store::newest::{Age, Memory, age_of_rank};
 use crate::store::snapshot::Snapshot;
@@ -235,6 +236,8 @@ impl<'a> Eviction<'a> {
             // Nothing is left to be broken off.
             let _ = watch(self.event());
         }
+        let message = format_args!("evicted: {:?}", self.report);
+        events::debug(UPKEEP, &self.store.inner.core.path, message);
         Ok(self.report)
     }
 

@@ -169,7 +169,7 @@ impl WriteTransaction {
         })
     }
 
-    fn check_many(&self, documents: &[Pair<'_>]) -> Result<()> {
+    pub(super) fn check_many(&self, documents: &[Pair<'_>]) -> Result<()> {
         let mut checks = documents.iter().enumerate();
         checks.try_for_each(|(index, (document, signature))| {
             let checked = self.check(document, signature);

@@ -1,5 +1,6 @@
 //! The store: the only owner of the file.
 
+mod backup;
 mod batch;
 mod bounds;
 mod bulk;
@@ -18,10 +19,12 @@ mod engine;
 mod events;
 mod evict;
 mod evict_options;
+mod export;
 mod files;
 mod found_ids;
 mod gate;
 mod group;
+mod import;
 mod insert_many;
 mod matches;
 mod merges;
@@ -46,6 +49,7 @@ mod salvage;
 mod scored;
 mod scratch;
 mod seal;
+mod session;
 mod since;
 mod snapshot;
 mod source;
@@ -67,12 +71,15 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::sketch::{Signature, Sketcher};
 
+pub use backup::{BackupEvent, BackupReport};
 pub use bounds::{Bounds, By};
 pub use check_report::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use evict_options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
+pub use export::{ExportEvent, ExportReport};
 #[doc(hidden)]
 pub use files::{Access, Files};
+pub use import::{ExistingKeys, ImportEvent, ImportOptions, ImportReport};
 pub use matches::{Matches, Scope};
 pub use metrics::{Latencies, Metrics};
 pub use options::StoreOptions;
@@ -97,6 +104,7 @@ pub(crate) use scratch::{ScratchPath, must_not_exist};
 pub(crate) use source::PostingTable;
 pub(crate) use streams::PostingStream;
 pub(crate) use verify::{Told, checked};
+pub(crate) use watch::go_on;
 
 use self::call::{Answer, Call};
 use self::committed::Publication;
@@ -105,8 +113,8 @@ pub(crate) use self::core::shape_of;
 use self::engine::Engine;
 use self::gate::{Gate, Permit};
 use self::group::Group;
+use self::session::Session;
 use self::snapshot::SnapshotInner;
-use self::watch::Session;
 
 /// A store for near-duplicate search in one file.
 ///

@@ -28,7 +28,7 @@ use crate::store::options::StoreOptions;
 use crate::store::recent::document_codes;
 use crate::store::run_set::{Run, RunSet};
 use crate::store::scratch::{ScratchPath, must_not_exist};
-use crate::store::watch::Session;
+use crate::store::session::Session;
 
 /// Makes a store under another name, and gives it its own when it is whole: a process that is killed
 /// on the way leaves nothing that has the name.

@@ -452,3 +452,19 @@ fn what_dedup_writes_is_there_whole_or_not_at_all() {
         });
     }
 }
+
+#[test]
+fn a_backup_is_there_whole_or_not_at_all() {
+    let before = filled(&[]);
+    Scenario {
+        name: "backup",
+        states: vec![None, before.held("a.rsm")],
+        before,
+        arguments: vec!["backup", "a.rsm", "-o", "b.rsm"],
+        store: "b.rsm",
+        acknowledged: has_a_result,
+        resume: unless_done,
+        changes_ids: false,
+    }
+    .run();
+}

@@ -9,6 +9,7 @@
 )]
 
 mod add;
+mod backup;
 mod batches;
 #[cfg(unix)]
 mod contents;
@@ -25,6 +26,7 @@ mod kinds;
 #[cfg(unix)]
 mod locks;
 mod mistakes;
+mod moves;
 mod outputs;
 mod pairs;
 mod query;

@@ -85,3 +85,12 @@ pub(crate) fn check_clean(path: &std::path::Path) {
     let report = Store::check(path).unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
 }
+
+/// Tells other threads to end, after a failure too: they are waited for.
+pub(crate) struct Ending<'a>(pub(crate) &'a std::sync::atomic::AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Release);
+    }
+}

@@ -1,5 +1,6 @@
 //! Every call to the disk fails in turn: a clear error, and the store is as before.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -153,6 +154,7 @@ enum Verb {
     Compact,
     Reband,
     Build,
+    BackUp,
 }
 
 fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
@@ -199,6 +201,7 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             attempt.changes_to("reband", Arc::new(rebanded(&model, &rebanding)), result);
         }
         Verb::Build => build(schema, attempt),
+        Verb::BackUp => back_up(attempt),
     }
 }
 
@@ -229,6 +232,21 @@ fn build(schema: &Schema, attempt: &mut Attempt) {
     let finished = attempt.take("build", result).is_some();
     attempt.built = if finished { vec![] } else { vec![None] };
     attempt.built.push(Some(Arc::new(built)));
+}
+
+fn back_up(attempt: &mut Attempt) {
+    let model = attempt.model().unwrap();
+    let options = attempt.options.clone();
+    let opened = Store::open_with(FIRST, &options);
+    let Some(store) = attempt.take("open", opened) else {
+        return;
+    };
+    let go_on = |_| ControlFlow::Continue(());
+    let snapshot = store.snapshot();
+    let result = snapshot.and_then(|snapshot| snapshot.backup_with(BUILT, &options, go_on));
+    let finished = attempt.take("backup", result).is_some();
+    attempt.built = if finished { vec![] } else { vec![None] };
+    attempt.built.push(Some(Arc::new(model)));
 }
 
 /// A store as it is before each verb.
@@ -313,7 +331,8 @@ fn base(verb: Verb, schema: &Schema, is_crashed: bool) -> Base {
         };
     }
     let course = run(&schema, 3, 2);
-    let last = course.calls.last().unwrap();
+    let mut calls = course.calls.iter();
+    let last = calls.rfind(|call| call.what != "backup").unwrap();
     let end = if is_crashed {
         last.end
     } else {
@@ -407,8 +426,8 @@ fn failing_calls_leave_sessions_as_they_were() {
 
 #[test]
 fn failing_calls_leave_stores_as_they_were() {
-    use Verb::{Build, Check, Compact, Reband};
-    fail_all(&[Check, Compact, Reband, Build], 0, false);
+    use Verb::{BackUp, Build, Check, Compact, Reband};
+    fail_all(&[Check, Compact, Reband, Build, BackUp], 0, false);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is done to stores on a disk, and what is in them after each call.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,6 +63,7 @@ impl Course {
 
 pub(crate) const FIRST: &str = "first.rsm";
 pub(crate) const BUILT: &str = "built.rsm";
+const COPY: &str = "copy.rsm";
 
 fn minhash() -> MinHash {
     MinHash::new(16).banding(4, 4).threshold(0.8)
@@ -369,6 +371,17 @@ impl Runner {
         self.call("reband", path, after, run);
     }
 
+    fn back_up(&mut self) {
+        let model = self.model(Path::new(FIRST));
+        let options = self.options();
+        let store = Store::open_with(Path::new(FIRST), &options).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let path = Path::new(COPY);
+        self.call("backup", path, model, || {
+            snapshot.backup_with(path, &options, |_| ControlFlow::Continue(()))
+        });
+    }
+
     fn build(&mut self, schema: &Schema) {
         let path = Path::new(BUILT);
         let mut model = Model::new(schema.clone());
@@ -420,6 +433,7 @@ pub(crate) fn run(schema: &Schema, seed: u64, sessions: u64) -> Course {
         }
         runner.open(path);
     }
+    runner.back_up();
     Course {
         changes: runner.disk.changes(),
         calls: runner.calls,

@@ -20,6 +20,10 @@ impl<'a> Bytes<'a> {
         Self(body)
     }
 
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.0
     }

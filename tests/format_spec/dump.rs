@@ -7,7 +7,7 @@ use crate::reader::{self, Tables};
 use crate::{code_block, hex, unhex};
 
 /// Section 12 says in words what is done here.
-fn make(path: &std::path::Path) {
+pub(crate) fn make(path: &std::path::Path) {
     let schema = Schema::builder()
         .text(Text::words(2))
         .minhash(MinHash::new(16).threshold(0.8).banding(2, 2).code_bits(40))

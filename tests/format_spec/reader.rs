@@ -321,12 +321,7 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
     assert_eq!(ids("documents"), ids("signatures"));
     let read = |(row_key, value): (&Vec<u8>, &Vec<u8>)| {
         let mut bytes = Bytes::open("documents", row_key, value);
-        assert_eq!(bytes.u8(), 1, "kind");
-        let flags = bytes.u8();
-        let (stamp, key_length) = (bytes.u64(), bytes.u16());
-        let key = bytes.take(key_length.into()).to_vec();
-        assert!(flags == 1 || (flags, key_length) == (0, 0));
-        let key = (flags == 1).then_some(key);
+        let (key, stamp, payload) = read_document(&mut bytes);
         let signature = read_signature(
             row_key,
             &tables["signatures"][row_key],
@@ -336,12 +331,23 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
         let document = Document {
             key,
             stamp,
-            payload: bytes.rest().to_vec(),
+            payload,
             signature,
         };
         (number::<8>(row_key), document)
     };
     tables["documents"].iter().map(read).collect()
+}
+
+/// Key, stamp and payload in the body of a row.
+pub(crate) fn read_document(bytes: &mut Bytes<'_>) -> (Option<Vec<u8>>, u64, Vec<u8>) {
+    assert_eq!(bytes.u8(), 1, "kind");
+    let flags = bytes.u8();
+    let (stamp, key_length) = (bytes.u64(), bytes.u16());
+    let key = bytes.take(key_length.into()).to_vec();
+    assert!(flags == 1 || (flags, key_length) == (0, 0));
+    let key = (flags == 1).then_some(key);
+    (key, stamp, bytes.rest().to_vec())
 }
 
 fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {

@@ -1,0 +1,388 @@
+//! Streams of documents that leave one store for another: frames, each with a checksum of its own,
+//! and one of all at the end.
+
+use std::io::{ErrorKind, Read};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{Error, Result};
+use crate::format::metadata;
+#[cfg(any(test, fuzzing))]
+use crate::format::rows::plain_signature;
+use crate::format::rows::{
+    DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, Shape, decode_plain_signature,
+};
+use crate::schema::Schema;
+use crate::sketch::Signature;
+
+const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
+
+/// The version of the stream that this release writes, and the newest that it reads.
+pub(crate) const STREAM_VERSION: u16 = 1;
+
+const HEADER: u8 = 1;
+const DOCUMENT: u8 = 2;
+const END: u8 = 3;
+
+/// Kind and length of a frame, in front of its body.
+const HEAD_BYTES: usize = 5;
+
+/// No header comes near this.
+const HEADER_LIMIT_BYTES: usize = 1 << 20;
+
+/// The count of documents, and the checksum of the stream.
+const END_BYTES: usize = 16;
+
+/// Fields in front of the two rows of a document: its id, and the length of the first.
+const DOCUMENT_HEAD_BYTES: usize = 12;
+
+/// The fields of a row in front of key and payload, and of a signature in front of its values.
+const ROW_HEAD_BYTES: usize = 16;
+
+/// What a stream begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StreamHeader {
+    /// Documents in the store when the stream was begun.
+    pub(crate) documents: u64,
+    /// Fingerprint and self-test of the recipe.
+    pub(crate) self_test: (u64, u64),
+    pub(crate) schema: Schema,
+}
+
+impl StreamHeader {
+    fn encode(&self) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        for version in [STREAM_VERSION, 1] {
+            body.extend_from_slice(&version.to_le_bytes());
+        }
+        for number in [self.documents, self.self_test.0, self.self_test.1] {
+            body.extend_from_slice(&number.to_le_bytes());
+        }
+        body.extend(metadata::encode("the schema of a stream", &self.schema)?);
+        Ok(body)
+    }
+
+    fn decode(body: &[u8]) -> Result<Self> {
+        let cut = || damaged(0, "its header is cut short");
+        let ([_, _, low, high], rest) = body.split_first_chunk().ok_or_else(cut)?;
+        // What follows belongs to the version.
+        let found = u16::from_le_bytes([*low, *high]);
+        if found > STREAM_VERSION {
+            return Err(Error::NewerFormat {
+                found,
+                supported: STREAM_VERSION,
+            });
+        }
+        let (documents, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+        let (fingerprint, rest) = rest.split_first_chunk().ok_or_else(cut)?;
+        let (digest, schema) = rest.split_first_chunk().ok_or_else(cut)?;
+        let decoded = metadata::decode::<Schema>("its schema", schema);
+        let schema = decoded.and_then(|schema| schema.validate().map(|()| schema));
+        let schema = schema.map_err(|error| match error {
+            Error::SelfTest { .. } | Error::MissingFeature { .. } => error,
+            error => damaged(0, format!("its schema: {error}")),
+        })?;
+        Ok(Self {
+            documents: u64::from_le_bytes(*documents),
+            self_test: (
+                u64::from_le_bytes(*fingerprint),
+                u64::from_le_bytes(*digest),
+            ),
+            schema,
+        })
+    }
+}
+
+/// A document as it stands in a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StreamDocument {
+    /// Its id in the store that it is from.
+    pub(crate) id: u64,
+    /// The body of its row in `documents`, which is one.
+    row: Vec<u8>,
+    pub(crate) signature: Signature,
+}
+
+impl StreamDocument {
+    pub(crate) fn row(&self) -> Option<DocumentRow<'_>> {
+        DocumentRow::fields(&self.row)
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        let values = self.signature.value_shape().map_or(0, |(count, _)| count);
+        self.row.len() + 8 * values
+    }
+
+    /// `recipe` is what the signature is marked with.
+    fn decode(body: &[u8], shape: &Shape, recipe: u64) -> Option<Self> {
+        let (id, rest) = body.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (row, signature) = rest.split_at_checked(length)?;
+        let document = DocumentRow::fields(row)?;
+        let fits = document.key.is_none_or(|key| key.len() <= KEY_LIMIT_BYTES)
+            && document.payload.len() <= PAYLOAD_LIMIT_BYTES;
+        fits.then_some(())?;
+        Some(Self {
+            id: u64::from_le_bytes(*id),
+            row: row.to_vec(),
+            signature: decode_plain_signature(signature, shape, recipe)?,
+        })
+    }
+}
+
+/// Makes the bytes of a stream, frame by frame.
+pub(crate) struct StreamWriter {
+    frames: u64,
+    hasher: Xxh3,
+    body: Vec<u8>,
+}
+
+impl StreamWriter {
+    /// Appends the beginning of a stream.
+    pub(crate) fn begin(header: &StreamHeader, out: &mut Vec<u8>) -> Result<Self> {
+        let mut writer = Self {
+            frames: 0,
+            hasher: Xxh3::new(),
+            body: header.encode()?,
+        };
+        writer.hasher.update(&MAGIC);
+        out.extend_from_slice(&MAGIC);
+        writer.frame(HEADER, out)?;
+        Ok(writer)
+    }
+
+    /// Appends a document: the bodies of its rows, of its signature's without the code of a key.
+    pub(crate) fn document(
+        &mut self,
+        id: u64,
+        row: &[u8],
+        signature: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.body.clear();
+        self.body.extend_from_slice(&id.to_le_bytes());
+        self.body.extend_from_slice(&length_of(row)?);
+        self.body.extend_from_slice(row);
+        self.body.extend_from_slice(signature);
+        self.frame(DOCUMENT, out)
+    }
+
+    /// Appends a frame of any kind.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn any_frame(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.body.clear();
+        self.body.extend_from_slice(body);
+        self.frame(kind, out)
+    }
+
+    /// Appends a document that was read.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn again(
+        &mut self,
+        document: &StreamDocument,
+        shape: &Shape,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let codes = document.signature.stored_codes();
+        let codes = codes.map_or(&[][..], |stored| &stored.codes);
+        let signature = plain_signature(&document.signature, shape, codes);
+        self.document(document.id, &document.row, &signature, out)
+    }
+
+    /// Appends the end. How many documents there are.
+    pub(crate) fn end(mut self, out: &mut Vec<u8>) -> Result<u64> {
+        let documents = self.frames.saturating_sub(1);
+        let digest = self.hasher.digest();
+        self.body.clear();
+        self.body.extend_from_slice(&documents.to_le_bytes());
+        self.body.extend_from_slice(&digest.to_le_bytes());
+        self.frame(END, out)?;
+        Ok(documents)
+    }
+
+    /// Appends the body as a frame.
+    fn frame(&mut self, kind: u8, out: &mut Vec<u8>) -> Result<()> {
+        let mut head = [kind; HEAD_BYTES];
+        let (_, length) = head.split_at_mut(1);
+        length.copy_from_slice(&length_of(&self.body)?);
+        let crc = checksum(self.frames, &head, &self.body).to_le_bytes();
+        for part in [head.as_slice(), &self.body, &crc] {
+            self.hasher.update(part);
+            out.extend_from_slice(part);
+        }
+        self.frames += 1;
+        Ok(())
+    }
+}
+
+fn length_of(bytes: &[u8]) -> Result<[u8; 4]> {
+    let length = u32::try_from(bytes.len());
+    let long = |_| Error::corrupt("a row", "it is longer than 4 GiB");
+    Ok(length.map_err(long)?.to_le_bytes())
+}
+
+/// Of a frame in its place.
+fn checksum(number: u64, head: &[u8], body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&number.to_le_bytes());
+    hasher.update(head);
+    hasher.update(body);
+    hasher.finalize()
+}
+
+/// Reads a stream, and believes nothing of it. Memory: a frame.
+pub(crate) struct StreamReader<R> {
+    reader: R,
+    /// Whole frames that were read.
+    frames: u64,
+    hasher: Xxh3,
+    body: Vec<u8>,
+    /// The longest body of a document.
+    limit_bytes: usize,
+}
+
+impl<R: Read> StreamReader<R> {
+    /// Reads the beginning; `shape_of` says what the signatures of a schema consist of.
+    ///
+    /// # Errors
+    /// [`Error::DamagedStream`] if it is no stream; [`Error::NewerFormat`]; [`Error::SelfTest`] and
+    /// [`Error::MissingFeature`] for texts that this build does not treat as its writer did;
+    /// [`Error::Io`].
+    pub(crate) fn begin(
+        reader: R,
+        shape_of: impl FnOnce(&Schema) -> Shape,
+    ) -> Result<(Self, StreamHeader, Shape)> {
+        let mut stream = Self {
+            reader,
+            frames: 0,
+            hasher: Xxh3::new(),
+            body: Vec::new(),
+            limit_bytes: 0,
+        };
+        let mut magic = [0; MAGIC.len()];
+        stream.fill(&mut magic)?;
+        if magic != MAGIC {
+            return Err(damaged(0, "its first bytes are those of something else"));
+        }
+        stream.hasher.update(&magic);
+        let kind = stream.frame()?;
+        if kind != HEADER {
+            return Err(
+                stream.corrupt(format!("found a frame of kind {kind}, expected its header"))
+            );
+        }
+        let header = StreamHeader::decode(&stream.body)?;
+        let shape = shape_of(&header.schema);
+        stream.limit_bytes = DOCUMENT_HEAD_BYTES
+            + ROW_HEAD_BYTES * 2
+            + KEY_LIMIT_BYTES
+            + PAYLOAD_LIMIT_BYTES
+            + shape.size_bytes();
+        Ok((stream, header, shape))
+    }
+
+    /// The next document; `None` behind the last, if the stream is whole and ends there.
+    ///
+    /// # Errors
+    /// [`Error::DamagedStream`] and [`Error::Io`]: nothing more can be read.
+    pub(crate) fn next_document(
+        &mut self,
+        shape: &Shape,
+        recipe: u64,
+    ) -> Result<Option<StreamDocument>> {
+        let digest = self.hasher.clone();
+        match self.frame()? {
+            DOCUMENT => {
+                let document = StreamDocument::decode(&self.body, shape, recipe);
+                let document = document.ok_or_else(|| {
+                    self.corrupt("the last of them follows no known layout".into())
+                })?;
+                Ok(Some(document))
+            }
+            END => self.end(digest.digest()).map(|()| None),
+            kind => Err(self.corrupt(format!("found a frame of kind {kind}, expected a document"))),
+        }
+    }
+
+    /// Whether the end is that of what was read.
+    fn end(&mut self, digest: u64) -> Result<()> {
+        let documents = self.frames.saturating_sub(2);
+        let expected = [documents.to_le_bytes(), digest.to_le_bytes()].concat();
+        if self.body != expected {
+            return Err(self.corrupt("its end is that of another stream".into()));
+        }
+        match self.fill(&mut [0]) {
+            Ok(()) => Err(self.corrupt("found more bytes behind its end".into())),
+            Err(Error::DamagedStream { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads a frame into the body; its kind.
+    fn frame(&mut self) -> Result<u8> {
+        let mut head = [0; HEAD_BYTES];
+        self.fill(&mut head)?;
+        let [kind, length @ ..] = head;
+        let length = u32::from_le_bytes(length) as usize;
+        let limit = match kind {
+            HEADER => HEADER_LIMIT_BYTES,
+            DOCUMENT => self.limit_bytes,
+            _ => END_BYTES,
+        };
+        if length > limit {
+            let detail = format!("found a length of {length} bytes, expected at most {limit}");
+            return Err(self.corrupt(detail));
+        }
+        self.body.clear();
+        // Grows with what is there: the length may be a lie.
+        let mut body = (&mut self.reader).take(length as u64);
+        let found = body.read_to_end(&mut self.body).map_err(unreadable)?;
+        if found < length {
+            return Err(self.cut_short());
+        }
+        let mut found = [0; 4];
+        self.fill(&mut found)?;
+        let expected = checksum(self.frames, &head, &self.body);
+        if u32::from_le_bytes(found) != expected {
+            let found = u32::from_le_bytes(found);
+            let detail = format!("found checksum {found:08x}, expected {expected:08x}");
+            return Err(self.corrupt(detail));
+        }
+        for part in [head.as_slice(), &self.body, &found] {
+            self.hasher.update(part);
+        }
+        self.frames += 1;
+        Ok(kind)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        match self.reader.read_exact(bytes) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(self.cut_short()),
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+
+    fn cut_short(&self) -> Error {
+        self.corrupt("it is cut short".into())
+    }
+
+    fn corrupt(&self, detail: String) -> Error {
+        damaged(self.frames.saturating_sub(1), detail)
+    }
+}
+
+fn damaged(documents: u64, detail: impl Into<String>) -> Error {
+    Error::DamagedStream {
+        documents,
+        detail: detail.into(),
+    }
+}
+
+fn unreadable(source: std::io::Error) -> Error {
+    Error::Io {
+        action: "reading the stream".into(),
+        source,
+    }
+}

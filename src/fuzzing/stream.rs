@@ -1,0 +1,83 @@
+//! Streams of documents.
+
+use super::Input;
+use crate::format::rows::Shape;
+use crate::format::stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
+use crate::schema::{MinHash, Schema, SimHash};
+use crate::store::shape_of;
+
+/// Frames that one input may be cut into.
+const MOST_FRAMES: usize = 64;
+
+/// A stream as it is, or frames that get the right checksums.
+pub fn stream(data: &[u8]) {
+    let mut input = Input::new(data);
+    if input.byte().is_multiple_of(2) {
+        read(input.rest);
+        return;
+    }
+    let header = header(&mut input);
+    let mut stream = Vec::new();
+    let mut writer = StreamWriter::begin(&header, &mut stream).unwrap();
+    for _ in 0..MOST_FRAMES {
+        if input.rest.is_empty() {
+            break;
+        }
+        let (kind, length) = (input.byte() % 5, input.number(2) as usize);
+        let (body, rest) = input.rest.split_at(length.min(input.rest.len()));
+        input.rest = rest;
+        // Most frames are documents: others end the reading.
+        let kind = if kind == 4 { 1 } else { kind.max(2) };
+        writer.any_frame(kind, body, &mut stream).unwrap();
+    }
+    writer.end(&mut stream).unwrap();
+    read(&stream);
+    if let Some((_, rest)) = stream.split_last() {
+        assert!(read(rest).is_none());
+    }
+}
+
+/// Of all layouts of signatures.
+fn header(input: &mut Input<'_>) -> StreamHeader {
+    let minhash = |minhash| Schema::builder().minhash(minhash);
+    let few = MinHash::new(16).value_bits(4).banding(2, 3).code_bits(33);
+    let schemas = [
+        minhash(MinHash::new(16)),
+        minhash(few),
+        minhash(MinHash::bottom_k(64)).simhash(SimHash::bits64()),
+        minhash(MinHash::external(16).value_bits(2)),
+        Schema::builder().simhash(SimHash::bits128()),
+    ];
+    let number = usize::from(input.byte()) % schemas.len();
+    let schema = schemas.into_iter().nth(number).unwrap().build().unwrap();
+    let self_test = (schema.sketcher().recipe_fingerprint(), 0);
+    StreamHeader {
+        documents: input.number(1),
+        self_test,
+        schema,
+    }
+}
+
+/// What is read of a stream is written as the same stream.
+fn read(bytes: &[u8]) -> Option<Vec<StreamDocument>> {
+    let mut shape_read = Shape::default();
+    let (mut reader, header, shape) = StreamReader::begin(bytes, |schema| {
+        shape_read = shape_of(schema);
+        shape_read
+    })
+    .ok()?;
+    assert_eq!(shape, shape_read);
+    let mut documents = Vec::new();
+    while let Some(document) = reader.next_document(&shape, 7).ok()? {
+        assert!(document.row().is_some());
+        documents.push(document);
+    }
+    let mut again = Vec::new();
+    let mut writer = StreamWriter::begin(&header, &mut again).unwrap();
+    for document in &documents {
+        writer.again(document, &shape, &mut again).unwrap();
+    }
+    writer.end(&mut again).unwrap();
+    assert_eq!(again, bytes);
+    Some(documents)
+}

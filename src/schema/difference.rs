@@ -1,0 +1,100 @@
+//! What two recipes differ in.
+
+use std::fmt::Display;
+
+use crate::schema::Schema;
+
+/// A part of a recipe that is another in two schemas.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    pub(crate) part: &'static str,
+    pub(crate) found: String,
+    pub(crate) expected: String,
+}
+
+fn or_none(part: Option<impl Display>) -> String {
+    part.map_or_else(|| "none".into(), |part| part.to_string())
+}
+
+impl Schema {
+    /// The first part of the recipe that differs, found in another schema and expected as in this one.
+    /// Where there is none, both make the same signatures.
+    pub(crate) fn recipe_difference(&self, other: &Self) -> Option<Difference> {
+        if self.recipe == other.recipe && self.unicode_version == other.unicode_version {
+            return None;
+        }
+        let own = self.recipe_parts();
+        let mut parts = other.recipe_parts().into_iter().zip(own);
+        let named = parts.find(|((_, found), (_, expected))| found != expected);
+        Some(match named {
+            Some(((part, found), (_, expected))) => Difference {
+                part,
+                found,
+                expected,
+            },
+            // Data that have the same name: stop words, stems.
+            None => Difference {
+                part: "text",
+                found: format!("{:?}", other.recipe.text),
+                expected: format!("{:?}", self.recipe.text),
+            },
+        })
+    }
+
+    fn recipe_parts(&self) -> [(&'static str, String); 6] {
+        let recipe = &self.recipe;
+        let minhash = recipe
+            .minhash
+            .map(|minhash| format!("{} values, {}", minhash.values, minhash.kind));
+        let simhash = recipe.simhash_bits.map(|bits| format!("{bits} bits"));
+        [
+            ("text", or_none(recipe.text)),
+            ("seed", recipe.seed.to_string()),
+            ("MinHash", or_none(minhash)),
+            ("SimHash", or_none(simhash)),
+            ("empty documents", format!("{:?}", recipe.empty)),
+            ("Unicode version", format!("{:?}", self.unicode_version)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::schema::{MinHash, Schema, SchemaBuilder, SimHash};
+    use crate::sketch::EmptyDocuments;
+    use crate::text::Text;
+
+    #[test]
+    fn the_part_that_differs_is_named() {
+        let base = || {
+            let builder = Schema::builder().text(Text::words(2));
+            builder.minhash(MinHash::new(64)).simhash(SimHash::bits64())
+        };
+        let build = |builder: SchemaBuilder| builder.build().unwrap();
+        let own = build(base());
+        for (builder, part) in [
+            (base().text(Text::words(3)), "text"),
+            (base().seed(7), "seed"),
+            (base().minhash(MinHash::new(128)), "MinHash"),
+            (base().minhash(MinHash::one_pass(64)), "MinHash"),
+            (base().simhash(SimHash::bits128()), "SimHash"),
+            (
+                base().empty_documents(EmptyDocuments::Alike),
+                "empty documents",
+            ),
+        ] {
+            let found = own.recipe_difference(&build(builder)).unwrap();
+            assert_eq!(found.part, part);
+            assert_ne!(found.found, found.expected);
+        }
+        for builder in [
+            base(),
+            base().minhash(MinHash::new(64).banding(5, 3).threshold(0.6)),
+            base().minhash(MinHash::new(64).value_bits(4)),
+            base().simhash(SimHash::bits64().max_distance(5)),
+            base().expected_documents(7),
+        ] {
+            assert_eq!(own.recipe_difference(&build(builder)), None);
+        }
+    }
+}

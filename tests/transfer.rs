@@ -1,0 +1,122 @@
+//! Documents that move from one store to another as a stream: they are the same there, and found as
+//! if they had been inserted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod common;
+#[path = "transfer/damaged.rs"]
+mod damaged;
+#[path = "transfer/kinds.rs"]
+mod kinds;
+#[path = "transfer/rules.rs"]
+mod rules;
+
+use resemblance::{
+    Document, ExportEvent, ImportOptions, ImportReport, Record, Schema, Signature, Sketcher,
+    Snapshot, Store, WriteTransaction,
+};
+
+use common::{Place, Random, sealing_after};
+
+/// A document as it goes into a store.
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    key: Option<Vec<u8>>,
+    stamp: u64,
+    payload: Vec<u8>,
+    signature: Signature,
+}
+
+impl Entry {
+    fn document(&self) -> Document<'_> {
+        let document = match &self.key {
+            Some(key) => Document::new(key),
+            None => Document::without_key(),
+        };
+        document.stamp(self.stamp).payload(&self.payload)
+    }
+
+    fn insert(&self, transaction: &mut WriteTransaction) {
+        let inserted = transaction.insert_document(self.document(), &self.signature);
+        inserted.unwrap();
+    }
+
+    fn of(record: &Record) -> Self {
+        Self {
+            key: record.key().map(<[u8]>::to_vec),
+            stamp: record.stamp(),
+            payload: record.payload().to_vec(),
+            signature: record.signature().clone(),
+        }
+    }
+}
+
+/// A signature of a few of the features of a family, now and then of none.
+fn signature(sketcher: &Sketcher, random: &mut Random) -> Signature {
+    let family = random.below(25) * 1_000;
+    let missing = random.below(60);
+    let features = match random.below(12) {
+        0 => 0..0,
+        _ => family..family + 40 + random.below(8),
+    };
+    let hashes = features
+        .filter(|feature| feature % 60 != missing)
+        .map(|feature| Random(feature).next());
+    sketcher.hashes(hashes).unwrap()
+}
+
+fn entry(signature: Signature, number: u64, random: &mut Random) -> Entry {
+    Entry {
+        key: (random.below(4) > 0).then(|| number.to_le_bytes().to_vec()),
+        stamp: random.below(50),
+        payload: vec![number as u8; random.below(40) as usize],
+        signature,
+    }
+}
+
+fn create(place: &Place, name: &str, schema: Schema) -> Store {
+    Store::create_with(place.file(name), schema, &sealing_after(40)).unwrap()
+}
+
+/// Inserts documents in several transactions.
+fn fill(store: &Store, entries: &[Entry]) {
+    for entries in entries.chunks(30) {
+        let mut transaction = store.begin_write().unwrap();
+        entries
+            .iter()
+            .for_each(|entry| entry.insert(&mut transaction));
+        transaction.commit().unwrap();
+    }
+}
+
+fn export(snapshot: &Snapshot) -> Vec<u8> {
+    let mut stream = Vec::new();
+    let mut last = 0;
+    let report = snapshot.export_with(&mut stream, |event| {
+        if let ExportEvent::Written { documents, of, .. } = event {
+            assert!(documents >= last && documents <= of && of == snapshot.len());
+            last = documents;
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    let report = report.unwrap();
+    assert_eq!(report.documents, snapshot.len());
+    assert_eq!((report.bytes, last), (stream.len() as u64, snapshot.len()));
+    stream
+}
+
+fn import(store: &Store, stream: &[u8], options: &ImportOptions) -> ImportReport {
+    let report = store.import(stream, options).unwrap();
+    let counted = report.inserted + report.replaced + report.skipped + report.near_duplicates;
+    assert_eq!(report.read, counted, "{report:?}");
+    report
+}
+
+fn entries(snapshot: &Snapshot) -> Vec<Entry> {
+    let records = snapshot.iter().unwrap();
+    records.map(|record| Entry::of(&record.unwrap())).collect()
+}
