@@ -6,6 +6,7 @@ mod build;
 mod documents;
 mod engine;
 mod fjall;
+mod group;
 mod hash_map;
 mod kernels;
 mod link;
@@ -23,6 +24,7 @@ mod report;
 mod shingle;
 mod simhash;
 mod sketch;
+mod soak;
 mod sqlite;
 mod steady;
 mod table;
@@ -46,6 +48,10 @@ steady   the same into engines that hold --base documents, then one document a c
 build    all documents at once, in every engine's own fastest way, from sorted input
 probe    candidates of one document, and of many at once: warm, cold, as loaded, compacted
 replace  all documents of a store anew, over and over: the size of its file, ours only
+group    durable insert_if_new of many threads: gathered by the store, with a sync each, and in
+         explicit transactions, beside a bare fdatasync
+soak     years of a crawler: visits to pages most of which are unchanged, some changed, new or
+         gone, with eviction beside them; curves of rate, file and memory as CSV and SVG
 simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
 shingle  texts to hashed shingles, without signatures, on the articles of RESEMBLANCE_DATA or on
          words of a generator
@@ -56,10 +62,11 @@ kernels  hashes to MinHash values, by kernel and family, beside plain loops and 
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
 turns. All answers must be the same. Engines: resemblance, sqlite, sqlite-sorted, lmdb, fjall,
-hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, scan.
+hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, scan; for group:
+grouped, single, many, each, fdatasync.
 
   --documents 200000    inserted, besides the base
-  --base 3000000        (steady) documents that are there before
+  --base N              documents that are there before: 3000000 (steady), 100000 (group)
   --batch 10000         documents a durable commit
   --singles 2000        (steady) documents that are committed one by one
   --form both           postings: 20 values a document and no key; records: 128 values and a key;
@@ -74,6 +81,13 @@ hashmap; for steady also fdatasync; for simhash: resemblance, sqlite, gaoya, sca
   --bulk                (probe) what is probed is made as `build` does
   --rounds 10           (replace) how often all documents are replaced
   --order random        (replace) in which order: random or ascending
+  --threads 1,4,32,256  (group)
+  --visits 50000000     (soak)
+  --pages 2000000       (soak) that are there at a time
+  --site-pages 1000     (soak) that are visited one after the other; 1: any page after any other
+  --values 64           (soak) of a signature, and --value-bits 32 of each
+  --output soak         (soak) soak.csv and soak.svg, written anew with every sample
+  --without-check       (soak) does not read the whole store at the end
   --probes 2000         (probe, simhash) of each kind
   --cold-rounds 8       (probe) how often the page cache is dropped, for 25 probes each; 0: never
   --expected N          (simhash) the number of documents for which tables are chosen
@@ -111,6 +125,8 @@ fn run(arguments: Vec<String>) -> Result<()> {
         "build" => build::run(&options),
         "probe" => probe::run(&options),
         "replace" => replace::run(&options),
+        "group" => group::run(&options),
+        "soak" => soak::run(&options),
         "simhash" => simhash::run(&options),
         "shingle" => shingle::run(),
         "sketch" => sketch::run(&options),
@@ -141,6 +157,7 @@ fn measure(verb: &str, name: &str, options: &Options) -> Result<Link> {
         "steady" => steady::alone(kind()?, options, &mut link)?,
         "build" => build::alone(kind()?, options, &mut link)?,
         "probe" => probe::alone(kind()?, options, &mut link)?,
+        "group" => group::alone(name, options, &mut link)?,
         "simhash" => simhash::alone(name, options, &mut link)?,
         _ => return Err(format!("{verb} has no --alone").into()),
     }

@@ -29,10 +29,18 @@ impl fmt::Display for Order {
 #[derive(Clone)]
 pub struct Options {
     pub documents: u64,
-    pub base: u64,
+    pub base: Option<u64>,
     pub batch: u64,
     pub singles: u64,
     pub rounds: u64,
+    pub threads: Vec<usize>,
+    pub visits: u64,
+    pub pages: u64,
+    pub site_pages: u64,
+    pub values: u16,
+    pub value_bits: u8,
+    pub without_check: bool,
+    pub output: PathBuf,
     pub order: Order,
     pub probes: u64,
     pub cold_rounds: u64,
@@ -57,10 +65,18 @@ impl Options {
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let mut options = Self {
             documents: 200_000,
-            base: 3_000_000,
+            base: None,
             batch: 10_000,
             singles: 2_000,
             rounds: 10,
+            threads: vec![1, 4, 32, 256],
+            visits: 50_000_000,
+            pages: 2_000_000,
+            site_pages: 1_000,
+            values: 64,
+            value_bits: 32,
+            without_check: false,
+            output: PathBuf::from("soak"),
             order: Order::Random,
             probes: 2_000,
             cold_rounds: 8,
@@ -83,6 +99,7 @@ impl Options {
             match name.as_str() {
                 "--bulk" => options.bulk = true,
                 "--sqlite-records" => options.sqlite_records = true,
+                "--without-check" => options.without_check = true,
                 "--turns" => options.turns = true,
                 _ => {
                     let value = arguments.next().ok_or(format!("{name}: no value"))?;
@@ -97,9 +114,12 @@ impl Options {
             options.batch,
             options.probes,
             options.pairs,
+            options.visits,
+            options.pages,
+            options.site_pages,
         ];
         if counts.contains(&0) {
-            return Err("--documents, --batch, --probes and --pairs are at least 1".into());
+            return Err("counts are at least 1".into());
         }
         Ok(options)
     }
@@ -107,10 +127,23 @@ impl Options {
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
             "--documents" => self.documents = value.parse()?,
-            "--base" => self.base = value.parse()?,
+            "--base" => self.base = Some(value.parse()?),
             "--batch" => self.batch = value.parse()?,
             "--singles" => self.singles = value.parse()?,
             "--rounds" => self.rounds = value.parse()?,
+            "--threads" => {
+                let threads = value.split(',').map(str::parse);
+                self.threads = threads.collect::<std::result::Result<_, _>>()?;
+                if self.threads.contains(&0) {
+                    return Err("at least 1".into());
+                }
+            }
+            "--visits" => self.visits = value.parse()?,
+            "--pages" => self.pages = value.parse()?,
+            "--site-pages" => self.site_pages = value.parse()?,
+            "--values" => self.values = value.parse()?,
+            "--value-bits" => self.value_bits = value.parse()?,
+            "--output" => self.output = value.into(),
             "--order" => {
                 self.order = match value {
                     "random" => Order::Random,

@@ -16,26 +16,30 @@ use crate::report;
 /// In place of an engine: what a durable write costs at least.
 pub const SYNC: &str = "fdatasync";
 
+const BASE_DOCUMENTS: u64 = 3_000_000;
+
 const PAGE_BYTES: usize = 4096;
 
 /// How many pages are written in turn.
 const PAGES: u64 = 16;
 
 pub fn run(options: &Options) -> Result<()> {
+    let base = options.base.unwrap_or(BASE_DOCUMENTS);
     let mut known = engine_names();
     known.push(SYNC.to_owned());
     println!("## steady: {}", describe(options.form(), options));
     println!(
-        "{} documents bulk loaded, then {} with {} a durable commit, then {} with one; {BANDS} \
+        "{base} documents bulk loaded, then {} with {} a durable commit, then {} with one; {BANDS} \
          bands; insert and commit timed\n",
-        options.base, options.documents, options.batch, options.singles
+        options.documents, options.batch, options.singles
     );
     let outcomes = race::run(options, &options.engines(&known, &known)?, &[])?;
     report::print(&options.folder, &outcomes)
 }
 
 pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
-    let mut input = Input::new(options, options.base, std::time::Duration::MAX);
+    let base = options.base.unwrap_or(BASE_DOCUMENTS);
+    let mut input = Input::new(options, base, std::time::Duration::MAX);
     let mut engine = kind.bulk_load(&options.folder, &mut input)?;
     if input.stopped {
         return Err("--base takes more memory than --memory-limit".into());
@@ -43,7 +47,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     engine.settle()?;
     link.settings(engine.settings()?)?;
     link.meet()?;
-    let next = load::insert(kind, &mut *engine, options, link, options.base)?;
+    let next = load::insert(kind, &mut *engine, options, link, base)?;
     link.meet()?;
     let next = one_by_one(options).run(options, link, next, |numbers| {
         let batch = kind.batch(options, numbers);
@@ -54,7 +58,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     engine.settle()?;
     link.meet()?;
     engine.begin_reading()?;
-    let documents = options.base + options.documents + options.singles;
+    let documents = base + options.documents + options.singles;
     load::probe_warm(&*engine, options, documents, next, link)?;
     load::finish(kind, engine, options, next, link)
 }
