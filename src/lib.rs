@@ -128,12 +128,12 @@ pub use sketch::{
 #[doc(hidden)]
 pub use store::{Access, Files};
 pub use store::{
-    BackupEvent, BackupReport, Bounds, BucketStats, By, CheckReport, CompactReport, Document,
-    Earlier, EvictEvent, EvictOptions, EvictReport, ExistingKeys, ExportEvent, ExportReport,
-    IdRange, ImportEvent, ImportOptions, ImportReport, LaneStats, Latencies, Match, Matches,
-    MergeStats, Metrics, Novelty, Problem, Query, QueryMany, Queue, Reads, Record, Records,
-    Revision, RunStats, Scope, Snapshot, Stats, Store, StoreOptions, StoredDocument, TableStats,
-    Ticket, Upserted, WriteTransaction,
+    BackupEvent, BackupReport, BeyondBudget, Bounds, BucketSample, BucketStats, By, CheckReport,
+    CompactReport, Document, Earlier, EvictEvent, EvictOptions, EvictReport, ExistingKeys,
+    ExportEvent, ExportReport, IdRange, ImportEvent, ImportOptions, ImportReport, LaneStats,
+    Latencies, Match, Matches, MergeStats, Metrics, Novelty, Problem, Query, QueryMany, Queue,
+    Reads, Record, Records, Revision, RunStats, Scope, Snapshot, Stats, Store, StoreOptions,
+    StoredDocument, TableStats, Ticket, Upserted, WriteTransaction,
 };
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 

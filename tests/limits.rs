@@ -15,6 +15,8 @@ mod common;
 mod counters;
 #[path = "limits/documents.rs"]
 mod documents;
+#[path = "limits/hot_buckets.rs"]
+mod hot_buckets;
 #[path = "limits/last_ids.rs"]
 mod last_ids;
 #[path = "limits/one_bucket.rs"]

@@ -46,7 +46,7 @@ usage: cargo run --release --example crawler -- STORE [options]
   --articles 2000   of the site; each has several URLs
   --days 4          how many days are crawled, those included that the store has had
   --keep-days 1     what was not seen for longer is forgotten
-  --threads 8
+  --threads 32
   --kill-after N    ends as in a crash after so many pages
   --log FILE        gets a line for every page: taken, renewed, or noted as a copy or as missing";
 
@@ -100,6 +100,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
 
 fn crawl_one_day(options: &Options, seen: &SeenPages, server: SocketAddr, day: u64) -> Result<()> {
     let start = Instant::now();
+    let commits = seen.commits();
     let plan = seen.plan(day)?;
     let crawl = Crawl {
         seen,
@@ -110,16 +111,16 @@ fn crawl_one_day(options: &Options, seen: &SeenPages, server: SocketAddr, day: u
         until_abort: options.kill_after.as_ref(),
     };
     let tally = crawl.run(options.threads)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, commits) = (start.elapsed().as_secs_f64(), seen.commits() - commits);
     let forgotten = seen.forget_before(day.saturating_sub(options.keep_days))?;
-    print_day(day, &tally, seconds, forgotten);
+    print_day(day, &tally, seconds, commits, forgotten);
     Ok(())
 }
 
-fn print_day(day: u64, tally: &Tally, seconds: f64, forgotten: u64) {
+fn print_day(day: u64, tally: &Tally, seconds: f64, commits: u64, forgotten: u64) {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     println!(
-        "day {day}: {} pages fetched, {:.1} MB, in {seconds:.1} s, {:.0} a second",
+        "day {day}: {} pages fetched, {:.1} MB, in {seconds:.1} s: {:.0} a second, {commits} commits",
         tally.fetched,
         megabytes(tally.fetched_bytes),
         tally.fetched as f64 / seconds,
@@ -164,7 +165,7 @@ impl Options {
             articles: 2_000,
             days: 4,
             keep_days: 1,
-            threads: 8,
+            threads: 32,
             kill_after: None,
             log: None,
         };

@@ -160,6 +160,11 @@ impl SeenPages {
         Ok(self.store.evict_older_than(day)?.evicted)
     }
 
+    /// How many transactions have been made durable since the store was opened.
+    pub(crate) fn commits(&self) -> u64 {
+        self.store.metrics().transactions_committed
+    }
+
     /// What there is now.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::default();

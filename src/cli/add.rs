@@ -43,6 +43,11 @@ pub(crate) struct Arguments {
     /// Leave out and count near-duplicates of what the store holds, and keys that it has
     #[arg(long, conflicts_with = "upsert")]
     if_new: bool,
+    /// With --if-new: compare with at most N of the documents that share a bucket with one, those that
+    /// share the most buckets, after an identical one. Beyond that near-duplicates can be taken for
+    /// new; how many documents had more is counted
+    #[arg(long, value_name = "N", requires = "if_new")]
+    budget: Option<NonZeroU64>,
     #[command(flatten)]
     verify: VerifyOptions,
     /// Replace documents whose key the store has, but for those with the same signature, which stay
@@ -64,7 +69,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     let settings = arguments.options.settings()?;
-    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let mut options = context.store_options.clone();
+    if let Some(budget) = arguments.budget {
+        options = options.probe_budget(budget.get());
+    }
+    let store = Store::open_with(&arguments.store, &options)?;
     must_take_text(store.schema())?;
     if arguments.verify.is_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));
@@ -261,6 +270,7 @@ impl Addition<'_> {
     }
 
     fn count(&mut self, novelty: &Novelty, signature: &Signature) {
+        self.tally.beyond_budget += u64::from(novelty.beyond_budget().is_some());
         match novelty {
             Novelty::NearDuplicate(found) => {
                 self.tally.dropped += 1;
@@ -287,8 +297,8 @@ impl Addition<'_> {
         transaction.commit().map_err(|e| self.failure(e))?;
         self.committed = self.tally;
         self.done += pending;
-        let (kept, done) = (self.committed.kept, self.done);
-        let detail = format!("committed {kept} documents of the first {done}");
+        let (held, done) = (self.committed.held(), self.done);
+        let detail = format!("committed {held} documents of the first {done}");
         self.context.messages.detail(detail);
         self.next = None;
         Ok(())
@@ -336,7 +346,6 @@ impl Addition<'_> {
 
     /// After a failure: what is in the store, and how to go on.
     fn where_to_resume(&self) -> String {
-        let Tally { kept, .. } = self.committed;
         if self.arguments.atomic {
             return "nothing was added".into();
         }
@@ -348,7 +357,8 @@ impl Addition<'_> {
             None => String::new(),
         };
         format!(
-            "committed {kept} documents; to go on with the rest{next}, give --skip {}",
+            "committed {} documents; to go on with the rest{next}, give --skip {}",
+            self.committed.held(),
             self.done
         )
     }

@@ -1,5 +1,6 @@
 //! The verb `dedup`.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -74,6 +75,11 @@ pub(crate) struct Arguments {
     /// Which documents survive
     #[arg(long, value_name = "POLICY", default_value = "first")]
     policy: Policy,
+    /// Compare with at most N of the documents that share a bucket with one, those that share the most
+    /// buckets: bounds the time where texts have much boilerplate. Beyond that near-duplicates can
+    /// stay; how many documents had more is counted. For --policy first
+    #[arg(long, value_name = "N")]
+    budget: Option<NonZeroU64>,
     /// Overwrite existing output, but never a store
     #[arg(long)]
     force: bool,
@@ -93,6 +99,11 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
     if arguments.limits.max_bucket.is_some() && arguments.policy != Policy::Cluster {
         return Err(Failure::usage(
             "--max-bucket is for --policy cluster; the policy first compares with what is kept",
+        ));
+    }
+    if arguments.budget.is_some() && arguments.policy == Policy::Cluster {
+        return Err(Failure::usage(
+            "--budget is for --policy first; --max-bucket is for --policy cluster",
         ));
     }
     let settings = arguments.options.settings()?;
@@ -164,6 +175,8 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Outcome> {
 struct Seen {
     sketched: Sketched,
     known: Option<Match>,
+    /// Whether it was compared with a part of its candidates in the other store only.
+    is_beyond_budget: bool,
 }
 
 /// Decides which documents are kept.
@@ -187,22 +200,27 @@ impl Plan<'_> {
         let sketcher = self.schema.sketcher();
         let with_features = self.features.is_some();
         let against = self.against.clone();
-        let bounds = self.bounds();
+        let (bounds, budget) = (self.bounds(), self.arguments.budget);
         let Some(snapshot) = against else {
             return Pipeline::start(self.context, "reading", &self.corpus, 0, move |document| {
                 Ok(Seen {
                     sketched: Sketched::of(&sketcher, with_features, &document.text)?,
                     known: None,
+                    is_beyond_budget: false,
                 })
             });
         };
         Pipeline::start_together(self.context, "reading", &self.corpus, move |documents| {
             let signatures = sketch(&sketcher, documents)?;
-            let query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
-            let known = query.run()?.into_iter().map(|m| m.into_iter().next());
-            let known: Vec<Option<Match>> = known.collect();
-            let seen = documents.iter().zip(signatures).zip(known);
-            let seen = seen.map(|((document, signature), known)| {
+            let mut query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
+            if let Some(budget) = budget {
+                query = query.probe_budget(budget.get());
+            }
+            let answers = query.run()?;
+            let seen = documents.iter().zip(signatures).zip(answers);
+            let seen = seen.map(|((document, signature), answer)| {
+                let is_beyond_budget = answer.beyond_budget().is_some();
+                let known = answer.into_iter().next();
                 // What is known is not compared any more.
                 let wanted = (with_features && known.is_none()).then_some(&document.text);
                 let features = wanted
@@ -213,7 +231,11 @@ impl Plan<'_> {
                     signature,
                     features,
                 };
-                Ok(Seen { sketched, known })
+                Ok(Seen {
+                    sketched,
+                    known,
+                    is_beyond_budget,
+                })
             });
             seen.collect()
         })
@@ -229,25 +251,26 @@ impl Plan<'_> {
     }
 
     /// Counts an item and drops what the other store has: what is left is to be decided.
-    fn take(&mut self, item: Item<Seen>) -> Result<Option<(Vec<u8>, Sketched)>> {
+    fn take(&mut self, item: Item<Seen>) -> Result<Option<(Vec<u8>, Seen)>> {
         let skip_bad = self.arguments.options.skip_bad;
         let corpus = Arc::clone(&self.corpus);
         let Some(document) = self.tally.take(self.context, &corpus, item, skip_bad)? else {
             self.kept.push(false);
             return Ok(None);
         };
-        let Seen { sketched, known } = document.value;
-        if let Some(known) = known {
+        let seen = document.value;
+        if let Some(known) = &seen.known {
+            self.tally.beyond_budget += u64::from(seen.is_beyond_budget);
             self.kept.push(false);
             let label = match known.key() {
                 Some(key) => escape::key(key).into_owned(),
                 None => escape::without_key(known.id().get()),
             };
-            self.drop(&document.key, &Survivor::of(&known, label))?;
+            self.drop(&document.key, &Survivor::of(known, label))?;
             return Ok(None);
         }
-        self.tally.empty += u64::from(sketched.signature.is_empty());
-        Ok(Some((document.key, sketched)))
+        self.tally.empty += u64::from(seen.sketched.signature.is_empty());
+        Ok(Some((document.key, seen)))
     }
 
     fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
@@ -263,8 +286,12 @@ impl Plan<'_> {
     /// Every document is compared with the earlier ones that were kept.
     fn first(&mut self) -> Result<Totals> {
         let mut items = self.start();
-        let scratch = ScratchStore::create_unnamed(self.context, &self.schema)?;
-        let mut kept = Kept::begin(&scratch, self.features.take())?;
+        let (mut options, budget) = (self.context.store_options.clone(), self.arguments.budget);
+        if let Some(budget) = budget {
+            options = options.probe_budget(budget.get());
+        }
+        let scratch = ScratchStore::create_unnamed(self.context, &self.schema, &options)?;
+        let mut kept = Kept::begin(&scratch, self.features.take(), budget)?;
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
             match items.next() {
@@ -302,18 +329,22 @@ impl Plan<'_> {
         let mut together = together.map(Vec::into_iter);
         for item in items {
             let (number, source, line) = (item.number, item.source, item.line);
-            let Some((key, sketched)) = self.take(item)? else {
+            let Some((key, seen)) = self.take(item)? else {
                 continue;
             };
-            let found = match &mut together {
-                Some(together) => together.next().flatten(),
+            let sketched = &seen.sketched;
+            let decision = match &mut together {
+                Some(together) => together.next(),
                 None => {
                     self.context.interrupt.check()?;
                     let document = Document::without_key().payload(&key).stamp(number);
                     let place = || self.corpus.place(source, line);
-                    kept.insert_unless_near(document, &sketched, self.bounds(), place)?
+                    Some(kept.insert_unless_near(document, sketched, self.bounds(), place)?)
                 }
             };
+            let is_beyond = decision.as_ref().is_some_and(|d| d.is_beyond_budget);
+            self.tally.beyond_budget += u64::from(is_beyond || seen.is_beyond_budget);
+            let found = decision.and_then(|decision| decision.found);
             self.kept.push(found.is_none());
             match found {
                 None => self.tally.kept += 1,
@@ -370,7 +401,7 @@ impl Plan<'_> {
         let mut forecaster = Forecaster::new(self.context, || self.corpus.size_bytes());
         while let Some(item) = items.next()? {
             let (number, source, line) = (item.number, item.source, item.line);
-            let Some((key, sketched)) = self.take(item)? else {
+            let Some((key, Seen { sketched, .. })) = self.take(item)? else {
                 continue;
             };
             let what = (&schema, building.options());

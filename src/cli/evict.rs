@@ -24,15 +24,14 @@ use super::subject::open_to_read;
 Examples:
   resemblance evict seen.rsm --keep-newest 1000000
   resemblance evict seen.rsm --older-than 1700000000 --dry-run")]
-#[group(id = "which", required = true, args = ["older_than", "keep_newest"])]
 pub(crate) struct Arguments {
     /// The store
     pub(crate) store: PathBuf,
     /// Remove the documents whose stamps are less
-    #[arg(long, value_name = "STAMP")]
+    #[arg(long, value_name = "STAMP", required_unless_present = "keep_newest")]
     older_than: Option<u64>,
     /// Remove all but the N newest documents
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "older_than")]
     keep_newest: Option<u64>,
     /// Remove nothing, and tell how many documents would go
     #[arg(long)]

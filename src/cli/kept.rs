@@ -1,5 +1,7 @@
 //! The documents that have been kept so far, in a temporary store.
 
+use std::num::NonZeroU64;
+
 use resemblance::{Bounds, Document, DocumentId, Error, Match, Novelty, WriteTransaction};
 
 use super::escape;
@@ -14,15 +16,31 @@ pub(crate) struct Kept<'s> {
     transaction: WriteTransaction,
     /// Those of the kept documents, if similarities are to be exact.
     features: Option<Features>,
+    /// How many documents one is compared with at most.
+    budget: Option<NonZeroU64>,
+}
+
+/// What became of a document.
+pub(crate) struct Decision {
+    /// What it resembles; `None` if it was kept.
+    pub(crate) found: Option<Match>,
+    /// Whether it was compared with a part of its candidates only.
+    pub(crate) is_beyond_budget: bool,
 }
 
 impl<'s> Kept<'s> {
-    pub(crate) fn begin(scratch: &'s ScratchStore, features: Option<Features>) -> Result<Self> {
+    /// The budget is the one that the store was made with.
+    pub(crate) fn begin(
+        scratch: &'s ScratchStore,
+        features: Option<Features>,
+        budget: Option<NonZeroU64>,
+    ) -> Result<Self> {
         let begun = scratch.store().begin_write();
         Ok(Self {
             scratch,
             transaction: begun.map_err(|e| scratch.failure(e))?,
             features,
+            budget,
         })
     }
 
@@ -31,7 +49,7 @@ impl<'s> Kept<'s> {
     pub(crate) fn insert_together(
         &mut self,
         documents: &[(Document<'_>, &Sketched)],
-    ) -> Result<Option<Vec<Option<Match>>>> {
+    ) -> Result<Option<Vec<Decision>>> {
         let inserted = match &mut self.features {
             Some(features) => {
                 verify::insert_many_if_new(&mut self.transaction, features, documents)
@@ -43,7 +61,7 @@ impl<'s> Kept<'s> {
             }
         };
         match inserted {
-            Ok(novelties) => Ok(Some(novelties.into_iter().map(near).collect())),
+            Ok(novelties) => Ok(Some(novelties.into_iter().map(decision).collect())),
             Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
             Err(error) => Err(self.scratch.failure(error)),
         }
@@ -57,7 +75,7 @@ impl<'s> Kept<'s> {
         sketched: &Sketched,
         bounds: Bounds,
         place: impl FnOnce() -> String,
-    ) -> Result<Option<Match>> {
+    ) -> Result<Decision> {
         let inserted = self.insert_one(document, sketched, bounds);
         inserted.map_err(|e| self.scratch.document_failure(place(), e))
     }
@@ -67,14 +85,22 @@ impl<'s> Kept<'s> {
         document: Document<'_>,
         sketched: &Sketched,
         bounds: Bounds,
-    ) -> Result<Option<Match>, Error> {
+    ) -> Result<Decision, Error> {
         let query = self.transaction.query(&sketched.signature);
         let mut query = query.bounds(bounds).limit(1);
         if let Some(features) = &self.features {
             query = query.verify(|id| features.similarity_to(&sketched.features, id));
         }
-        if let Some(found) = query.run()?.into_iter().next() {
-            return Ok(Some(found));
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget.get());
+        }
+        let matches = query.run()?;
+        let decision = Decision {
+            is_beyond_budget: matches.beyond_budget().is_some(),
+            found: matches.into_iter().next(),
+        };
+        if decision.found.is_some() {
+            return Ok(decision);
         }
         let id = self
             .transaction
@@ -83,7 +109,7 @@ impl<'s> Kept<'s> {
             features.put(id, &sketched.features)?;
             features.flush()?;
         }
-        Ok(None)
+        Ok(decision)
     }
 
     /// The key of a kept document as it is printed.
@@ -95,10 +121,12 @@ impl<'s> Kept<'s> {
     }
 }
 
-/// The match of a document that is not new.
-fn near(novelty: Novelty) -> Option<Match> {
-    match novelty {
-        Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
-        _ => None,
+fn decision(novelty: Novelty) -> Decision {
+    Decision {
+        is_beyond_budget: novelty.beyond_budget().is_some(),
+        found: match novelty {
+            Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
+            _ => None,
+        },
     }
 }

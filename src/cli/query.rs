@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ Examples:
   resemblance query seen.rsm --file page.txt --limit 1
   curl -s https://example.org | resemblance query seen.rsm
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
-  resemblance query seen.rsm --corpus more.jsonl --format jsonl")]
+  resemblance query seen.rsm --corpus more.jsonl --format jsonl
+  resemblance query seen.rsm --file page.txt --budget 1000")]
 pub(crate) struct Arguments {
     /// The store
     pub(crate) store: PathBuf,
@@ -79,6 +81,11 @@ pub(crate) struct Arguments {
     /// Compare with every document of the store: exact, slow, and with any bound
     #[arg(long)]
     scan: bool,
+    /// Compare with at most N of the documents that share a bucket with the text, those that share
+    /// the most buckets: bounds what a query costs where buckets are hot. What it leaves out is
+    /// counted
+    #[arg(long, value_name = "N", conflicts_with = "scan")]
+    budget: Option<NonZeroU64>,
     /// Take a bound beyond the store's, although fewer of the pairs are found there
     #[arg(long)]
     accept_lower_recall: bool,
@@ -94,6 +101,7 @@ struct Question {
     bounds: Bounds,
     limit: Option<usize>,
     scan: bool,
+    budget: Option<NonZeroU64>,
 }
 
 impl Question {
@@ -114,6 +122,7 @@ impl Question {
             bounds,
             limit: arguments.limit,
             scan: arguments.scan,
+            budget: arguments.budget,
         }
     }
 
@@ -125,6 +134,9 @@ impl Question {
         if self.scan {
             query = query.scan();
         }
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget.get());
+        }
         Ok(query.run()?)
     }
 
@@ -133,6 +145,9 @@ impl Question {
         let mut query = snapshot.query_many(signatures).bounds(self.bounds);
         if let Some(limit) = self.limit {
             query = query.limit(limit);
+        }
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget.get());
         }
         Ok(query.run()?)
     }
@@ -214,6 +229,11 @@ fn explain(context: &Context, matches: &Matches) {
     };
     let count = matches.candidates();
     context.messages.detail(format!("{scope}: {count}{recall}"));
+    if let Some(beyond) = matches.beyond_budget() {
+        context.messages.note(format!(
+            "the budget left out {beyond} documents that share a bucket; others may be more like it"
+        ));
+    }
 }
 
 /// Matches of a document of the store, without itself.
@@ -327,6 +347,7 @@ fn query_corpus(
         let (is_empty, matches) = document.value;
         tally.empty += u64::from(is_empty);
         tally.kept += u64::from(!matches.is_empty());
+        tally.beyond_budget += u64::from(matches.beyond_budget().is_some());
         for found in matches {
             let [key, similarity, distance] = match_values(&found);
             results.row(&[Value::Key(&document.key), key, similarity, distance])?;

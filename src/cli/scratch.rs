@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use resemblance::{Error, Schema, Store};
+use resemblance::{Error, Schema, Store, StoreOptions};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::Context;
@@ -27,8 +27,11 @@ pub(crate) struct ScratchStore {
 impl ScratchStore {
     /// An empty store that no one else will open. Where a file can lose its name while it is in
     /// use, it does so at once, so that not even a killed process leaves it behind.
-    pub(crate) fn create_unnamed(context: &Context, schema: &Schema) -> Result<Self> {
-        let options = &context.store_options;
+    pub(crate) fn create_unnamed(
+        context: &Context,
+        schema: &Schema,
+        options: &StoreOptions,
+    ) -> Result<Self> {
         let made = Self::make(context, |path| {
             let store = Store::create_with(path, schema.clone(), options);
             let name = temporary_name(&context.temp_dir);

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BucketStats, LaneStats, MergeStats, RunStats, Schema, Stats, TableStats};
+use resemblance::{
+    BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Schema, Stats, TableStats,
+};
 
 use super::Context;
 use super::arguments::{Format, FormatOptions};
+use super::escape;
 use super::failure::{Outcome, Result};
 use super::progress::Progress;
 use super::results::{Column, Results, Value};
@@ -15,7 +18,8 @@ use super::subject::open_to_read;
 /// Show what a store consists of
 ///
 /// tsv and jsonl give one measure a line: section, item, measure, value (a number, but for
-/// sample_key, the key of a document in a bucket). The table form says in words what everything is.
+/// sample_key, the key of a document in a bucket: of each of the largest buckets up to five documents
+/// are named, each by a line sample_id and, if it has a key, one more). The table form says in words what everything is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -142,11 +146,14 @@ fn lane_counts(lane: &LaneStats) -> [(&'static str, u64); 2] {
     [("postings", lane.postings), ("blocks", lane.blocks)]
 }
 
-fn sample(bucket: &BucketStats) -> Value<'_> {
-    Value::Document {
-        id: bucket.sample_id.get(),
-        key: bucket.sample_key.as_deref(),
-    }
+/// The documents of a bucket that are named, as results print them.
+fn samples(bucket: &BucketStats) -> String {
+    let name = |sample: &BucketSample| match &sample.key {
+        Some(key) => escape::key(key).into_owned(),
+        None => escape::without_key(sample.id.get()),
+    };
+    let names: Vec<String> = bucket.samples.iter().map(name).collect();
+    names.join(", ")
 }
 
 /// One line a measure.
@@ -187,10 +194,12 @@ fn measures(mut results: Results, stats: &Stats) -> Result<()> {
     for (rank, bucket) in (1..).zip(&stats.buckets) {
         let item = format!("{rank}: {}", bucket.role);
         line("bucket", &item, "documents", Value::Count(bucket.documents))?;
-        let sample_id = Value::Count(bucket.sample_id.get());
-        line("bucket", &item, "sample_id", sample_id)?;
-        if let Some(key) = &bucket.sample_key {
-            line("bucket", &item, "sample_key", Value::Key(key))?;
+        for sample in &bucket.samples {
+            let sample_id = Value::Count(sample.id.get());
+            line("bucket", &item, "sample_id", sample_id)?;
+            if let Some(key) = &sample.key {
+                line("bucket", &item, "sample_key", Value::Key(key))?;
+            }
         }
     }
     results.finish()
@@ -274,15 +283,16 @@ impl Sections {
         results.finish()?;
 
         self.heading(
-            "\nLargest buckets: documents filed under one code; a query reads all of them.",
+            "\nLargest buckets: documents filed under one code; a query reads all of them, unless it has a \
+             budget.",
         )?;
-        let mut results = self.table(&["lane", "role", "documents", "one of them"])?;
+        let mut results = self.table(&["lane", "role", "documents", "the first of them"])?;
         for bucket in &stats.buckets {
             results.row(&[
                 Value::Count(u64::from(bucket.lane)),
                 Value::Text(&bucket.role),
                 Value::Count(bucket.documents),
-                sample(bucket),
+                Value::Text(&samples(bucket)),
             ])?;
         }
         results.finish()

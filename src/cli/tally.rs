@@ -30,9 +30,16 @@ pub(crate) struct Tally {
     pub(crate) skipped: u64,
     /// Documents without any feature.
     pub(crate) empty: u64,
+    /// Documents that were compared with a part of their candidates only.
+    pub(crate) beyond_budget: u64,
 }
 
 impl Tally {
+    /// Documents that a store holds as they were read.
+    pub(crate) fn held(&self) -> u64 {
+        self.kept + self.unchanged
+    }
+
     /// Counts an item; a bad one is an error, or is skipped.
     pub(crate) fn take<T>(
         &mut self,
@@ -102,6 +109,7 @@ impl fmt::Display for Summary<'_> {
             ("known keys", self.tally.known),
             ("replaced", self.tally.replaced),
             ("unchanged", self.tally.unchanged),
+            ("beyond the budget", self.tally.beyond_budget),
             ("blank lines", self.totals.blank),
         ];
         for (name, count) in others {

@@ -122,8 +122,8 @@ pub(crate) fn insert_many_if_new(
         }
     })?;
     for (novelty, (_, sketched)) in found.iter().zip(documents) {
-        if let Novelty::New(id) = novelty {
-            features.put(*id, &sketched.features)?;
+        if novelty.is_new() {
+            features.put(novelty.id(), &sketched.features)?;
         }
     }
     features.flush()?;

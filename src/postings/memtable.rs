@@ -85,11 +85,18 @@ impl Memtable {
     }
 
     /// Visits the postings of several ranges, with the range's index: segment by segment, range by
-    /// range within each. Quicker than one range after the other.
-    pub(crate) fn probe(&self, ranges: &[CodeRange], visit: &mut impl FnMut(usize, Posting)) {
-        for segment in self.segments.iter() {
-            segment.probe(ranges, visit);
-        }
+    /// range within each, of each range as long as `visit` says that it goes on. Quicker than one range
+    /// after the other.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn probe(
+        &self,
+        ranges: &[CodeRange],
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let mut segments = self.segments.iter();
+        segments.try_for_each(|segment| segment.probe(ranges, visit))
     }
 
     /// [`probe`](Self::probe), of documents from an id on; those before may be visited too. After a
@@ -98,12 +105,11 @@ impl Memtable {
         &self,
         first_id: u64,
         ranges: &[CodeRange],
-        visit: &mut impl FnMut(usize, Posting),
-    ) {
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
         let segments = self.segments.iter();
-        for segment in segments.filter(|segment| segment.greatest_id() >= first_id) {
-            segment.probe(ranges, visit);
-        }
+        let mut since = segments.filter(|segment| segment.greatest_id() >= first_id);
+        since.try_for_each(|segment| segment.probe(ranges, visit))
     }
 
     /// Visits what `wanted`, sorted by low code, asks for in a lane: segment by segment. Whether all

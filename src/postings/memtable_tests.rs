@@ -30,7 +30,11 @@ fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
                 low_code: low,
                 high_code: high,
             };
-            memtable.probe(&[range], &mut |_, posting| probed.push(posting));
+            let visit = &mut |_, posting| {
+                probed.push(posting);
+                Ok(true)
+            };
+            memtable.probe(&[range], visit).unwrap();
             assert_eq!(probed, found);
             found.sort_unstable();
             assert_eq!(found, in_range(postings, low..=high));

@@ -31,6 +31,6 @@ pub(crate) use memtable::Memtable;
 pub(crate) use merge::LaneMerge;
 pub(crate) use pipeline::Stretch;
 pub(crate) use radix::sort_by_number;
-pub(crate) use run::{BlockTable, LaneSummary, ProbeCost, RunTables, probe_lane};
+pub(crate) use run::{BlockTable, LaneSummary, ProbeCost, RunTables, probe_lane_while};
 pub(crate) use segment::{CodeRange, SegmentBuilder};
-pub(crate) use sweep::{VisitAsked, Wanted, sweep_lane};
+pub(crate) use sweep::{Next, VisitAsked, Wanted, sweep_lane};

@@ -50,6 +50,23 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
     high_code: u64,
     visit: &mut dyn FnMut(Posting) -> Result<()>,
 ) -> Result<ProbeCost> {
+    let visit = &mut |posting| visit(posting).map(|()| true);
+    probe_lane_while(table, table_name, run, lane, low_code, high_code, visit)
+}
+
+/// [`probe_lane`] as long as `visit` says that it goes on.
+///
+/// # Errors
+/// As [`probe_lane`].
+pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
+    table: &T,
+    table_name: &'static str,
+    run: u32,
+    lane: &LaneSummary,
+    low_code: u64,
+    high_code: u64,
+    visit: &mut dyn FnMut(Posting) -> Result<bool>,
+) -> Result<ProbeCost> {
     let mut cost = ProbeCost::default();
     let target = Posting::lowest_of(low_code).max(lane.first_possible());
     let Some(end) = lane.last.filter(|end| *end >= target) else {
@@ -88,8 +105,8 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
             ));
         }
         for posting in block.find_range(low_code, high_code) {
-            if posting >= target {
-                visit(posting)?;
+            if posting >= target && !visit(posting)? {
+                return Ok(cost);
             }
         }
         let last = block.last();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::format::posting::Posting;
 
 use super::k_way;
@@ -95,9 +96,17 @@ impl Segment {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Visits the postings of several ranges, with the range's index. The searches advance in step:
-    /// each waits for memory, so together they take little longer than one.
-    pub(crate) fn probe(&self, ranges: &[CodeRange], visit: &mut impl FnMut(usize, Posting)) {
+    /// Visits the postings of several ranges, with the range's index, of each as long as `visit` says
+    /// that it goes on. The searches advance in step: each waits for memory, so together they take
+    /// little longer than one.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn probe(
+        &self,
+        ranges: &[CodeRange],
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
         let search = |range: &CodeRange| Search {
             lane: self.lane(range.lane),
             range: *range,
@@ -117,9 +126,12 @@ impl Segment {
             let rest = search.lane.get(search.start..).unwrap_or_default();
             let in_range = |posting: &&Posting| posting.code <= search.range.high_code;
             for posting in rest.iter().take_while(in_range) {
-                visit(index, *posting);
+                if !visit(index, *posting)? {
+                    break;
+                }
             }
         }
+        Ok(())
     }
 
     /// The numbers of the lanes, ascending.

@@ -81,7 +81,11 @@ fn ranges_are_those_of_a_filter() {
                 };
                 let mut probed = [const { Vec::new() }; 3];
                 let ranges = [range(lane as u16), range(77), range(0)];
-                segment.probe(&ranges, &mut |index, posting| probed[index].push(posting));
+                let visit = &mut |index: usize, posting| {
+                    probed[index].push(posting);
+                    Ok(true)
+                };
+                segment.probe(&ranges, visit).unwrap();
                 let at_zero = segment.range(0, low, high);
                 assert_eq!(probed, [found, &[], at_zero]);
             }

@@ -20,8 +20,18 @@ pub(crate) struct Wanted {
     pub(crate) asker: u32,
 }
 
-/// Called with who asked and what was found; whether to go on.
-pub(crate) type VisitAsked<'v> = dyn FnMut(u32, Posting) -> Result<bool> + 'v;
+/// How a sweep goes on after a posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    /// The rest of this range is not wanted, of the slice or the run at hand.
+    PassOver,
+    /// Nothing more is wanted.
+    End,
+}
+
+/// Called with who asked and what was found.
+pub(crate) type VisitAsked<'v> = dyn FnMut(u32, Posting) -> Result<Next> + 'v;
 
 /// Decoding a block costs as much as finding one code in it for every so many of its postings.
 const POSTINGS_A_SEARCH: u64 = 40;
@@ -42,8 +52,10 @@ pub(crate) fn sweep_slice(
         rest = rest.get(below..).unwrap_or_default();
         let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
         for posting in rest.iter().take_while(in_range) {
-            if !visit(wanted.asker, *posting)? {
-                return Ok(false);
+            match visit(wanted.asker, *posting)? {
+                Next::GoOn => {}
+                Next::PassOver => break,
+                Next::End => return Ok(false),
             }
         }
         if rest.is_empty() {
@@ -98,7 +110,10 @@ pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
         searches: lane.postings / lane.blocks.max(1) / POSTINGS_A_SEARCH,
     };
     let first = lane.first_possible();
-    let visit = &mut |asker, posting| Ok(posting < first || visit(asker, posting)?);
+    let visit = &mut |asker, posting| match posting < first {
+        true => Ok(Next::GoOn),
+        false => visit(asker, posting),
+    };
     let target = |asked: &Asked<'_>, reached| asked.target(reached).map(|t| t.max(first));
     while let Some(target) = target(&asked, blocks.reached).filter(|t| *t <= end) {
         let row = blocks.seek(target)?;
@@ -208,6 +223,14 @@ impl Asked<'_> {
         let (begun, rest) = self.rest.split_at(begun);
         self.open.extend_from_slice(begun);
         self.rest = rest;
+        let mut passed_over = Vec::new();
+        let visit = &mut |asker, posting| {
+            let next = visit(asker, posting)?;
+            if next == Next::PassOver {
+                passed_over.push(asker);
+            }
+            Ok(next)
+        };
         if self.open.len() as u64 > self.searches {
             self.decoded.clear();
             block
@@ -219,13 +242,18 @@ impl Asked<'_> {
         } else {
             for wanted in &self.open {
                 for posting in block.find_range(wanted.low_code, wanted.high_code) {
-                    if !visit(wanted.asker, posting)? {
-                        return Ok(false);
+                    match visit(wanted.asker, posting)? {
+                        Next::GoOn => {}
+                        Next::PassOver => break,
+                        Next::End => return Ok(false),
                     }
                 }
             }
         }
-        self.open.retain(|wanted| wanted.high_code >= last_code);
+        passed_over.sort_unstable();
+        self.open.retain(|wanted| {
+            wanted.high_code >= last_code && passed_over.binary_search(&wanted.asker).is_err()
+        });
         Ok(true)
     }
 }

@@ -67,7 +67,7 @@ fn sweep(
     let mut found = vec![Vec::new(); wanted.len()];
     let cost = sweep_lane(&table, NAME, 7, lane, wanted, &mut |asker, posting| {
         found[asker as usize].push(posting);
-        Ok(true)
+        Ok(Next::GoOn)
     })?;
     Ok((found, cost))
 }
@@ -159,7 +159,7 @@ fn a_sweep_ends_when_it_is_told_to() {
         let table = transaction.open_table(TABLE).unwrap();
         let cost = sweep_lane(&table, NAME, 7, &lane, &wanted, &mut |_, _| {
             seen += 1;
-            Ok(seen < 10)
+            Ok(if seen < 10 { Next::GoOn } else { Next::End })
         });
         assert_eq!((seen, cost.unwrap().blocks), (10, 1));
     }
@@ -243,7 +243,7 @@ fn slices_are_searched_in_doubling_steps() {
         let mut found = vec![Vec::new(); wanted.len()];
         let visit = &mut |asker: u32, posting| {
             found[asker as usize].push(posting);
-            Ok(true)
+            Ok(Next::GoOn)
         };
         assert!(sweep_slice(&sorted, &wanted, visit).unwrap());
         for wanted in &wanted {

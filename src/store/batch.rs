@@ -6,9 +6,11 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::rows::SignatureRow;
 use crate::lanes::hash_key;
-use crate::postings::Wanted;
+use crate::postings::{Next, Wanted};
 use crate::sketch::Signature;
+use crate::store::best;
 use crate::store::bounds::Resolved;
+use crate::store::budget::Budget;
 use crate::store::core::Core;
 use crate::store::source::{PostingTable, Source};
 
@@ -26,9 +28,9 @@ const PIECE_KEYS: usize = 1 << 20;
 /// Which lanes are swept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Families {
-    bands: bool,
+    pub(crate) bands: bool,
     /// The greatest distance at which a fingerprint is a candidate.
-    tables: Option<u32>,
+    pub(crate) tables: Option<u32>,
 }
 
 impl Families {
@@ -158,6 +160,20 @@ impl Codes {
         swept.zip(codes.unwrap_or_default().iter().copied())
     }
 
+    fn code(&self, asker: u32, column: usize) -> Option<u64> {
+        let place = (asker as usize).checked_mul(self.swept.len())?;
+        self.codes.get(place.checked_add(column)?).copied()
+    }
+
+    /// Where documents that are identical to a signature are looked for: the first table, or the
+    /// first band; `None` if not all of them need be there.
+    pub(crate) fn first_column(&self, core: &Core) -> Option<usize> {
+        let is_table = |swept: &Swept| swept.table == PostingTable::Permuted;
+        let column = self.swept.iter().position(is_table).unwrap_or(0);
+        let table = self.swept.get(column)?.table;
+        best::codes_follow(core, table).then_some(column)
+    }
+
     /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone
     /// tells the distance, or of one of 128 bits a part of it.
     pub(crate) fn accepts(&self, swept: Swept, code: u64, found: u64) -> bool {
@@ -190,37 +206,174 @@ impl Swept {
     }
 }
 
-/// The candidates of a piece, ascending, each once; `None` if there are so many that the piece must
-/// be halved.
-pub(crate) fn candidates(source: &dyn Source, codes: &Codes) -> Result<Option<Vec<Candidate>>> {
-    let can_be_halved = codes.asks.len() > 1;
-    let mut found: Vec<Candidate> = Vec::new();
-    let (mut fits, mut room) = (true, PIECE_CANDIDATES);
-    for (column, &swept) in codes.swept.iter().enumerate() {
-        let wanted = codes.wanted(source.core(), column, swept);
-        let width = codes.swept.len();
-        source.sweep(swept.table, swept.lane, &wanted, &mut |asker, posting| {
-            let code = codes.codes.get(asker as usize * width + column);
-            if code.is_some_and(|code| codes.accepts(swept, *code, posting.code)) {
-                let id = posting.id;
-                found.push(Candidate { id, asker });
+/// What a signature has met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meeting {
+    /// Candidates.
+    documents: usize,
+    /// Postings in the fullest of its buckets.
+    postings: usize,
+    /// It has met more than the budget allows for, and not all of it was gathered.
+    pub(crate) is_over: bool,
+}
+
+impl Meeting {
+    /// That of a signature which is to be asked about by itself.
+    pub(crate) fn over() -> Self {
+        Self {
+            is_over: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a budget allows for these and so many more.
+    pub(crate) fn is_within(self, budget: Budget, documents: usize, postings: usize) -> bool {
+        !self.is_over
+            && self.documents.saturating_add(documents) <= budget.documents()
+            && self.postings.saturating_add(postings) <= budget.postings()
+    }
+}
+
+/// Gathers the candidates of a piece, lane by lane.
+pub(crate) struct Gathering<'c> {
+    source: &'c dyn Source,
+    codes: &'c mut Codes,
+    budget: Option<Budget>,
+    found: Vec<Candidate>,
+    room: usize,
+    /// Signature by signature, if there is a budget.
+    meetings: Vec<Meeting>,
+}
+
+/// The candidates of a piece, ascending, each once, without those of signatures that met more than
+/// the budget allows for; and, if there is a budget, what each signature has met.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) meetings: Vec<Meeting>,
+}
+
+impl<'c> Gathering<'c> {
+    pub(crate) fn new(
+        source: &'c dyn Source,
+        codes: &'c mut Codes,
+        budget: Option<Budget>,
+    ) -> Self {
+        let count = budget.map_or(0, |_| codes.asks.len());
+        Self {
+            source,
+            codes,
+            budget,
+            found: Vec::new(),
+            room: PIECE_CANDIDATES,
+            meetings: vec![Meeting::default(); count],
+        }
+    }
+
+    /// Whether a signature has met more than the budget allows for.
+    pub(crate) fn is_over(&self, asker: u32) -> bool {
+        let meeting = self.meetings.get(asker as usize);
+        meeting.is_some_and(|meeting| meeting.is_over)
+    }
+
+    /// Asks nothing more for a signature, whose candidates are not wanted.
+    pub(crate) fn leave_out(&mut self, asker: usize) {
+        self.codes.leave_out(asker);
+    }
+
+    /// Sweeps all lanes but those before and the one at `except`; `None` if there are so many
+    /// candidates that the piece must be halved.
+    pub(crate) fn finish(mut self, except: Option<usize>) -> Result<Option<Gathered>> {
+        for column in (0..self.codes.swept.len()).filter(|column| Some(*column) != except) {
+            if !self.sweep(column, &mut |_| ())? {
+                return Ok(None);
             }
-            if found.len() > room {
+        }
+        let asks = &self.codes.asks;
+        self.found
+            .retain(|found| asks.get(found.asker as usize) == Some(&true));
+        self.found.sort_unstable();
+        self.found.dedup();
+        if let Some(budget) = self.budget {
+            for found in &self.found {
+                if let Some(meeting) = self.meetings.get_mut(found.asker as usize) {
+                    meeting.documents += 1;
+                }
+            }
+            for meeting in &mut self.meetings {
+                meeting.is_over = !meeting.is_within(budget, 0, 0);
+            }
+            let meetings = &self.meetings;
+            let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
+            self.found.retain(|found| !is_over(found.asker));
+        }
+        Ok(Some(Gathered {
+            candidates: self.found,
+            meetings: self.meetings,
+        }))
+    }
+
+    /// Sweeps a lane, and shows whose code is that of the signature; `false` if the piece must be halved.
+    pub(crate) fn sweep(
+        &mut self,
+        column: usize,
+        of_own_code: &mut dyn FnMut(Candidate),
+    ) -> Result<bool> {
+        let (codes, source) = (&*self.codes, self.source);
+        let Some(&swept) = codes.swept.get(column) else {
+            return Ok(true);
+        };
+        let can_be_halved = codes.asks.len() > 1;
+        let (found, meetings) = (&mut self.found, &mut self.meetings);
+        let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
+        let mut wanted = codes.wanted(source.core(), column, swept);
+        wanted.retain(|wanted| !is_over(wanted.asker));
+        source.core().reads.add_lanes(wanted.len());
+        let most = self.budget.map(Budget::postings);
+        let mut counts = vec![0; meetings.len()];
+        let (mut fits, room) = (true, &mut self.room);
+        source.sweep(swept.table, swept.lane, &wanted, &mut |asker, posting| {
+            if let (Some(most), Some(count)) = (most, counts.get_mut(asker as usize)) {
+                *count += 1;
+                if *count > most {
+                    return Ok(Next::PassOver);
+                }
+            }
+            let code = codes.code(asker, column);
+            let candidate = Candidate {
+                id: posting.id,
+                asker,
+            };
+            if code.is_some_and(|code| codes.accepts(swept, code, posting.code)) {
+                found.push(candidate);
+            }
+            if code == Some(posting.code) {
+                of_own_code(candidate);
+            }
+            if found.len() > *room {
                 // Documents that are alike meet in many lanes.
                 found.sort_unstable();
                 found.dedup();
                 fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
-                room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
+                *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
             }
-            Ok(fits)
+            Ok(if fits { Next::GoOn } else { Next::End })
         })?;
-        if !fits {
-            return Ok(None);
+        for (meeting, count) in meetings.iter_mut().zip(counts) {
+            meeting.postings = meeting.postings.max(count);
+            meeting.is_over |= most.is_some_and(|most| count > most);
         }
+        Ok(fits)
     }
-    found.sort_unstable();
-    found.dedup();
-    Ok(Some(found))
+}
+
+/// The candidates of a piece; `None` if there are so many that it must be halved.
+pub(crate) fn candidates(
+    source: &dyn Source,
+    codes: &mut Codes,
+    budget: Option<Budget>,
+) -> Result<Option<Gathered>> {
+    Gathering::new(source, codes, budget).finish(None)
 }
 
 /// Shows the signatures of the live ones among `candidates`, each read once, with who asks for it.
@@ -261,10 +414,11 @@ pub(crate) fn find_keys(source: &dyn Source, keys: &[Option<&[u8]>]) -> Result<V
         let mut wanted: Vec<Wanted> = wanted.collect();
         wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
         let mut found = Vec::new();
+        source.core().reads.add_lanes(wanted.len());
         source.sweep(PostingTable::Keys, 0, &wanted, &mut |asker, posting| {
             let id = posting.id;
             found.push(Candidate { id, asker });
-            Ok(true)
+            Ok(Next::GoOn)
         })?;
         // Newest first: a document that replaced another has the greater id.
         found.sort_unstable_by(|a, b| b.cmp(a));

@@ -334,9 +334,14 @@ impl Inner {
         };
         let snapshot = self.shared_snapshot()?;
         let guarded = || known(snapshot.source(), &document, signature);
-        if let Some(known) = self.core.guarded(guarded)? {
-            self.core.meters.known(&known);
-            return Ok(LookedAhead::Known(known));
+        let known = self.core.guarded(guarded)?;
+        if let Some(novelty) = known.novelty {
+            self.core.meters.known(&novelty);
+            return Ok(LookedAhead::Known(novelty));
+        }
+        if known.beyond.is_some() {
+            // What the budget allows is chosen from all candidates together.
+            return Ok(LookedAhead::Queues(call));
         }
         let next_id = snapshot.inner.committed.state.next_id;
         Ok(LookedAhead::Queues(call.known_since(next_id)))

@@ -142,6 +142,9 @@ pub struct ImportReport {
     pub skipped: u64,
     /// Left out as near-duplicates.
     pub near_duplicates: u64,
+    /// Of all these, those that the [budget](crate::StoreOptions::probe_budget) of the store kept from being
+    /// compared with all that they share buckets with.
+    pub beyond_budget: u64,
 }
 
 impl Store {
@@ -273,8 +276,9 @@ impl ImportReport {
         document: &Document<'_>,
         options: &ImportOptions,
     ) -> Result<()> {
+        self.beyond_budget += u64::from(novelty.beyond_budget().is_some());
         match novelty {
-            Novelty::New(_) => self.inserted += 1,
+            Novelty::New(_) | Novelty::NewWithinBudget { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
             Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
                 return Err(key_exists(document.row.key, known.id()));

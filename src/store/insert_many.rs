@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
-use crate::store::batch::{self, Codes, Families, Pieces};
+use crate::store::batch::{self, Pieces};
 use crate::store::bounds::{Bounds, Resolved};
-use crate::store::core::Core;
-use crate::store::matches::Scope;
-use crate::store::query::Subject;
+use crate::store::budget::Budget;
+use crate::store::lookup::Lookup;
 use crate::store::record::{Document, Novelty};
 use crate::store::scored::Scored;
 use crate::store::transaction::WriteTransaction;
@@ -17,7 +16,7 @@ use crate::store::verify::{Earlier, Outside, Told};
 use crate::store::writer::Writer;
 
 /// A document with its signature.
-type Pair<'d> = (Document<'d>, &'d Signature);
+pub(super) type Pair<'d> = (Document<'d>, &'d Signature);
 
 impl WriteTransaction {
     /// [`insert_document`](Self::insert_document) for many, all or none: the keys are looked up
@@ -148,6 +147,7 @@ impl WriteTransaction {
         self.change(|writer| {
             let mut insertion = Insertion {
                 bounds: Bounds::new().resolve(&writer.store.core.schema, false)?,
+                budget: writer.store.core.options.budget()?,
                 first_id: writer.state.next_id,
                 ask,
                 novelties: Vec::with_capacity(documents.len()),
@@ -164,8 +164,7 @@ impl WriteTransaction {
             Ok(insertion.novelties)
         })
         .inspect(|all| {
-            all.iter()
-                .for_each(|novelty| self.writer.tally.answered(novelty))
+            all.iter().for_each(|novelty| self.note_answer(novelty));
         })
     }
 
@@ -194,23 +193,30 @@ fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<
 }
 
 /// Asks the caller about a document of the batch and an earlier one.
-type AskOfBatch<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
+pub(super) type AskOfBatch<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
 
 /// A batch on its way into the store.
-struct Insertion<'v> {
-    bounds: Resolved,
+pub(super) struct Insertion<'v> {
+    pub(super) bounds: Resolved,
+    pub(super) budget: Option<Budget>,
     /// Documents from here on are of the batch.
     first_id: u64,
-    ask: Option<&'v AskOfBatch<'v>>,
+    pub(super) ask: Option<&'v AskOfBatch<'v>>,
     /// Of the documents that were dealt with.
-    novelties: Vec<Novelty>,
+    pub(super) novelties: Vec<Novelty>,
     /// Which documents of the batch were inserted, in the order of their ids, which have no gaps.
-    inserted: Vec<usize>,
+    pub(super) inserted: Vec<usize>,
 }
 
 impl Insertion<'_> {
+    /// Whether every document is asked about by itself: one that meets more than the budget allows for
+    /// would make the caller verify some others twice.
+    pub(super) fn asks_alone(&self) -> bool {
+        self.ask.is_some() && self.budget.is_some()
+    }
+
     /// Keeps the better one of those that are within the bounds.
-    fn keep_nearer(&self, nearest: &mut Option<Scored>, scored: Scored) {
+    pub(super) fn keep_nearer(&self, nearest: &mut Option<Scored>, scored: Scored) {
         if scored.is_within(&self.bounds)
             && nearest.is_none_or(|nearest| scored.rank() < nearest.rank())
         {
@@ -219,187 +225,20 @@ impl Insertion<'_> {
     }
 
     /// Verifies a candidate of the document at an index, if that is wanted.
-    fn settle(&self, index: usize, scored: &mut Scored) -> Result<()> {
-        let Some(ask) = self.ask else {
-            return Ok(());
-        };
-        let place = scored.id.checked_sub(self.first_id);
+    pub(super) fn settle(&self, index: usize, scored: &mut Scored) -> Result<()> {
+        if let Some(ask) = self.ask {
+            scored.settle(ask(index, self.earlier(scored.id))?);
+        }
+        Ok(())
+    }
+
+    /// How a document that is there is known to the caller.
+    pub(super) fn earlier(&self, id: u64) -> Earlier {
+        let place = id.checked_sub(self.first_id);
         let of_batch = place.and_then(|place| self.inserted.get(usize::try_from(place).ok()?));
-        let earlier = match of_batch {
+        match of_batch {
             Some(other) => Earlier::OfBatch(*other),
-            None => Earlier::Stored(DocumentId::new(scored.id)),
-        };
-        scored.settle(ask(index, earlier)?);
-        Ok(())
-    }
-}
-
-/// What was there before the documents of a piece.
-struct Lookup<'d> {
-    documents: &'d [Pair<'d>],
-    codes: Codes,
-    /// The document with the same key.
-    same_key: Vec<Option<u64>>,
-    /// The nearest one within the bounds.
-    nearest: Vec<Option<Scored>>,
-}
-
-impl<'d> Lookup<'d> {
-    /// `None` if the piece must be halved.
-    fn of(
-        writer: &Writer,
-        documents: &'d [Pair<'d>],
-        insertion: &Insertion<'_>,
-    ) -> Result<Option<Self>> {
-        let source = writer.source();
-        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
-        let same_key = batch::find_keys(source, &keys)?;
-        let signatures = documents.iter().map(|(_, signature)| *signature);
-        let families = Families::of(&insertion.bounds);
-        let mut codes = Codes::of(source.core(), families, signatures)?;
-        for (asker, known) in same_key.iter().enumerate() {
-            if known.is_some() {
-                codes.leave_out(asker);
-            }
-        }
-        let Some(candidates) = batch::candidates(source, &codes)? else {
-            return Ok(None);
-        };
-        let mut nearest = vec![None; documents.len()];
-        let mut to_verify = Vec::new();
-        batch::compare(source, &candidates, &mut |candidate, row| {
-            let asker = candidate.asker as usize;
-            let scored = documents.get(asker).and_then(|(_, signature)| {
-                let bounds = Some(&insertion.bounds);
-                Subject::new(signature).score(source.core(), candidate.id, row, bounds)
-            });
-            if insertion.ask.is_some() {
-                to_verify.extend(scored.map(|scored| (asker, scored)));
-            } else if let (Some(scored), Some(nearest)) = (scored, nearest.get_mut(asker)) {
-                insertion.keep_nearer(nearest, scored);
-            }
-        })?;
-        // Document by document, each against the others in their order.
-        to_verify.sort_by_key(|(asker, _)| *asker);
-        for (asker, mut scored) in to_verify {
-            insertion.settle(insertion.novelties.len() + asker, &mut scored)?;
-            if let Some(nearest) = nearest.get_mut(asker) {
-                insertion.keep_nearer(nearest, scored);
-            }
-        }
-        Ok(Some(Self {
-            documents,
-            codes,
-            same_key,
-            nearest,
-        }))
-    }
-
-    /// Inserts those that are new.
-    fn insert_new(self, writer: &mut Writer, insertion: &mut Insertion<'_>) -> Result<()> {
-        let mut inserted = Inserted::new(self.documents, &self.codes);
-        let known = self.same_key.into_iter().zip(self.nearest);
-        for (asker, ((document, signature), (same_key, mut nearest))) in
-            self.documents.iter().zip(known).enumerate()
-        {
-            let index = insertion.novelties.len();
-            let subject = Subject::new(signature);
-            let of_batch = || document.row.key.and_then(|key| inserted.with_key(key));
-            if let Some(id) = same_key.or_else(of_batch) {
-                let known = subject.compare(writer.source(), id)?;
-                insertion.novelties.push(Novelty::SameKey(known));
-                continue;
-            }
-            let core = &writer.store.core;
-            for (id, other) in inserted.candidates(core, asker) {
-                if let Some(mut scored) =
-                    subject.score_signature(core, id, other, &insertion.bounds)
-                {
-                    insertion.settle(index, &mut scored)?;
-                    insertion.keep_nearer(&mut nearest, scored);
-                }
-            }
-            if let Some(nearest) = nearest {
-                let (near, scope) = (vec![nearest], Scope::Candidates);
-                let matches = subject.finish(writer.source(), near, 1, scope, 1)?;
-                let found = matches.into_iter().map(Novelty::NearDuplicate);
-                insertion.novelties.extend(found);
-                continue;
-            }
-            let id = writer.store_document(document, signature)?;
-            inserted.push(&writer.store.core, asker, id.get());
-            insertion.inserted.push(index);
-            insertion.novelties.push(Novelty::New(id));
-        }
-        Ok(())
-    }
-}
-
-/// The documents of a piece that have been inserted, filed in memory: those that come after them
-/// are compared with them, whatever the store has done with them since.
-struct Inserted<'d> {
-    documents: &'d [Pair<'d>],
-    codes: &'d Codes,
-    keys: HashMap<&'d [u8], u64>,
-    /// The last document of each bucket, as an index of `entries`.
-    buckets: HashMap<(u16, u64), usize>,
-    entries: Vec<Entry>,
-}
-
-/// A document filed in a bucket.
-struct Entry {
-    id: u64,
-    code: u64,
-    document: usize,
-    /// The one before in the same bucket.
-    earlier: Option<usize>,
-}
-
-impl<'d> Inserted<'d> {
-    fn new(documents: &'d [Pair<'d>], codes: &'d Codes) -> Self {
-        Self {
-            documents,
-            codes,
-            keys: HashMap::new(),
-            buckets: HashMap::new(),
-            entries: Vec::new(),
-        }
-    }
-
-    fn with_key(&self, key: &[u8]) -> Option<u64> {
-        self.keys.get(key).copied()
-    }
-
-    /// Those that share a bucket with a document of the piece, each once.
-    fn candidates(&self, core: &Core, document: usize) -> Vec<(u64, &'d Signature)> {
-        let mut found = Vec::new();
-        for (swept, code) in self.codes.row(document) {
-            let mut next = self.buckets.get(&swept.bucket(core, code)).copied();
-            while let Some(entry) = next.and_then(|index| self.entries.get(index)) {
-                if self.codes.accepts(swept, code, entry.code) {
-                    found.push((entry.id, entry.document));
-                }
-                next = entry.earlier;
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        let signature = |(id, document): (u64, usize)| Some((id, self.documents.get(document)?.1));
-        found.into_iter().filter_map(signature).collect()
-    }
-
-    fn push(&mut self, core: &Core, document: usize, id: u64) {
-        let key = self.documents.get(document).and_then(|(d, _)| d.row.key);
-        self.keys.extend(key.map(|key| (key, id)));
-        for (swept, code) in self.codes.row(document) {
-            let index = self.entries.len();
-            let earlier = self.buckets.insert(swept.bucket(core, code), index);
-            self.entries.push(Entry {
-                id,
-                code,
-                document,
-                earlier,
-            });
+            None => Earlier::Stored(DocumentId::new(id)),
         }
     }
 }

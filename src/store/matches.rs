@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use crate::store::budget::BeyondBudget;
 use crate::store::record::Match;
 
 /// Where the matches of a query were looked for.
@@ -22,6 +23,7 @@ pub struct Matches {
     pub(super) scope: Scope,
     pub(super) recall: Option<f64>,
     pub(super) candidates: usize,
+    pub(super) beyond: Option<BeyondBudget>,
 }
 
 impl Matches {
@@ -33,7 +35,8 @@ impl Matches {
 
     /// The probability that a document right at the similarity bound is among the candidates.
     /// `None` means that none within the bounds can be missing: by distance alone, or by a scan;
-    /// or, for `nearest`, that there was no bound.
+    /// or, for `nearest`, that there was no bound. Neither holds where a budget left documents out:
+    /// see [`beyond_budget`](Self::beyond_budget).
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         self.recall
@@ -43,6 +46,20 @@ impl Matches {
     #[must_use]
     pub fn candidates(&self) -> usize {
         self.candidates
+    }
+
+    /// What the [budget](crate::Query::probe_budget) left out; `None` if it left nothing out or there
+    /// was none: then the answer is the same as without one.
+    #[must_use]
+    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+        self.beyond
+    }
+
+    pub(super) fn set_beyond(&mut self, beyond: Option<BeyondBudget>) {
+        self.beyond = beyond;
+        for found in &mut self.matches {
+            found.beyond = beyond;
+        }
     }
 
     /// The matches alone.
@@ -57,6 +74,7 @@ impl Matches {
             scope,
             recall: None,
             candidates: 0,
+            beyond: None,
         }
     }
 }

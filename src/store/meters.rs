@@ -79,6 +79,7 @@ pub(crate) struct Meters {
     snapshots: Mutex<BTreeMap<u64, Instant>>,
     next_snapshot: Counter,
     is_outgrown_told: AtomicBool,
+    is_budget_told: AtomicBool,
 }
 
 impl Meters {
@@ -152,6 +153,11 @@ impl Meters {
         !self.is_outgrown_told.swap(true, Relaxed)
     }
 
+    /// True the first time.
+    pub(crate) fn is_first_budget_met(&self) -> bool {
+        !self.is_budget_told.swap(true, Relaxed)
+    }
+
     pub(crate) fn file_read(&self, length: usize) {
         self.count.file_reads.add(1);
         self.count.file_read_bytes.add(length as u64);
@@ -214,6 +220,7 @@ pub(crate) struct Tally {
     pub(crate) known: Tallied,
     pub(crate) near_duplicates: Tallied,
     pub(crate) unchanged: Tallied,
+    pub(crate) budgets_met: Tallied,
     pub(crate) seals: Tallied,
     pub(crate) sealed_postings: Tallied,
     pub(crate) merges_begun: Tallied,
@@ -229,8 +236,10 @@ impl Tally {
         match novelty {
             Novelty::SameKey(_) => self.known.add(1),
             Novelty::NearDuplicate(_) => self.near_duplicates.add(1),
-            Novelty::New(_) => {}
+            Novelty::New(_) | Novelty::NewWithinBudget { .. } => {}
         }
+        self.budgets_met
+            .add(u64::from(novelty.beyond_budget().is_some()));
     }
 
     /// The transaction has been committed.
@@ -247,6 +256,7 @@ impl Tally {
             (&self.known, &count.known),
             (&self.near_duplicates, &count.near_duplicates),
             (&self.unchanged, &count.unchanged),
+            (&self.budgets_met, &count.budgets_met),
             (&self.seals, &count.seals),
             (&self.sealed_postings, &count.sealed_postings),
             (&self.merges_begun, &count.merges_begun),

@@ -221,7 +221,8 @@ metrics! {
         queries,
         /// Documents that were compared with a signature, by queries, by `insert_if_new` and its kin.
         candidates,
-        /// Probes that met their budget and left candidates out.
+        /// Documents that `insert_if_new` and its kin compared with a part of the candidates only, for the
+        /// budget of the store.
         budgets_met,
         /// Snapshots that are alive now, one for each [`snapshot`](crate::Store::snapshot) of which a
         /// clone is left. Space that is freed while one lives is not used again.

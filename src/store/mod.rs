@@ -2,7 +2,10 @@
 
 mod backup;
 mod batch;
+mod best;
 mod bounds;
+mod buckets;
+mod budget;
 mod bulk;
 mod call;
 mod calls;
@@ -26,6 +29,8 @@ mod gate;
 mod group;
 mod import;
 mod insert_many;
+mod inserted;
+mod lookup;
 mod matches;
 mod merges;
 mod meters;
@@ -73,6 +78,7 @@ use crate::sketch::{Signature, Sketcher};
 
 pub use backup::{BackupEvent, BackupReport};
 pub use bounds::{Bounds, By};
+pub use budget::BeyondBudget;
 pub use check_report::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use evict_options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
@@ -90,7 +96,7 @@ pub use reads::Reads;
 pub use record::{Document, Match, Novelty, Record, Revision, Upserted};
 pub use salvage::IdRange;
 pub use snapshot::{Records, Snapshot};
-pub use stats::{BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats};
+pub use stats::{BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats};
 pub use transaction::WriteTransaction;
 pub use verify::Earlier;
 

@@ -1,13 +1,15 @@
-//! Settings that change speed and memory, never answers.
+//! Settings that change speed and memory, and answers only where they say so.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::store::budget::Budget;
 use crate::store::files::{FileSource, Files};
 
 /// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
-/// an answer.
+/// an answer but [`probe_budget`](Self::probe_budget), where every answer that it may have changed says
+/// so.
 ///
 /// ```
 /// use resemblance::StoreOptions;
@@ -23,6 +25,7 @@ pub struct StoreOptions {
     pub(crate) merges_in_parallel: bool,
     pub(crate) group_calls: usize,
     pub(crate) group_wait: Duration,
+    pub(crate) probe_budget: Option<u64>,
     has_bands: bool,
     files: FileSource,
 }
@@ -47,6 +50,7 @@ impl StoreOptions {
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             group_calls: 1_024,
             group_wait: Duration::from_millis(1),
+            probe_budget: None,
             has_bands: true,
             files: FileSource::default(),
         }
@@ -104,6 +108,42 @@ impl StoreOptions {
         self
     }
 
+    /// How many documents `insert_if_new` and its kin compare a document with at most, so that it costs
+    /// no more where templates or error pages fill a bucket: 1 or more, no limit if not given. What is
+    /// compared is chosen as [`Query::probe_budget`](crate::Query::probe_budget) says, after an identical
+    /// document was looked for.
+    ///
+    /// Beyond the budget, a near-duplicate can be taken for new, which is
+    /// [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget), and one that is found need not be
+    /// the best: [`Novelty::beyond_budget`](crate::Novelty::beyond_budget). Queries have a budget of
+    /// their own.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Novelty, Schema, Signature, Store, StoreOptions};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let minhash = MinHash::new(16).banding(4, 2).threshold(0.9);
+    /// # let schema = Schema::builder().minhash(minhash).build()?;
+    /// # let path = folder.path().join("pages.rsm");
+    /// let options = StoreOptions::new().probe_budget(2);
+    /// let store = Store::create_with(path, schema, &options)?;
+    /// // All share a band; no two are near.
+    /// let page = |number| Signature::from_minhash([vec![7; 2], vec![number; 14]].concat());
+    /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New(_)));
+    /// assert!(matches!(store.insert_if_new("2", &page(2))?, Novelty::New(_)));
+    /// assert!(matches!(store.insert_if_new("3", &page(3))?, Novelty::New(_)));
+    /// let fourth = store.insert_if_new("4", &page(4))?;
+    /// assert!(fourth.is_new() && matches!(fourth, Novelty::NewWithinBudget { .. }));
+    /// assert_eq!(fourth.beyond_budget().map(|beyond| beyond.documents), Some(1));
+    /// // An identical document is found all the same.
+    /// assert!(matches!(store.insert_if_new("5", &page(3))?, Novelty::NearDuplicate(_)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probe_budget(mut self, documents: u64) -> Self {
+        self.probe_budget = Some(documents);
+        self
+    }
+
     /// How many postings a merge is behind before a commit advances it, unless fewer are left. Small
     /// slices let tests see merges of small runs under way.
     #[doc(hidden)]
@@ -129,7 +169,13 @@ impl StoreOptions {
         &self.files
     }
 
+    /// What `insert_if_new` may compare with.
+    pub(crate) fn budget(&self) -> Result<Option<Budget>> {
+        self.probe_budget.map(Budget::new).transpose()
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
+        self.budget()?;
         if !(1..=1 << 20).contains(&self.seal_after_documents) {
             let found = self.seal_after_documents;
             let expected = "1 to 1,048,576 documents";

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::run_descriptor::{LaneSummary, RunDescriptor};
 use crate::lanes::BucketBits;
 use crate::postings::{
-    CodeRange, FilterOf, FilterReader, ProbeCost, VisitAsked, Wanted, probe_lane, sweep_lane,
+    CodeRange, FilterOf, FilterReader, ProbeCost, VisitAsked, Wanted, probe_lane_while, sweep_lane,
 };
 use crate::store::core::Core;
 use crate::store::run_set::RunSet;
@@ -122,7 +122,7 @@ where
             }
             let visit = &mut |posting| visit(index, posting);
             let name = self.table.name();
-            let read = probe_lane(self.blocks, name, run.run, lane, low, high, visit)?;
+            let read = probe_lane_while(self.blocks, name, run.run, lane, low, high, visit)?;
             cost.blocks += read.blocks;
         }
         if last_run.is_some() {

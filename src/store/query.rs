@@ -6,15 +6,17 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::format::rows::SignatureRow;
 use crate::id::DocumentId;
-use crate::postings::CodeRange;
 use crate::sketch::Signature;
+use crate::store::batch::Families;
 use crate::store::bounds::{Bounds, By, Resolved};
+use crate::store::buckets::{Asked, Begin, read_first, read_whole};
+use crate::store::budget::{Budget, Chosen};
 use crate::store::core::Core;
 use crate::store::found_ids::FoundIds;
 use crate::store::matches::{Matches, Scope};
 use crate::store::record::Match;
 use crate::store::scored::{Scored, settle};
-use crate::store::source::{PostingTable, Source};
+use crate::store::source::Source;
 use crate::store::verify::{Ask, Outside, Told};
 
 /// A question to a snapshot or a transaction, put together and then [`run`](Self::run).
@@ -38,6 +40,7 @@ pub struct Query<'a> {
     bounds: Bounds,
     limit: usize,
     scan: bool,
+    budget: Option<u64>,
     exclude: Option<u64>,
     verify: Option<Box<dyn Fn(DocumentId) -> Told + 'a>>,
 }
@@ -48,6 +51,7 @@ impl fmt::Debug for Query<'_> {
             .field("bounds", &self.bounds)
             .field("limit", &self.limit)
             .field("scan", &self.scan)
+            .field("budget", &self.budget)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -61,6 +65,7 @@ impl<'a> Query<'a> {
             bounds: Bounds::new(),
             limit: usize::MAX,
             scan: false,
+            budget: None,
             exclude: None,
             verify: None,
         }
@@ -114,6 +119,40 @@ impl<'a> Query<'a> {
         self
     }
 
+    /// Compares at most so many of the documents that share a bucket with the signature: those that
+    /// share the most buckets with it, of such as share equally many the ones that were inserted first.
+    /// No limit if not given. A budget bounds what a query costs where buckets are hot, and it can change
+    /// the answer: [`Matches::beyond_budget`] then says so.
+    ///
+    /// Of each bucket at most as many postings are read as the budget has documents, and 1,024 at
+    /// least, of each run and each piece of the index in memory: those of the documents that were
+    /// inserted first, or in a table those from the fingerprint's own code on. Buckets that were not read
+    /// to their end count less than those that were: they tell the documents apart less.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("404: there is no such page on this site")?;
+    /// for _ in 0..10 {
+    ///     store.append(&page)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let matches = snapshot.query(&page).probe_budget(3).run()?;
+    /// assert_eq!(matches.candidates(), 3);
+    /// assert_eq!(matches.beyond_budget().map(|beyond| beyond.documents), Some(7));
+    ///
+    /// let all = snapshot.query(&page).probe_budget(10).run()?;
+    /// assert_eq!(all.beyond_budget(), None); // within the budget: as without one
+    /// assert_eq!(all, snapshot.query(&page).run()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn probe_budget(mut self, documents: u64) -> Self {
+        self.budget = Some(documents);
+        self
+    }
+
     /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
     /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
     /// reports, which then [is exact](Match::is_exact). Where it returns `None`, because the document
@@ -150,14 +189,19 @@ impl<'a> Query<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bounds outside the schema,
-    /// [`Error::SignatureMismatch`] for a signature of another kind, [`Error::Corrupt`] and
+    /// [`Error::InvalidParameter`] for bounds outside the schema, for a budget of 0 and for one with a
+    /// scan, [`Error::SignatureMismatch`] for a signature of another kind, [`Error::Corrupt`] and
     /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
     /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
         let core = self.source.core();
         core.check_signature(&self.signature)?;
         let bounds = self.bounds.resolve(&core.schema, self.scan)?;
+        let budget = self.budget.map(Budget::new).transpose()?;
+        if let Some(budget) = self.budget.filter(|_| self.scan) {
+            let expected = "none: a scan compares with every document";
+            return Err(Error::invalid("probe_budget", budget, expected));
+        }
         let outside = Outside::default();
         let ask = self.verify.as_deref();
         let ask = ask.map(|verify| |id| outside.ask(|| verify(DocumentId::new(id))));
@@ -170,7 +214,7 @@ impl<'a> Query<'a> {
             if self.scan {
                 subject.scan(self.source, &bounds, self.limit, ask)
             } else {
-                subject.query(self.source, &bounds, self.limit, ask)
+                subject.query(self.source, &bounds, self.limit, ask, budget)
             }
         });
         outside.leave();
@@ -193,32 +237,38 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Matches among the candidates of the bounds' families.
+    /// Matches among the candidates of the bounds' families, or those that a budget allows for.
     pub(crate) fn query(
         &self,
         source: &dyn Source,
         bounds: &Resolved,
         limit: usize,
         ask: Option<&Ask<'_>>,
+        budget: Option<Budget>,
     ) -> Result<Matches> {
-        if !source.core().is_filed(self.signature) {
+        let core = source.core();
+        if !core.is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let mut ids = FoundIds::new();
-        if bounds.probes_bands() {
-            self.probe_bands(source, &mut ids)?;
-        }
-        if let Some(most) = bounds.max_distance {
-            self.probe_tables(source, most, &mut ids)?;
-        }
+        let asked = Asked::all(core, self.signature, Families::of(bounds))?;
+        let Chosen { ids, beyond } = match budget {
+            None => Chosen {
+                ids: all_of(source, &asked)?,
+                beyond: None,
+            },
+            Some(budget) => {
+                let buckets = read_first(source, &asked, budget.postings(), Begin::OwnCode)?;
+                budget.choose(source, &asked, &buckets, self.exclude)?
+            }
+        };
         let accept = |scored: &Scored| ask.is_some() || scored.is_within(bounds);
-        let ids = ids.into_ascending();
         let (mut scored, compared) = self.compare_all(source, ids, Some(bounds), accept)?;
         if let Some(ask) = ask {
             settle(&mut scored, ask, bounds)?;
         }
         let mut matches = self.finish(source, scored, limit, Scope::Candidates, compared)?;
         matches.recall = bounds.recall;
+        matches.set_beyond(beyond);
         Ok(matches)
     }
 
@@ -234,63 +284,15 @@ impl<'a> Subject<'a> {
 
     /// Documents that share a bucket, unverified, ascending.
     pub(crate) fn candidates(&self, source: &dyn Source) -> Result<Vec<u64>> {
-        let mut ids = FoundIds::new();
-        if source.core().is_filed(self.signature) {
-            self.probe_bands(source, &mut ids)?;
-            self.probe_tables(source, u32::MAX, &mut ids)?;
+        if !source.core().is_filed(self.signature) {
+            return Ok(Vec::new());
         }
-        Ok(ids.into_ascending())
-    }
-
-    fn probe_bands(&self, source: &dyn Source, ids: &mut FoundIds) -> Result<()> {
-        let mut codes = Vec::new();
-        source.core().band_codes(self.signature, &mut codes)?;
-        let ranges: Vec<CodeRange> = codes
-            .iter()
-            .zip(1..)
-            .map(|(&code, lane)| CodeRange {
-                lane,
-                low_code: code,
-                high_code: code,
-            })
-            .collect();
-        source.probe(PostingTable::Bands, &ranges, &mut |_, posting| {
-            ids.push(posting.id);
-            Ok(())
-        })
-    }
-
-    /// The distance, of 128 bits a part of it, is known from the code alone: those beyond `most` are
-    /// left out at once.
-    fn probe_tables(&self, source: &dyn Source, most: u32, ids: &mut FoundIds) -> Result<()> {
-        let lanes = &source.core().lanes;
-        let (Some(fingerprint), Some(design)) = (self.signature.simhash(), lanes.design()) else {
-            return Ok(());
-        };
-        let first = 1 + lanes.band_count();
-        let mut codes = Vec::new();
-        let mut ranges = Vec::new();
-        for (table, lane) in design.tables().iter().zip(first..) {
-            let code = table.permute(fingerprint);
-            let (low_code, high_code) = table.prefix_range(code);
-            codes.push(code);
-            ranges.push(CodeRange {
-                lane,
-                low_code,
-                high_code,
-            });
-        }
-        source.probe(PostingTable::Permuted, &ranges, &mut |index, posting| {
-            let code = codes.get(index).copied().unwrap_or_default();
-            if (code ^ posting.code).count_ones() <= most {
-                ids.push(posting.id);
-            }
-            Ok(())
-        })
+        let asked = Asked::all(source.core(), self.signature, Families::ALL)?;
+        all_of(source, &asked)
     }
 
     /// The accepted ones of these documents, which ascend by id, and how many were compared.
-    fn compare_all(
+    pub(crate) fn compare_all(
         &self,
         source: &dyn Source,
         mut ids: Vec<u64>,
@@ -335,6 +337,7 @@ impl<'a> Subject<'a> {
             settle(&mut scored, ask, bounds)?;
         }
         source.core().note_candidates(compared);
+        source.core().reads.add_signatures(compared);
         self.finish(source, scored, limit, Scope::Scan, compared)
     }
 
@@ -364,6 +367,7 @@ impl<'a> Subject<'a> {
             scope,
             recall: None,
             candidates,
+            beyond: None,
         })
     }
 
@@ -375,6 +379,7 @@ impl<'a> Subject<'a> {
             similarity: is_known.then_some(scored.similarity),
             is_exact: scored.is_exact,
             distance: self.signature.simhash().map(|_| scored.distance),
+            beyond: None,
         }
     }
 
@@ -399,4 +404,11 @@ impl<'a> Subject<'a> {
         };
         self.scored(core, id, equal, row.fingerprint())
     }
+}
+
+/// The candidates in these buckets, ascending.
+fn all_of(source: &dyn Source, asked: &[Asked]) -> Result<Vec<u64>> {
+    let mut found = FoundIds::new();
+    read_whole(source, asked, &mut found)?;
+    Ok(found.into_ascending())
 }

@@ -5,15 +5,16 @@ use std::fmt;
 use crate::error::Result;
 use crate::id::DocumentId;
 use crate::sketch::Signature;
-use crate::store::batch::{self, Candidate, Codes, Families, Pieces};
+use crate::store::batch::{self, Candidate, Codes, Families, Gathered, Pieces};
 use crate::store::bounds::{Bounds, By, Resolved};
+use crate::store::budget::Budget;
 use crate::store::core::Core;
 use crate::store::matches::{Matches, Scope};
 use crate::store::query::Subject;
 use crate::store::scored::{Scored, settle};
 use crate::store::snapshot::Snapshot;
 use crate::store::source::Source;
-use crate::store::verify::{Outside, Told};
+use crate::store::verify::{Ask, Outside, Told};
 
 /// One question about many signatures, put together and then [`run`](Self::run). Made by
 /// [`Snapshot::query_many`].
@@ -23,6 +24,7 @@ pub struct QueryMany<'a> {
     signatures: &'a [Signature],
     bounds: Bounds,
     limit: usize,
+    budget: Option<u64>,
     verify: Option<Box<Verify<'a>>>,
 }
 
@@ -35,6 +37,7 @@ impl fmt::Debug for QueryMany<'_> {
             .field("signatures", &self.signatures.len())
             .field("bounds", &self.bounds)
             .field("limit", &self.limit)
+            .field("budget", &self.budget)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -77,6 +80,26 @@ impl<'a> QueryMany<'a> {
         self
     }
 
+    /// See [`Query::probe_budget`](crate::Query::probe_budget): so many documents for each signature.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// for _ in 0..5 {
+    ///     store.append(&page)?;
+    /// }
+    /// let answers = store.snapshot()?.query_many(&[page]).probe_budget(2).run()?;
+    /// assert_eq!(answers[0].beyond_budget().map(|beyond| beyond.documents), Some(3));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn probe_budget(mut self, documents: u64) -> Self {
+        self.budget = Some(documents);
+        self
+    }
+
     /// Verifies every candidate: as [`Query::verify`](crate::Query::verify), the closure is also
     /// given the index of the signature that asks.
     ///
@@ -110,23 +133,45 @@ impl<'a> QueryMany<'a> {
         let core = self.source.core();
         check_signatures(core, self.signatures)?;
         let bounds = self.bounds.resolve(&core.schema, false)?;
+        let budget = self.budget.map(Budget::new).transpose()?;
         let outside = Outside::default();
         let answers = core.guarded(|| {
             let mut answers = Vec::with_capacity(self.signatures.len());
             let families = Families::of(&bounds);
-            each_piece(self.source, self.signatures, families, |piece, found| {
-                let accept = |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
-                let found = score(self.source, piece, found, &bounds, accept)?;
-                for (signature, mut found) in piece.iter().zip(found) {
-                    if let Some(verify) = &self.verify {
-                        let index = answers.len();
-                        let ask = |id| outside.ask(|| verify(index, DocumentId::new(id)));
-                        settle(&mut found.near, &ask, &bounds)?;
+            each_piece(
+                self.source,
+                self.signatures,
+                families,
+                budget,
+                |piece, met| {
+                    let accept =
+                        |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
+                    let found = score(self.source, piece, &met.candidates, &bounds, accept)?;
+                    for (asker, (signature, mut found)) in piece.iter().zip(found).enumerate() {
+                        let (index, outside) = (answers.len(), &outside);
+                        let ask = self.verify.as_deref().map(|verify| {
+                            move |id| outside.ask(|| verify(index, DocumentId::new(id)))
+                        });
+                        let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
+                        if met.meetings.get(asker).is_some_and(|met| met.is_over) {
+                            let (subject, limit) = (Subject::new(signature), self.limit);
+                            answers.push(subject.query(
+                                self.source,
+                                &bounds,
+                                limit,
+                                ask,
+                                budget,
+                            )?);
+                            continue;
+                        }
+                        if let Some(ask) = ask {
+                            settle(&mut found.near, ask, &bounds)?;
+                        }
+                        answers.push(self.finish(signature, found, &bounds)?);
                     }
-                    answers.push(self.finish(signature, found, &bounds)?);
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                },
+            )?;
             Ok(answers)
         });
         outside.leave();
@@ -180,14 +225,15 @@ fn each_piece(
     source: &dyn Source,
     signatures: &[Signature],
     families: Families,
-    mut visit: impl FnMut(&[Signature], &[Candidate]) -> Result<()>,
+    budget: Option<Budget>,
+    mut visit: impl FnMut(&[Signature], &Gathered) -> Result<()>,
 ) -> Result<()> {
     let mut pieces = Pieces::of(signatures.len());
     while let Some(range) = pieces.next() {
         let piece = signatures.get(range.clone()).unwrap_or_default();
-        let codes = Codes::of(source.core(), families, piece.iter())?;
-        match batch::candidates(source, &codes)? {
-            Some(candidates) => visit(piece, &candidates)?,
+        let mut codes = Codes::of(source.core(), families, piece.iter())?;
+        match batch::candidates(source, &mut codes, budget)? {
+            Some(met) => visit(piece, &met)?,
             None => pieces.halve(range),
         }
     }
@@ -229,6 +275,7 @@ impl Snapshot {
             signatures,
             bounds: Bounds::new(),
             limit: usize::MAX,
+            budget: None,
             verify: None,
         }
     }
@@ -257,8 +304,9 @@ impl Snapshot {
         let source = self.source();
         self.core().guarded(|| {
             let mut all = Vec::with_capacity(signatures.len());
-            each_piece(source, signatures, Families::ALL, |piece, found| {
+            each_piece(source, signatures, Families::ALL, None, |piece, met| {
                 let mut live = vec![Vec::new(); piece.len()];
+                let found = &met.candidates;
                 batch::compare(source, found, &mut |Candidate { id, asker }, row| {
                     let asker = asker as usize;
                     if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::postings::{CodeRange, Memtable, Posting, SegmentBuilder, VisitAsked, Wanted};
+use crate::postings::{CodeRange, Memtable, Next, Posting, SegmentBuilder, VisitAsked, Wanted};
 use crate::sketch::Signature;
 use crate::store::core::Core;
 use crate::store::source::Visit;
@@ -85,24 +85,24 @@ impl Recent {
             return self
                 .keys
                 .range(codes)
-                .try_for_each(|&(code, id)| visit(0, Posting { code, id }));
+                .try_for_each(|&(code, id)| visit(0, Posting { code, id }).map(drop));
         }
         if self.tail.documents() > TAIL_DOCUMENTS {
             self.segments = self.segments.push(self.tail.build());
         }
         let mut result = Ok(());
-        let mut visit = |index, posting| {
-            if result.is_ok() {
-                result = visit(index, posting);
-            }
-        };
         for (index, range) in ranges.iter().enumerate() {
             let (low, high) = (range.low_code, range.high_code);
-            let visit = &mut |posting| visit(index, posting);
-            self.tail.postings_in(range.lane, low, high, visit);
+            // In no order: any one may be wanted.
+            self.tail
+                .postings_in(range.lane, low, high, &mut |posting| {
+                    if result.is_ok() {
+                        result = visit(index, posting).map(drop);
+                    }
+                });
         }
-        self.segments.probe(ranges, &mut visit);
-        result
+        result?;
+        self.segments.probe(ranges, visit)
     }
 
     /// Visits what `wanted`, sorted by low code, asks for in a lane; whether all was visited.
@@ -121,8 +121,10 @@ impl Recent {
         for wanted in wanted {
             let codes = (wanted.low_code, 0)..=(wanted.high_code, u64::MAX);
             for &(code, id) in self.keys.range(codes) {
-                if !visit(wanted.asker, Posting { code, id })? {
-                    return Ok(false);
+                match visit(wanted.asker, Posting { code, id })? {
+                    Next::GoOn => {}
+                    Next::PassOver => break,
+                    Next::End => return Ok(false),
                 }
             }
         }

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::format::rows::{DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
+use crate::store::budget::BeyondBudget;
 
 /// What is stored beside a signature: an optional key, a stamp and a payload of the user's.
 ///
@@ -119,6 +120,7 @@ pub struct Match {
     pub(crate) similarity: Option<f64>,
     pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
+    pub(crate) beyond: Option<BeyondBudget>,
 }
 
 impl Match {
@@ -153,9 +155,19 @@ impl Match {
     pub fn distance(&self) -> Option<u32> {
         self.distance
     }
+
+    /// What a [budget](crate::Query::probe_budget) left out when this document was found: a better
+    /// match may be among it. `None` if nothing was left out.
+    #[must_use]
+    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+        self.beyond
+    }
 }
 
 /// What `insert_if_new` found.
+///
+/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
+/// part of a hot bucket only. Whether that was so says [`beyond_budget`](Self::beyond_budget).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Novelty {
@@ -166,6 +178,59 @@ pub enum Novelty {
     /// The key is there, whatever the content: how near its content is, is given, and nothing
     /// was written.
     SameKey(Match),
+    /// Nothing like it among those that the budget of the store allowed to compare with: the document
+    /// was inserted. Only stores that were opened with a budget answer this.
+    NewWithinBudget {
+        /// The document's id.
+        id: DocumentId,
+        /// With what it was not compared.
+        left_out: BeyondBudget,
+    },
+}
+
+impl Novelty {
+    /// Of an inserted document.
+    pub(crate) fn inserted(id: DocumentId, beyond: Option<BeyondBudget>) -> Self {
+        match beyond {
+            None => Self::New(id),
+            Some(left_out) => Self::NewWithinBudget { id, left_out },
+        }
+    }
+
+    /// Whether the document was inserted.
+    ///
+    /// ```
+    /// use resemblance::{DocumentId, Novelty};
+    /// assert!(Novelty::New(DocumentId::new(7)).is_new());
+    /// ```
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        matches!(self, Self::New(_) | Self::NewWithinBudget { .. })
+    }
+
+    /// The id of the document that was inserted, or else of the one that was found.
+    ///
+    /// ```
+    /// use resemblance::{DocumentId, Novelty};
+    /// assert_eq!(Novelty::New(DocumentId::new(7)).id().get(), 7);
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        match self {
+            Self::New(id) | Self::NewWithinBudget { id, .. } => *id,
+            Self::NearDuplicate(found) | Self::SameKey(found) => found.id(),
+        }
+    }
+
+    /// What the budget of the store left out; `None` if the answer is the same as without one.
+    #[must_use]
+    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+        match self {
+            Self::New(_) => None,
+            Self::NewWithinBudget { left_out, .. } => Some(*left_out),
+            Self::NearDuplicate(found) | Self::SameKey(found) => found.beyond_budget(),
+        }
+    }
 }
 
 /// What `upsert` did.

@@ -95,6 +95,14 @@ impl Core {
         }
     }
 
+    /// A document was not compared with all that it shares buckets with.
+    pub(crate) fn note_budget_met(&self) {
+        if self.meters.is_first_budget_met() {
+            let message = format_args!("a probe met its budget; `stats` names the largest buckets");
+            events::warn(STORE, &self.path, message);
+        }
+    }
+
     /// So many questions were answered.
     pub(crate) fn note_queries(&self, queries: usize) {
         self.meters.count.queries.add(queries as u64);

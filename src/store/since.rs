@@ -1,7 +1,7 @@
 //! The documents that came since a snapshot.
 
 use crate::error::Result;
-use crate::postings::{CodeRange, VisitAsked, Wanted};
+use crate::postings::{CodeRange, Next, VisitAsked, Wanted};
 use crate::store::core::Core;
 use crate::store::source::{PostingTable, Source, Visit, VisitRow, VisitRows};
 use crate::store::writer::Writer;
@@ -55,7 +55,7 @@ impl Source for Since<'_> {
             wanted,
             &mut |asker, posting| match posting.id >= first_id {
                 true => visit(asker, posting),
-                false => Ok(true),
+                false => Ok(Next::GoOn),
             },
         )
     }

@@ -22,7 +22,7 @@ use crate::store::meters::LiveSnapshot;
 use crate::store::probe::{Plan, ProbeTables};
 use crate::store::query::{Query, Subject};
 use crate::store::record::Record;
-use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::store::source::{PostingTable, Source, Visit, VisitRow, VisitRows};
 
 /// The store as it was at one commit. It sees no later change, never waits for the writer, and the
 /// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It
@@ -260,7 +260,7 @@ impl Source for SnapshotInner {
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
-        source::probe_memtable(&self.committed.memtable, ranges, visit)?;
+        self.committed.memtable.probe(ranges, visit)?;
         if is_enough()? {
             return Ok(());
         }
@@ -290,12 +290,14 @@ impl Source for SnapshotInner {
         if self.is_dead(id) {
             return visit(None);
         }
+        self.core().reads.add_documents(1);
         let row = self.tables()?.documents.get(id)?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let signatures = &self.tables()?.signatures;
+        self.core().reads.add_signatures(ids.len());
         for &id in ids {
             if self.is_dead(id) {
                 visit(id, None)?;

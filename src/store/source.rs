@@ -8,7 +8,7 @@ use crate::format::rows::{self, DocumentRow, SignatureRow};
 use crate::id::DocumentId;
 use crate::lanes::LaneRole;
 use crate::lanes::hash_key;
-use crate::postings::{CodeRange, Memtable, Posting, VisitAsked, Wanted};
+use crate::postings::{CodeRange, Posting, VisitAsked, Wanted};
 use crate::store::core::Core;
 use crate::store::record::Record;
 
@@ -38,8 +38,9 @@ impl PostingTable {
     }
 }
 
-/// Called with the index of the range and the posting that was found in it.
-pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<()> + 'v;
+/// Called with the index of the range and the posting that was found in it; whether what sorts after
+/// it in the range is wanted, of the segment or the run at hand.
+pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<bool> + 'v;
 
 /// Called with the row, `None` if there is none.
 pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
@@ -97,6 +98,7 @@ impl dyn Source + '_ {
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
     ) -> Result<()> {
+        self.core().reads.add_lanes(ranges.len());
         self.probe_until(table, ranges, visit, &mut || Ok(false))
     }
 
@@ -115,7 +117,7 @@ impl dyn Source + '_ {
     }
 
     /// That a document whose posting was met has no row is right only if it was removed.
-    fn expect_gone(&self, id: u64) -> Result<()> {
+    pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
         if id >= self.sealed_below() || self.is_dead(id) {
             return Ok(());
         }
@@ -138,7 +140,7 @@ impl dyn Source + '_ {
         let mut found = None;
         let mut visit = |_, posting: Posting| {
             ids.borrow_mut().push(posting.id);
-            Ok(())
+            Ok(true)
         };
         let mut is_enough = || {
             while let Some(id) = ids.borrow_mut().pop() {
@@ -149,6 +151,7 @@ impl dyn Source + '_ {
             }
             Ok(false)
         };
+        self.core().reads.add_lanes(1);
         self.probe_until(PostingTable::Keys, &[range], &mut visit, &mut is_enough)?;
         Ok(found)
     }
@@ -211,19 +214,4 @@ impl dyn Source + '_ {
         })?;
         Ok(key)
     }
-}
-
-/// Probes a memtable.
-pub(crate) fn probe_memtable(
-    memtable: &Memtable,
-    ranges: &[CodeRange],
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let mut result = Ok(());
-    memtable.probe(ranges, &mut |index, posting| {
-        if result.is_ok() {
-            result = visit(index, posting);
-        }
-    });
-    result
 }

@@ -22,6 +22,9 @@ use crate::store::source::PostingTable;
 /// How many of the largest buckets are named.
 const NAMED_BUCKETS: usize = 10;
 
+/// How many documents of each are named.
+const SAMPLES: usize = 5;
+
 /// What a store consists of. Made by [`Snapshot::stats`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -153,10 +156,37 @@ pub struct BucketStats {
     pub role: String,
     /// Live documents in it.
     pub documents: u64,
-    /// The first of them.
-    pub sample_id: DocumentId,
-    /// The key of the first, if it has one.
-    pub sample_key: Option<Vec<u8>>,
+    /// The first of them by id, up to five.
+    pub samples: Vec<BucketSample>,
+}
+
+/// A document of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketSample {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its key, if it has one.
+    pub key: Option<Vec<u8>>,
+}
+
+/// The documents of a bucket as they are counted.
+#[derive(Default)]
+struct Counted {
+    documents: u64,
+    /// The least ids, ascending.
+    first: Vec<u64>,
+}
+
+impl Counted {
+    fn add(&mut self, id: u64) {
+        self.documents += 1;
+        if self.first.len() < SAMPLES || self.first.last() > Some(&id) {
+            let place = self.first.partition_point(|first| *first < id);
+            self.first.insert(place, id);
+            self.first.truncate(SAMPLES);
+        }
+    }
 }
 
 impl Snapshot {
@@ -314,39 +344,43 @@ impl Snapshot {
             .zip(0u16..)
             .filter(|(role, _)| *role != LaneRole::Key)
         {
-            let mut note = |documents: u64, first: u64| {
-                if documents > 1 {
-                    largest.push(Reverse((documents, Reverse((lane, first)))));
+            let mut note = |counted: Counted| {
+                if counted.documents > 1 {
+                    let name = Reverse((lane, counted.first));
+                    largest.push(Reverse((counted.documents, name)));
                 }
                 if largest.len() > NAMED_BUCKETS {
                     largest.pop();
                 }
             };
-            let (mut high, mut documents, mut first) = (None, 0, u64::MAX);
+            let (mut high, mut counted) = (None, Counted::default());
             for posting in self.inner.lane_stream(PostingTable::of(role), lane)? {
                 let posting = posting?;
                 if !is_live(posting.id) {
                     continue;
                 }
                 if high.is_none_or(|high| posting.code > high) {
-                    note(documents, first);
-                    (documents, first) = (0, u64::MAX);
+                    note(std::mem::take(&mut counted));
                     high = Some(lanes.bucket_range(lane, posting.code).1);
                 }
-                documents += 1;
-                first = first.min(posting.id);
+                counted.add(posting.id);
             }
-            note(documents, first);
+            note(counted);
         }
         let mut buckets = Vec::new();
         for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
             let role = lanes.roles().nth(lane.into());
+            let samples = first.into_iter().map(|id| {
+                Ok(BucketSample {
+                    id: DocumentId::new(id),
+                    key: self.source().key_of(id)?.flatten(),
+                })
+            });
             buckets.push(BucketStats {
                 lane,
                 role: role.map(|role| role.to_string()).unwrap_or_default(),
                 documents,
-                sample_id: DocumentId::new(first),
-                sample_key: self.source().key_of(first)?.flatten(),
+                samples: samples.collect::<Result<_>>()?,
             });
         }
         Ok(buckets)

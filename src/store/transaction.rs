@@ -10,6 +10,7 @@ use crate::id::DocumentId;
 use crate::sketch::Signature;
 use crate::store::Inner;
 use crate::store::bounds::Bounds;
+use crate::store::budget::BeyondBudget;
 use crate::store::gate::Permit;
 use crate::store::query::{Query, Subject};
 use crate::store::record::{Document, Novelty, Record, Upserted};
@@ -189,11 +190,17 @@ impl WriteTransaction {
                 None => known(writer, &document, signature)?,
             };
             match known {
-                Some(known) => Ok(known),
-                None => Ok(Novelty::New(writer.store_document(&document, signature)?)),
+                Known {
+                    novelty: Some(novelty),
+                    ..
+                } => Ok(novelty),
+                Known { beyond, .. } => {
+                    let id = writer.store_document(&document, signature)?;
+                    Ok(Novelty::inserted(id, beyond))
+                }
             }
         })
-        .inspect(|novelty| self.writer.tally.answered(novelty))
+        .inspect(|novelty| self.note_answer(novelty))
     }
 
     /// Gives the document under a key another stamp, later or earlier; its id if there is one. All
@@ -348,6 +355,13 @@ impl WriteTransaction {
         self.writer.check_usable()
     }
 
+    pub(super) fn note_answer(&self, novelty: &Novelty) {
+        self.writer.tally.answered(novelty);
+        if novelty.beyond_budget().is_some() {
+            self.writer.store.core.note_budget_met();
+        }
+    }
+
     /// Counts removed documents as evicted.
     pub(super) fn note_evicted(&self, documents: u64) {
         self.writer.tally.evicted.add(documents);
@@ -372,19 +386,34 @@ impl WriteTransaction {
     }
 }
 
-/// Why a document is not new, if it is not: its key, or a near-duplicate of it is there.
+/// What there is to say of a document before it is inserted.
+pub(super) struct Known {
+    /// Why it is not new, if it is not: its key, or a near-duplicate of it is there.
+    pub(super) novelty: Option<Novelty>,
+    /// With what it was not compared.
+    pub(super) beyond: Option<BeyondBudget>,
+}
+
 pub(super) fn known(
     source: &dyn Source,
     document: &Document<'_>,
     signature: &Signature,
-) -> Result<Option<Novelty>> {
+) -> Result<Known> {
     let subject = Subject::new(signature);
     if let Some(key) = document.row.key
         && let Some(id) = source.find_key(key)?
     {
-        return Ok(Some(Novelty::SameKey(subject.compare(source, id)?)));
+        let same = subject.compare(source, id)?;
+        return Ok(Known {
+            novelty: Some(Novelty::SameKey(same)),
+            beyond: None,
+        });
     }
-    let bounds = Bounds::new().resolve(&source.core().schema, false)?;
-    let best = subject.query(source, &bounds, 1, None)?.into_iter().next();
-    Ok(best.map(Novelty::NearDuplicate))
+    let core = source.core();
+    let bounds = Bounds::new().resolve(&core.schema, false)?;
+    let best = subject.best(source, &bounds, core.options.budget()?)?;
+    Ok(Known {
+        novelty: best.found.map(Novelty::NearDuplicate),
+        beyond: best.beyond,
+    })
 }

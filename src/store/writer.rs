@@ -27,7 +27,7 @@ use crate::store::probe::{Plan, ProbeTables};
 use crate::store::recent::Recent;
 use crate::store::record::Document;
 use crate::store::run_set::RunSet;
-use crate::store::source::{self, PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::store::source::{PostingTable, Source, Visit, VisitRow, VisitRows};
 
 pub(crate) struct Writer {
     pub(crate) store: Arc<Inner>,
@@ -255,17 +255,10 @@ impl Writer {
     ) -> Result<()> {
         let visit = &mut |index, posting: Posting| match posting.id >= first_id {
             true => visit(index, posting),
-            false => Ok(()),
+            false => Ok(true),
         };
         self.recent.borrow_mut().probe(ranges, visit)?;
-        let mut result = Ok(());
-        self.memtable
-            .probe_since(first_id, ranges, &mut |index, posting| {
-                if result.is_ok() {
-                    result = visit(index, posting);
-                }
-            });
-        result
+        self.memtable.probe_since(first_id, ranges, visit)
     }
 
     fn flush_dead(&mut self) -> Result<()> {
@@ -355,7 +348,7 @@ impl Source for Writer {
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
         self.recent.borrow_mut().probe(ranges, visit)?;
-        source::probe_memtable(&self.memtable, ranges, visit)?;
+        self.memtable.probe(ranges, visit)?;
         if is_enough()? {
             return Ok(());
         }
@@ -390,6 +383,7 @@ impl Source for Writer {
         if self.is_dead(id) {
             return visit(None);
         }
+        self.store.core.reads.add_documents(1);
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
@@ -400,6 +394,7 @@ impl Source for Writer {
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let mut table = None;
+        self.store.core.reads.add_signatures(ids.len());
         for &id in ids {
             if self.is_dead(id) {
                 visit(id, None)?;

@@ -11,6 +11,7 @@
 mod add;
 mod backup;
 mod batches;
+mod budget;
 #[cfg(unix)]
 mod contents;
 mod corpora;

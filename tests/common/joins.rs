@@ -117,8 +117,12 @@ pub(crate) fn stats_like(snapshot: &Snapshot, model: &Model) {
     let expected = model.buckets().into_iter().take(10);
     for (bucket, (lane, count, first)) in stats.buckets.iter().zip(expected) {
         assert_eq!((bucket.lane, bucket.documents), (lane, count));
-        assert_eq!(bucket.sample_id.get(), first);
-        assert_eq!(bucket.sample_key, model.documents[&first].key);
+        let samples = bucket.samples.iter();
+        let ids: Vec<u64> = samples.map(|sample| sample.id.get()).collect();
+        assert_eq!(ids, first);
+        for sample in &bucket.samples {
+            assert_eq!(sample.key, model.documents[&sample.id.get()].key);
+        }
     }
     assert_eq!(stats.buckets.len(), model.buckets().len().min(10));
 }

@@ -123,6 +123,8 @@ pub(crate) struct Answer {
     pub(crate) found: Vec<Found>,
     /// How many documents are compared to find them.
     pub(crate) compared: usize,
+    /// How many a budget leaves out.
+    pub(crate) left_out: u64,
 }
 
 /// The families that decide, and whether both must agree.
@@ -357,6 +359,13 @@ impl Model {
     ) -> Option<Answer> {
         let families = self.families(question)?;
         let (similarity, distance) = self.bounds(question, families)?;
+        if question.budget == Some(0) || question.budget.is_some() && question.scan {
+            return None;
+        }
+        let mut met = self.met(signature, families, distance, exclude);
+        let budget = question.budget.map_or(usize::MAX, |budget| budget as usize);
+        let left_out = met.split_off(met.len().min(budget));
+        let is_left_out = |id: u64| left_out.iter().any(|(_, other)| *other == id);
         let mut found = Vec::new();
         let mut compared = 0;
         for (id, other) in self.others(signature, exclude) {
@@ -368,7 +377,7 @@ impl Model {
             let similar = families.minhash && pair.unrounded >= similarity;
             let close = families.simhash && pair.distance <= distance;
             let in_band = families.minhash && !families.both && self.shares_band(signature, other);
-            if !(question.scan || in_band || close) {
+            if !question.scan && (!(in_band || close) || is_left_out(id)) {
                 continue;
             }
             compared += 1;
@@ -387,30 +396,65 @@ impl Model {
         }
         best_first(&mut found);
         found.truncate(question.limit.unwrap_or(usize::MAX));
-        Some(Answer { found, compared })
+        Some(Answer {
+            found,
+            compared,
+            left_out: left_out.len() as u64,
+        })
+    }
+
+    /// The candidates, those first that share the most bands and tables, then by id.
+    fn met(
+        &self,
+        signature: &Signature,
+        families: Families,
+        most: u32,
+        exclude: Option<u64>,
+    ) -> Vec<(Reverse<usize>, u64)> {
+        let own = self.codes(signature);
+        let bands = self.schema.minhash().map_or(0, |m| usize::from(m.bands()));
+        let of_document = |(id, other): (u64, &Signature)| {
+            let distance = signature.simhash().zip(other.simhash());
+            let is_close = distance.is_none_or(|(a, b)| (a ^ b).count_ones() <= most);
+            let codes = self.codes(other);
+            let lanes = own.iter().zip(&codes).enumerate();
+            let shared = lanes.filter(|(lane, (own, other))| {
+                own == other
+                    && if *lane < bands {
+                        families.minhash && !families.both
+                    } else {
+                        families.simhash && is_close
+                    }
+            });
+            (Reverse(shared.count()), id)
+        };
+        let mut met: Vec<_> = self.others(signature, exclude).map(of_document).collect();
+        met.retain(|(Reverse(shared), _)| *shared > 0);
+        met.sort_unstable();
+        met
     }
 }
 
-/// A bucket: its lane, how many documents are in it, the first of them.
-pub(crate) type Bucket = (u16, u64, u64);
+/// A bucket: its lane, how many documents are in it, the first five of them.
+pub(crate) type Bucket = (u16, u64, Vec<u64>);
 
 impl Model {
     /// All buckets of more than one document, the largest first, then by lane and first document.
     pub(crate) fn buckets(&self) -> Vec<Bucket> {
-        let mut buckets: BTreeMap<(u16, Vec<u128>), (u64, u64)> = BTreeMap::new();
+        let mut buckets: BTreeMap<(u16, Vec<u128>), Vec<u64>> = BTreeMap::new();
         for (id, document) in &self.documents {
             if !self.is_filed(&document.signature) {
                 continue;
             }
             for (code, lane) in self.codes(&document.signature).into_iter().zip(1..) {
-                buckets.entry((lane, code)).or_insert((0, *id)).0 += 1;
+                buckets.entry((lane, code)).or_default().push(*id);
             }
         }
-        let buckets = buckets.into_iter().filter(|(_, (count, _))| *count > 1);
+        let buckets = buckets.into_iter().filter(|(_, ids)| ids.len() > 1);
         let mut buckets: Vec<Bucket> = buckets
-            .map(|((lane, _), (count, first))| (lane, count, first))
+            .map(|((lane, _), ids)| (lane, ids.len() as u64, ids.into_iter().take(5).collect()))
             .collect();
-        buckets.sort_unstable_by_key(|(lane, count, first)| (Reverse(*count), *lane, *first));
+        buckets.sort_by_key(|(lane, count, first)| (Reverse(*count), *lane, first[0]));
         buckets
     }
 
@@ -438,6 +482,7 @@ impl Model {
         for (id, entry) in &self.documents {
             let question = Question {
                 verify: question.verify.map(|_| *id),
+                budget: None,
                 ..*question
             };
             let answer = self.query(&entry.signature, &question, Some(*id))?;

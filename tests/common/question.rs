@@ -13,6 +13,8 @@ pub(crate) struct Question {
     pub(crate) accept_lower_recall: bool,
     pub(crate) scan: bool,
     pub(crate) limit: Option<usize>,
+    /// How many documents may be compared.
+    pub(crate) budget: Option<u64>,
     /// Says, as this asker, how similar candidates are: see [`told`].
     pub(crate) verify: Option<u64>,
 }
@@ -54,6 +56,9 @@ impl Question {
         if let Some(limit) = self.limit {
             query = query.limit(limit);
         }
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget);
+        }
         if let Some(asker) = self.verify {
             query = query.verify(move |id| Ok(told(asker, id.get())));
         }
@@ -65,6 +70,9 @@ impl Question {
         let mut query = query.bounds(self.bounds());
         if let Some(limit) = self.limit {
             query = query.limit(limit);
+        }
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget);
         }
         if self.verify.is_some() {
             query = query.verify(|asker, id| Ok(told(asker as u64, id.get())));
@@ -104,6 +112,9 @@ pub(crate) fn any_question(random: &mut Random) -> Question {
     }
     if random.below(5) == 0 {
         question.verify = Some(random.below(3));
+    }
+    if random.below(3) == 0 {
+        question.budget = Some(random.pick(&[0, 1, 2, 3, 5, 8, 20, 1_000]));
     }
     if random.below(3) == 0 {
         question.limit = Some(random.below(5) as usize);

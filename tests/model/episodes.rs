@@ -4,6 +4,7 @@ use resemblance::{MinHash, Near, Rebanding, Schema, SimHash, Text};
 
 use crate::drawn::Drawn;
 use crate::episode::Episode;
+use crate::evictions::{Eviction, Which};
 use crate::steps::{Change, Opened, Rebuild, Step};
 
 fn bulk(documents: u8) -> Step {
@@ -13,6 +14,14 @@ fn bulk(documents: u8) -> Step {
         together: documents.is_multiple_of(2),
         readers: 2,
     }
+}
+
+fn evict(which: Which) -> Step {
+    Step::Evict(Eviction {
+        which,
+        slice: 7,
+        events: 3,
+    })
 }
 
 fn rebuild(keep_first: bool) -> Step {
@@ -68,9 +77,13 @@ fn every_step(schema: &Schema, rebandings: &[Rebanding]) {
             bulk(99),
             Step::RemoveEvery(3),
             Step::One(Change::Upsert(2, Drawn::Hot(3))),
+            Step::One(Change::UpsertAgain(2, None)),
+            Step::One(Change::Touch(2, 9)),
+            evict(Which::Keys(None)),
             Step::Release(0),
             Step::Hold,
             bulk(40),
+            evict(Which::OlderThan(100)),
             rebuild(false),
             rebuild(true),
             bulk(60),
@@ -87,6 +100,7 @@ fn every_step(schema: &Schema, rebandings: &[Rebanding]) {
             }
         }
         steps.extend([Step::ReadOnly, Step::Reopen(opened), Step::Compact(opened)]);
+        steps.extend([bulk(90), evict(Which::KeepNewest(128)), Step::Check]);
         steps.extend([Step::RemoveEvery(1), Step::Compact(opened), bulk(20)]);
         Episode::new(schema, &opened).run(&steps);
     }

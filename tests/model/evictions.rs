@@ -22,9 +22,9 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Eviction {
     pub(crate) which: Which,
-    slice: usize,
+    pub(crate) slice: usize,
     /// After so many events it is broken off, and called again.
-    events: usize,
+    pub(crate) events: usize,
 }
 
 pub(crate) fn eviction() -> impl Strategy<Value = Eviction> {

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::str::FromStr;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use resemblance::{BulkOptions, Document, Novelty, Store};
@@ -18,6 +18,7 @@ use crate::options::Options;
 use crate::ours::store_options;
 use crate::race;
 use crate::report::{self, percentile};
+use crate::slow_disk::SlowDisk;
 use crate::table::grouped;
 
 const FORM: Form = Form::Records;
@@ -97,6 +98,12 @@ pub fn run(options: &Options) -> Result<()> {
         base(options),
         TURN.as_secs()
     );
+    if !options.sync_delay.is_zero() {
+        println!(
+            "every sync is made to take {:?} longer\n",
+            options.sync_delay
+        );
+    }
     let outcomes = race::run(options, &options.engines(&known, &known)?, &[])?;
     report::print(&options.folder, &outcomes)
 }
@@ -136,6 +143,7 @@ pub fn alone(name: &str, options: &Options, link: &mut Link) -> Result<()> {
 struct Place {
     store: Option<Store>,
     pages: File,
+    sync_delay: Duration,
     /// The number of the next document.
     next: u64,
 }
@@ -144,6 +152,7 @@ struct Place {
 #[derive(Default)]
 struct Sample {
     calls: u64,
+    commits: u64,
     time: Duration,
     latencies: Vec<Duration>,
 }
@@ -156,6 +165,10 @@ impl Sample {
         };
         let rate = self.calls as f64 / self.time.as_secs_f64();
         link.rate(format!("{threads}: calls a second"), rate)?;
+        if self.commits > 0 {
+            let size = self.calls as f64 / self.commits as f64;
+            link.rate(format!("{threads}: calls a commit"), size)?;
+        }
         for (name, share) in [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)] {
             let value = report::microseconds(percentile(&mut self.latencies, share));
             link.cost(format!("{threads}: call, {name}, us"), value)?;
@@ -180,13 +193,22 @@ impl Place {
                 build.insert(Document::new(&key), &FORM.signature(number))?;
             }
             build.finish()?;
-            let options = match way {
-                Way::Single => store_options().group_calls(1),
-                _ => store_options(),
-            };
-            store = Some(Store::open_with(&path, &options)?);
+            let mut settings = store_options();
+            if way == Way::Single {
+                settings = settings.group_calls(1);
+            }
+            if !options.sync_delay.is_zero() {
+                let sync_delay = options.sync_delay;
+                settings = settings.files(Arc::new(SlowDisk { sync_delay }));
+            }
+            store = Some(Store::open_with(&path, &settings)?);
         }
-        Ok(Self { store, pages, next })
+        Ok(Self {
+            store,
+            pages,
+            sync_delay: options.sync_delay,
+            next,
+        })
     }
 
     fn turn(&mut self, way: Way, threads: usize, sample: &mut Sample) -> Result<()> {
@@ -199,6 +221,8 @@ impl Place {
             Way::Grouped | Way::Single | Way::Sync => (threads, 1),
             Way::Many | Way::Each => (1, threads),
         };
+        let commits = || store.metrics().transactions_committed;
+        let commits_before = commits();
         let used = in_threads(threads, documents.len() / size, sample, |place| {
             let documents = &documents[place * size..(place + 1) * size];
             let insert = || -> resemblance::Result<Vec<Novelty>> {
@@ -222,6 +246,7 @@ impl Place {
             let answers = insert().map_err(|error| error.to_string())?;
             must_be_new(&answers)
         })?;
+        sample.commits += commits() - commits_before;
         self.next += (used * size) as u64;
         sample.calls += (used * size) as u64;
         Ok(())
@@ -230,6 +255,7 @@ impl Place {
     fn sync_pages(&self, sample: &mut Sample) -> Result<()> {
         let used = in_threads(1, usize::MAX, sample, |place| {
             let page = [place as u8; PAGE_BYTES];
+            std::thread::sleep(self.sync_delay);
             let written = self.pages.write_all_at(&page, 0);
             written
                 .and_then(|()| self.pages.sync_data())

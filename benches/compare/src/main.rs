@@ -24,6 +24,7 @@ mod report;
 mod shingle;
 mod simhash;
 mod sketch;
+mod slow_disk;
 mod soak;
 mod sqlite;
 mod steady;
@@ -82,6 +83,7 @@ grouped, single, many, each, fdatasync.
   --rounds 10           (replace) how often all documents are replaced
   --order random        (replace) in which order: random or ascending
   --threads 1,4,32,256  (group)
+  --sync-delay 0        (group) microseconds by which every sync is made to take longer, as on a slower disk
   --visits 50000000     (soak)
   --pages 2000000       (soak) that are there at a time
   --site-pages 1000     (soak) that are visited one after the other; 1: any page after any other

@@ -34,6 +34,7 @@ pub struct Options {
     pub singles: u64,
     pub rounds: u64,
     pub threads: Vec<usize>,
+    pub sync_delay: Duration,
     pub visits: u64,
     pub pages: u64,
     pub site_pages: u64,
@@ -70,6 +71,7 @@ impl Options {
             singles: 2_000,
             rounds: 10,
             threads: vec![1, 4, 32, 256],
+            sync_delay: Duration::ZERO,
             visits: 50_000_000,
             pages: 2_000_000,
             site_pages: 1_000,
@@ -138,6 +140,7 @@ impl Options {
                     return Err("at least 1".into());
                 }
             }
+            "--sync-delay" => self.sync_delay = Duration::from_micros(value.parse()?),
             "--visits" => self.visits = value.parse()?,
             "--pages" => self.pages = value.parse()?,
             "--site-pages" => self.site_pages = value.parse()?,

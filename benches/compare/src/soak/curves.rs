@@ -156,6 +156,7 @@ fn draw_panel<B: DrawingBackend>(
         .max_light_lines(1)
         .light_line_style(WHITE)
         .x_desc("million visits")
+        .y_label_formatter(&|y| format!("{y:.0}"))
         .draw()?;
     for ((name, points), colour) in curves.iter().zip([BLUE, RED]) {
         let line = LineSeries::new(points.iter().copied(), colour.stroke_width(2));
