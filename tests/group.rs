@@ -11,7 +11,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -338,6 +338,32 @@ fn the_last_handle_waits_for_what_is_queued() {
     let queued = store.queue().insert("a", &signature(1));
     assert!(matches!(queued, Err(Error::ReadOnly)));
     assert!(store.close().unwrap());
+}
+
+/// What a thread has queued comes before what it calls, though the committed documents would answer.
+#[test]
+fn a_thread_sees_what_it_has_queued() {
+    let place = Place::new();
+    let store = store(&place, 1_024, Duration::from_millis(1));
+    store.insert("there", &signature(1)).unwrap();
+    let (begun, answered) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let transaction = store.begin_write().unwrap();
+            begun.wait();
+            // Until both calls below wait.
+            while store.metrics().calls_waiting < 2 && !answered.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            drop(transaction);
+        });
+        begun.wait();
+        let removed = store.queue().remove("there").unwrap();
+        let novelty = store.insert_if_new("there", &signature(1)).unwrap();
+        answered.store(true, Ordering::SeqCst);
+        assert!(matches!(novelty, Novelty::New(_)), "{novelty:?}");
+        assert!(removed.wait().unwrap().is_some());
+    });
 }
 
 /// Threads that wait, tickets and transactions in turns, in one line: whoever comes is served.

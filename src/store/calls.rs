@@ -268,6 +268,8 @@ impl Inner {
         waiting: Vec<Waiting<Call<'static>, Result<Answer>>>,
         answers: impl Iterator<Item = Result<Answer>>,
     ) {
+        let tickets = waiting.iter().filter(|waiting| !waiting.is_thread);
+        self.group.note_answered(tickets.count());
         for (waiting, answer) in waiting.into_iter().zip(answers) {
             if !waiting.is_thread {
                 self.core.meters.call_answered(waiting.call.age());
@@ -316,9 +318,9 @@ impl Inner {
                     size_bytes: usize::MAX,
                     wait: std::time::Duration::ZERO,
                 };
-                for waiting in self.group.gather(0, all) {
-                    waiting.answer(Err(error.repeated()));
-                }
+                let waiting = self.group.gather(0, all);
+                let answers = std::iter::repeat_with(|| Err(error.repeated()));
+                self.answer(waiting, answers);
                 drop(Leading { store: self });
             }
         }
@@ -332,10 +334,15 @@ impl Inner {
         let Some((document, signature)) = call.stored() else {
             return Ok(LookedAhead::Queues(call));
         };
+        // What this thread has queued comes before: only if it is made does a snapshot have it.
+        let may_answer = !self.group.has_tickets();
         let snapshot = self.shared_snapshot()?;
         let guarded = || known(snapshot.source(), &document, signature);
         let known = self.core.guarded(guarded)?;
         if let Some(novelty) = known.novelty {
+            if !may_answer {
+                return Ok(LookedAhead::Queues(call));
+            }
             self.core.meters.known(&novelty);
             return Ok(LookedAhead::Known(novelty));
         }

@@ -8,7 +8,7 @@
 mod slot;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,8 @@ pub(crate) struct Group<C, A> {
     changed: Condvar,
     /// How long the last commit took.
     commit_nanos: AtomicU64,
+    /// Calls that were submitted, and are not answered yet.
+    tickets: AtomicUsize,
 }
 
 impl<C, A> Default for Group<C, A> {
@@ -100,6 +102,7 @@ impl<C, A> Default for Group<C, A> {
             line: Mutex::new(line),
             changed: Condvar::new(),
             commit_nanos: AtomicU64::new(0),
+            tickets: AtomicUsize::new(0),
         }
     }
 }
@@ -140,6 +143,7 @@ impl<C, A> Group<C, A> {
             true => HandedOver::Done,
             false => HandedOver::NeedsThread,
         };
+        self.tickets.fetch_add(1, Ordering::Relaxed);
         Some((self.push(line, call, size_bytes, false), handed_over))
     }
 
@@ -207,6 +211,17 @@ impl<C, A> Group<C, A> {
         }
         line.wanted = usize::MAX;
         line
+    }
+
+    /// Whether a call that was submitted may not have been made yet. What a thread has submitted itself
+    /// counts until it is answered.
+    pub(crate) fn has_tickets(&self) -> bool {
+        self.tickets.load(Ordering::Relaxed) > 0
+    }
+
+    /// For the leader: so many submitted calls have been made.
+    pub(crate) fn note_answered(&self, tickets: usize) {
+        self.tickets.fetch_sub(tickets, Ordering::Relaxed);
     }
 
     /// For the leader: how long a commit took.
