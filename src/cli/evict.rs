@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use resemblance::{EvictEvent, EvictOptions, EvictReport, Store};
 
 use super::Context;
@@ -24,14 +24,15 @@ use super::subject::open_to_read;
 Examples:
   resemblance evict seen.rsm --keep-newest 1000000
   resemblance evict seen.rsm --older-than 1700000000 --dry-run")]
+#[command(group(ArgGroup::new("which").required(true).args(["older_than", "keep_newest"])))]
 pub(crate) struct Arguments {
     /// The store
     pub(crate) store: PathBuf,
     /// Remove the documents whose stamps are less
-    #[arg(long, value_name = "STAMP", required_unless_present = "keep_newest")]
+    #[arg(long, value_name = "STAMP")]
     older_than: Option<u64>,
     /// Remove all but the N newest documents
-    #[arg(long, value_name = "N", conflicts_with = "older_than")]
+    #[arg(long, value_name = "N")]
     keep_newest: Option<u64>,
     /// Remove nothing, and tell how many documents would go
     #[arg(long)]
