@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::small::{schema, signature};
 use common::{Place, Random, check_clean, sealing_after};
@@ -338,6 +338,41 @@ fn the_last_handle_waits_for_what_is_queued() {
     let queued = store.queue().insert("a", &signature(1));
     assert!(matches!(queued, Err(Error::ReadOnly)));
     assert!(store.close().unwrap());
+}
+
+/// A document that is known is answered while somebody else's transaction is open.
+#[test]
+fn what_is_known_waits_for_nobody() {
+    let place = Place::new();
+    let store = store(&place, 1_024, Duration::from_millis(1));
+    store.insert("there", &signature(1)).unwrap();
+    let (begun, answered) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let transaction = store.begin_write().unwrap();
+            begun.wait();
+            let start = Instant::now();
+            while !answered.load(Ordering::SeqCst) && start.elapsed() < Duration::from_secs(20) {
+                thread::yield_now();
+            }
+            drop(transaction);
+            answered.load(Ordering::SeqCst)
+        });
+        begun.wait();
+        // It leads, and waits for the transaction.
+        let leader = scope.spawn(|| store.insert("other", &signature(2)).unwrap());
+        while store.metrics().calls_waiting == 0 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(20));
+        let same_key = store.insert_if_new("there", &signature(3)).unwrap();
+        assert!(matches!(same_key, Novelty::SameKey(_)), "{same_key:?}");
+        let near = store.insert_if_new("again", &signature(1)).unwrap();
+        assert!(matches!(near, Novelty::NearDuplicate(_)), "{near:?}");
+        answered.store(true, Ordering::SeqCst);
+        assert!(holder.join().unwrap(), "it waited for the transaction");
+        leader.join().unwrap();
+    });
 }
 
 /// What a thread has queued comes before what it calls, though the committed documents would answer.

@@ -300,29 +300,31 @@ impl Inner {
     /// Makes a thread that leads as long as something waits. If there can be none, those who wait are
     /// told.
     pub(super) fn make_leader(self: &Arc<Self>) {
-        let store = Arc::clone(self);
-        let lead = move || {
-            let _leading = Leading { store: &store };
-            while store.lead_once() {}
-        };
-        let made = thread::Builder::new().name("resemblance-commit".into());
-        match made.spawn(lead) {
-            Ok(made) => self.group.keep_thread(made),
-            Err(error) => {
-                let error = Error::Io {
-                    action: "making a thread that commits what was queued".into(),
-                    source: error,
-                };
-                let all = Limits {
-                    calls: usize::MAX,
-                    size_bytes: usize::MAX,
-                    wait: std::time::Duration::ZERO,
-                };
-                let waiting = self.group.gather(0, all);
-                let answers = std::iter::repeat_with(|| Err(error.repeated()));
-                self.answer(waiting, answers);
-                drop(Leading { store: self });
-            }
+        let made = self.group.make_thread(|before| {
+            let store = Arc::clone(self);
+            let made = thread::Builder::new().name("resemblance-commit".into());
+            made.spawn(move || {
+                if let Some(before) = before {
+                    let _ = before.join();
+                }
+                let _leading = Leading { store: &store };
+                while store.lead_once() {}
+            })
+        });
+        if let Err(error) = made {
+            let error = Error::Io {
+                action: "making a thread that commits what was queued".into(),
+                source: error,
+            };
+            let all = Limits {
+                calls: usize::MAX,
+                size_bytes: usize::MAX,
+                wait: std::time::Duration::ZERO,
+            };
+            let waiting = self.group.gather(0, all);
+            let answers = std::iter::repeat_with(|| Err(error.repeated()));
+            self.answer(waiting, answers);
+            drop(Leading { store: self });
         }
     }
 

@@ -233,11 +233,11 @@ impl<C, A> Group<C, A> {
     /// For the leader: leads no longer.
     pub(crate) fn hand_over(&self) -> HandedOver {
         let mut line = self.lock();
-        let threads = line.waiting.iter().filter(|waiting| waiting.is_thread);
-        line.expected += threads.count();
-        let mut threads = line.waiting.iter().filter(|waiting| waiting.is_thread);
-        if let Some(next) = threads.next() {
-            let slot = Arc::clone(&next.slot);
+        let threads = || line.waiting.iter().filter(|waiting| waiting.is_thread);
+        let next = threads().next().map(|next| Arc::clone(&next.slot));
+        let waiting = threads().count();
+        line.expected += waiting;
+        if let Some(slot) = next {
             drop(line);
             slot.lead();
             return HandedOver::Done;
@@ -251,9 +251,20 @@ impl<C, A> Group<C, A> {
         HandedOver::Done
     }
 
-    /// Keeps the thread that was made to lead, to be waited for. Those before it have handed over.
-    pub(crate) fn keep_thread(&self, handle: thread::JoinHandle<()>) {
-        self.lock().made = Some(handle);
+    /// Makes a thread that leads. It is given the one that was made before it, which has handed over and
+    /// may not have ended, to wait for: so who waits for the last one has waited for all.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(crate) fn make_thread<E>(
+        &self,
+        make: impl FnOnce(Option<thread::JoinHandle<()>>) -> Result<thread::JoinHandle<()>, E>,
+    ) -> Result<(), E> {
+        // The new one cannot hand over before it is kept.
+        let mut line = self.lock();
+        let before = line.made.take();
+        line.made = Some(make(before)?);
+        Ok(())
     }
 
     /// Waits until nobody leads and nothing waits, and the thread that was made has ended.
@@ -275,3 +286,56 @@ impl<C, A> Group<C, A> {
 #[cfg(all(loom, test))]
 #[path = "models.rs"]
 mod models;
+
+#[cfg(all(not(loom), test))]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        calls: 8,
+        size_bytes: usize::MAX,
+        wait: Duration::from_secs(3_600),
+    };
+
+    /// One who leads alone, after commits that took as long as may be.
+    fn lead(group: &Group<u32, u32>) -> usize {
+        group.note_commit(LIMITS.wait * 4);
+        let gathered = group.gather(1, LIMITS);
+        let calls = gathered.len();
+        gathered.into_iter().for_each(|call| call.answer(0));
+        calls
+    }
+
+    #[test]
+    fn one_thread_alone_never_waits() {
+        let group = Group::default();
+        for _ in 0..3 {
+            assert!(group.try_lead());
+            assert_eq!(lead(&group), 0);
+            assert_eq!(group.hand_over(), HandedOver::Done);
+        }
+    }
+
+    #[test]
+    fn who_called_lately_is_waited_for() {
+        let group = Arc::new(Group::default());
+        let call = |group: &Arc<Group<u32, u32>>| {
+            let group = Arc::clone(group);
+            thread::spawn(move || match group.join(1, 1) {
+                Joined::Waits(slot) => matches!(slot.wait(), Told::Answer(0)),
+                Joined::Leads(_) => false,
+            })
+        };
+        assert!(group.try_lead());
+        let first = call(&group);
+        while group.lock().waiting.is_empty() {
+            thread::yield_now();
+        }
+        assert_eq!(lead(&group), 1);
+        // Two called at the same time: the leader is there first now, and waits for the other.
+        let second = call(&group);
+        assert_eq!(lead(&group), 1);
+        assert!(first.join().unwrap() && second.join().unwrap());
+        assert_eq!(group.hand_over(), HandedOver::Done);
+    }
+}
