@@ -1,7 +1,7 @@
-//! Prints `src/text/assigned_17.rs` from the data of the crate `unicode-normalization`.
+//! Prints `src/text/data/assigned_17.rs` from the data of the crate `unicode-normalization`.
 //!
 //! ```text
-//! cargo run --features languages --example generate_assigned_table > src/text/assigned_17.rs
+//! cargo run --features languages --example generate_assigned_table > src/text/data/assigned_17.rs
 //! ```
 //!
 //! What is assigned in a version of Unicode is normalised in the same way by all later ones; the

@@ -1,7 +1,7 @@
-//! Prints `src/text/unicode_17.rs` from the standard library's Unicode data.
+//! Prints `src/text/data/unicode_17.rs` from the standard library's Unicode data.
 //!
 //! ```text
-//! cargo run --example generate_unicode_tables > src/text/unicode_17.rs
+//! cargo run --example generate_unicode_tables > src/text/data/unicode_17.rs
 //! ```
 //!
 //! The tables are checked in because what is hashed must not change with the compiler. A compiler

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::id::DocumentId;
+use crate::types::DocumentId;
 
 /// What went wrong, told apart by what the caller can do about it.
 ///

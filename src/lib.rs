@@ -91,51 +91,67 @@
 //! `resemblance::`; the README lists the events. `cli` builds the command-line tool `resemblance`, with
 //! `languages`.
 
-mod bulk;
+mod build;
+mod engine;
 mod error;
 mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod id;
+mod group_commit;
+mod index;
 mod join;
 mod lanes;
-mod postings;
+mod maintain;
+mod observe;
+mod options;
+mod query;
+mod read;
 mod schema;
 mod sketch;
+mod snapshot;
+mod state;
 mod store;
 mod sync;
 mod text;
+mod transaction;
+mod types;
+mod write;
 
-pub use bulk::{
+pub use build::{
     BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
-    RebandEvent, RebandReport, RepairEvent, RepairOptions, RepairReport,
+    RebandEvent, RebandReport,
 };
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
-pub use id::DocumentId;
+pub use group_commit::{Queue, Ticket};
 pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign, hamming_ball};
+pub use maintain::{
+    BackupEvent, BackupReport, BucketSample, BucketStats, CompactReport, EvictEvent, EvictOptions,
+    EvictReport, ExistingKeys, ExportEvent, ExportReport, IdRange, ImportEvent, ImportOptions,
+    ImportReport, LaneStats, MergeStats, RepairEvent, RepairOptions, RepairReport, RunStats, Stats,
+    StoredDocument, TableStats,
+};
+pub use observe::{Latencies, Metrics, Reads};
+pub use options::StoreOptions;
+pub use query::{BeyondBudget, Bounds, By, Earlier, Query, QueryMany};
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
     SimHashSchema,
 };
-pub use sketch::exact;
 pub use sketch::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
-    StreamedText,
+    StreamedText, exact,
 };
-#[doc(hidden)]
-pub use store::{Access, Files};
-pub use store::{
-    BackupEvent, BackupReport, BeyondBudget, Bounds, BucketSample, BucketStats, By, CheckReport,
-    CompactReport, Document, Earlier, EvictEvent, EvictOptions, EvictReport, ExistingKeys,
-    ExportEvent, ExportReport, IdRange, ImportEvent, ImportOptions, ImportReport, LaneStats,
-    Latencies, Match, Matches, MergeStats, Metrics, Novelty, Problem, Query, QueryMany, Queue,
-    Reads, Record, Records, Revision, RunStats, Scope, Snapshot, Stats, Store, StoreOptions,
-    StoredDocument, TableStats, Ticket, Upserted, WriteTransaction,
-};
+pub use snapshot::{Records, Snapshot};
+pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
+pub use transaction::WriteTransaction;
+pub use types::{
+    Access, CheckReport, Document, DocumentId, Files, Match, Matches, Novelty, Problem, Record,
+    Revision, Scope, Upserted,
+};
 
 /// The examples of the README, held to be true.
 #[cfg(doctest)]

@@ -21,14 +21,13 @@
 //! and Fano: two bits and the logarithm of the mean gap for each code. The upper part ends with
 //! the bit of the last posting, whose code the key holds: the length of every part is known.
 
-use super::bits::{fields, mask, read_bits, read_word};
-use super::checksum;
-use super::posting::{BlockKey, Posting, split_block_key};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::format::bits::{fields, mask, read_bits, read_word};
+use crate::format::checksum;
+use crate::format::posting::{BlockKey, Posting, split_block_key};
 
 #[cfg(test)]
-pub(crate) use super::block_encoder::encode;
-pub(crate) use super::block_encoder::encode_if;
+pub(crate) use crate::format::block_encoder::encode;
 
 /// The longest value, checksum included, that redb puts beside its key in a leaf of one 4,096-byte
 /// page. One byte more takes two pages.
@@ -37,9 +36,9 @@ pub(crate) const BLOCK_VALUE_BYTES: usize = 4066;
 /// The most postings of one block, which bounds what decoding allocates.
 pub(crate) const BLOCK_POSTINGS: usize = 8192;
 
-pub(super) const KIND: u8 = 1;
-pub(super) const HAS_PREVIOUS: u8 = 1;
-pub(super) const HEADER_BYTES: usize = 39;
+pub(crate) const KIND: u8 = 1;
+pub(crate) const HAS_PREVIOUS: u8 = 1;
+pub(crate) const HEADER_BYTES: usize = 39;
 
 /// A block whose checksum and header are good. Its postings are read where they are.
 #[derive(Clone, Copy, Debug)]

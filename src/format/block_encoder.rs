@@ -1,9 +1,10 @@
 //! Packs postings into blocks; `block` describes the layout.
 
-use super::bits::{mask, pack, width_of};
-use super::block::{BLOCK_POSTINGS, BLOCK_VALUE_BYTES, HAS_PREVIOUS, HEADER_BYTES, KIND};
-use super::checksum::{self, CHECKSUM_BYTES};
-use super::posting::{BlockKey, Posting, block_key};
+use crate::format::bits::{mask, pack, width_of};
+use crate::format::block::{BLOCK_POSTINGS, BLOCK_VALUE_BYTES, HAS_PREVIOUS, HEADER_BYTES, KIND};
+use crate::format::checksum;
+use crate::format::checksum::CHECKSUM_BYTES;
+use crate::format::posting::{BlockKey, Posting, block_key};
 
 /// What [`encode_if`] packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub(crate) fn encode(
 
 /// What the size of a block depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     count: usize,
     /// Last code less first code.
     span: u64,
@@ -112,7 +113,7 @@ impl Shape {
         Some(shape)
     }
 
-    pub(super) fn of_one(posting: &Posting) -> Self {
+    pub(crate) fn of_one(posting: &Posting) -> Self {
         Self {
             count: 1,
             span: 0,
@@ -122,7 +123,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn with(mut self, first_code: u64, next: &[Posting]) -> Self {
+    pub(crate) fn with(mut self, first_code: u64, next: &[Posting]) -> Self {
         for posting in next {
             self.least_id = self.least_id.min(posting.id);
             self.greatest_id = self.greatest_id.max(posting.id);
@@ -140,7 +141,7 @@ impl Shape {
         width_of(self.greatest_id - self.least_id)
     }
 
-    pub(super) fn value_bytes(&self) -> usize {
+    pub(crate) fn value_bytes(&self) -> usize {
         // The mean gap bounds the zeros of the upper part by twice the count.
         let zeros = (self.span >> self.low_bits) as usize;
         HEADER_BYTES

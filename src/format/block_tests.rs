@@ -1,10 +1,9 @@
 use redb::{ReadableTableMetadata, TableDefinition, backends::InMemoryBackend};
 
-use super::super::block_encoder::Encoded;
-use super::super::block_encoder::Shape;
-use super::super::checksum::CHECKSUM_BYTES;
-use super::super::posting::block_key;
 use super::*;
+use crate::format::block_encoder::{Encoded, Shape};
+use crate::format::checksum::CHECKSUM_BYTES;
+use crate::format::posting::block_key;
 
 const TABLE: &str = "bands";
 

@@ -3,7 +3,7 @@
 //! The storage engine does not verify its pages when it reads them. The checksum covers the
 //! table's name and the key beside the value, so that a good value in the wrong place is seen too.
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Bytes that [`seal`] appends.
 pub(crate) const CHECKSUM_BYTES: usize = 4;

@@ -7,9 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checksum;
+use crate::error::{Error, Result};
+use crate::format::checksum;
 use crate::sketch::mix64;
-use crate::{Error, Result};
 
 pub(crate) const FILTERS: &str = "filters";
 
@@ -84,7 +84,7 @@ impl FilterShape {
         }
     }
 
-    pub(super) fn is_valid(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         self.pieces > 0 && (1..=MOST_BLOCKS).contains(&self.blocks)
     }
 

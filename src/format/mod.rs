@@ -1,19 +1,44 @@
-//! Bytes on disk and nothing else: what is written here is frozen by the format.
+//! Bytes on disk and nothing else: one file a chapter of `format-spec.md`.
+//!
+//! No I/O. Byte order and checksums are decided here alone.
 
 mod bits;
-pub(crate) mod block;
+mod block;
 mod block_encoder;
 pub(crate) mod checksum;
-pub(crate) mod dead;
-pub(crate) mod engine;
-pub(crate) mod filter;
+mod filter;
 pub(crate) mod header;
-mod metadata;
-pub(crate) mod pages;
-pub(crate) mod posting;
+pub(crate) mod metadata;
+mod posting;
 pub(crate) mod rows;
-pub(crate) mod run_descriptor;
-pub(crate) mod runs;
-pub(crate) mod stream;
+mod run_descriptor;
+mod runs;
+mod stream;
+mod tombstones;
 
+#[cfg(test)]
+pub(crate) use block::BLOCK_VALUE_BYTES;
+pub(crate) use block::{BLOCK_POSTINGS, Block, claimed_postings};
+pub(crate) use block_encoder::encode_if;
+pub(crate) use filter::{
+    FILTERS, FilterKey, FilterPiece, FilterShape, filter_key, split_filter_key,
+};
 pub use header::FORMAT_VERSION;
+#[cfg(test)]
+pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
+pub(crate) use header::{Header, State, decode_meta};
+pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
+#[cfg(test)]
+pub(crate) use rows::DOCUMENTS;
+pub(crate) use rows::{
+    DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, SIGNATURES, Shape, SignatureRow,
+    append_plain_signature, encode_signature,
+};
+pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
+#[cfg(test)]
+pub(crate) use runs::{LANES, RUNS};
+pub(crate) use runs::{LaneRow, decode_run, encode_run};
+pub(crate) use stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
+#[cfg(test)]
+pub(crate) use tombstones::DEAD;
+pub(crate) use tombstones::{CHUNK_DOCUMENTS, DeadChunk};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::FilterShape;
-use super::posting::Posting;
+use crate::format::filter::FilterShape;
+use crate::format::posting::Posting;
 
 /// One run: the postings of a contiguous range of document ids in all lanes.
 ///

@@ -1,8 +1,10 @@
 //! Blocks of postings.
 
-use super::Input;
-use crate::format::block::{BLOCK_POSTINGS, BLOCK_VALUE_BYTES, Block, claimed_postings, encode_if};
-use crate::format::posting::{Posting, block_key, split_block_key};
+use crate::format::{
+    BLOCK_POSTINGS, BLOCK_VALUE_BYTES, Block, Posting, block_key, claimed_postings, encode_if,
+    split_block_key,
+};
+use crate::fuzzing::Input;
 
 const TABLE: &str = "bands";
 const RUN: u32 = 7;

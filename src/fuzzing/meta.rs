@@ -5,18 +5,16 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Input;
 use crate::error::Error;
-use crate::format::filter::{FilterShape, filter_key, split_filter_key};
-use crate::format::header::{
-    HEADER, Header, META, SCHEMA, SELF_TEST, STATE, State, decode_meta, encode_meta,
+use crate::format::{
+    FilterShape, HEADER, Header, LANES, LaneRow, META, RUNS, RunDescriptor, SCHEMA, SELF_TEST,
+    STATE, SignatureRow, State, decode_meta, decode_run, encode_meta, encode_run, encode_signature,
+    filter_key, split_filter_key,
 };
-use crate::format::rows::{SignatureRow, encode_signature};
-use crate::format::run_descriptor::RunDescriptor;
-use crate::format::runs::{LANES, LaneRow, RUNS, decode_run, encode_run};
+use crate::fuzzing::Input;
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::MinHashKind;
-use crate::store::shape_of;
+use crate::state::shape_of;
 
 /// Rows of `meta`: what is accepted has one form only, and an accepted schema can be used.
 pub fn header(data: &[u8]) {
@@ -55,7 +53,7 @@ fn any_header(value: &[u8]) {
     let fields = header.encode().len() - 4;
     assert_eq!(header.encode()[..fields], value[..fields]);
     let may_write = header.admit();
-    if header.refuse != 0 || header.oldest_reader > crate::FORMAT_VERSION {
+    if header.refuse != 0 || header.oldest_reader > crate::format::FORMAT_VERSION {
         let refused = matches!(
             may_write,
             Err(Error::UnknownFeatures { .. } | Error::NewerFormat { .. })

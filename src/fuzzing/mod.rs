@@ -19,11 +19,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use block::block;
-pub use meta::{descriptor, header};
-pub use recipe::recipe;
-pub use rows::rows;
-pub use stream::stream;
+pub use crate::fuzzing::block::block;
+pub use crate::fuzzing::meta::{descriptor, header};
+pub use crate::fuzzing::recipe::recipe;
+pub use crate::fuzzing::rows::rows;
+pub use crate::fuzzing::stream::stream;
 
 use crate::format::checksum;
 

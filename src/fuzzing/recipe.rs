@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use super::Input;
 use crate::error::Error;
-use crate::format::rows::{SignatureRow, encode_signature};
+use crate::format::{SignatureRow, encode_signature};
+use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
 use crate::sketch::{Permutations, Signature, Sketcher, feature_hash, values_by_every_kernel};
-use crate::store::shape_of;
+use crate::state::shape_of;
 use crate::text::{Language, ShingleUnit, Text};
 
 const FAMILIES: [Permutations; 5] = [

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::Input;
-use crate::format::dead::{CHUNK_DOCUMENTS, DEAD, DeadChunk};
-use crate::format::filter::{FILTERS, FilterPiece, FilterShape, filter_key};
-use crate::format::rows::{
-    DOCUMENTS, DocumentRow, SIGNATURES, Shape, SignatureRow, encode_signature,
+use crate::format::{
+    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeadChunk, DocumentRow, FILTERS, FilterPiece, FilterShape,
+    SIGNATURES, Shape, SignatureRow, encode_signature, filter_key,
 };
+use crate::fuzzing::Input;
 use crate::sketch::{ValueLayout, mix64};
 
 /// Rows of documents and signatures, of removed documents and of filters.
@@ -69,7 +68,7 @@ fn signature(input: &mut Input<'_>) {
             continue;
         };
         let read = row.to_signature(7);
-        let codes = |read: &crate::Signature| {
+        let codes = |read: &crate::sketch::Signature| {
             let codes = read.stored_codes();
             codes.map_or_else(Vec::new, |stored| stored.codes.clone())
         };
@@ -86,7 +85,7 @@ fn signature(input: &mut Input<'_>) {
     }
 }
 
-fn compared(row: &SignatureRow<'_>, read: &crate::Signature) {
+fn compared(row: &SignatureRow<'_>, read: &crate::sketch::Signature) {
     let agreement = row.agreement(read);
     let ascending = |hashes: &[u64]| hashes.is_sorted_by(|a, b| a < b);
     if row.is_empty() || !read.bottom_k().is_none_or(ascending) {

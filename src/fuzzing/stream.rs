@@ -1,10 +1,9 @@
 //! Streams of documents.
 
-use super::Input;
-use crate::format::rows::Shape;
-use crate::format::stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
+use crate::format::{Shape, StreamDocument, StreamHeader, StreamReader, StreamWriter};
+use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
-use crate::store::shape_of;
+use crate::state::shape_of;
 
 /// Frames that one input may be cut into.
 const MOST_FRAMES: usize = 64;

@@ -29,12 +29,12 @@ fn block() {
 
 #[test]
 fn descriptor() {
-    replay("descriptor", super::descriptor);
+    replay("descriptor", crate::fuzzing::meta::descriptor);
 }
 
 #[test]
 fn header() {
-    replay("header", super::header);
+    replay("header", crate::fuzzing::meta::header);
 }
 
 #[test]

@@ -4,50 +4,50 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::join::arena::{Arena, Digest};
-use crate::store::Snapshot;
+use crate::join::signature_batch::{Arena, Digest};
+use crate::snapshot::Snapshot;
 
 /// The documents of a bucket that have one signature.
-pub(super) struct Group {
+pub(crate) struct Group {
     /// The least of their ids. Equal documents share all their buckets, so it is the same in each.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// Their places among the members of the batch, ascending by id.
-    pub(super) members: Range<usize>,
+    pub(crate) members: Range<usize>,
     /// Where the arena has the signature.
-    pub(super) slot: usize,
-    pub(super) fingerprint: u128,
+    pub(crate) slot: usize,
+    pub(crate) fingerprint: u128,
 }
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
-pub(super) struct Piece {
-    pub(super) lane: u16,
-    pub(super) a: Range<usize>,
-    pub(super) b: Range<usize>,
+pub(crate) struct Piece {
+    pub(crate) lane: u16,
+    pub(crate) a: Range<usize>,
+    pub(crate) b: Range<usize>,
     /// Groups from here on are not compared among each other.
-    pub(super) representatives_end: usize,
+    pub(crate) representatives_end: usize,
     /// Whether the signatures are read for this piece alone.
-    pub(super) is_read_alone: bool,
+    pub(crate) is_read_alone: bool,
 }
 
 /// Buckets that were cut short, by lane and least code, with the first id of the last group that
 /// is compared with all: two groups met there only if one of them does not come after it.
-pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
+pub(crate) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
-pub(super) struct Batch {
-    pub(super) arena: Arena,
-    pub(super) members: Vec<u64>,
+pub(crate) struct Batch {
+    pub(crate) arena: Arena,
+    pub(crate) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
-    pub(super) groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
     /// The lower 64 bits of those of the groups, side by side for quick comparisons; none without
     /// SimHash.
-    pub(super) fingerprints: Vec<u64>,
-    pub(super) pieces: Vec<Piece>,
+    pub(crate) fingerprints: Vec<u64>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Batch {
     /// Appends groups of equal documents.
-    pub(super) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
+    pub(crate) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
         documents.sort_unstable();
         for equal in documents.chunk_by(|a, b| a.0 == b.0) {
             self.push_group(equal.iter().map(|(_, id)| *id), 0);
@@ -55,7 +55,7 @@ impl Batch {
     }
 
     /// Appends a group of documents whose ids ascend.
-    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
+    pub(crate) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
         let start = self.members.len();
         self.members.extend(ids);
         if let Some(&first) = self.members.get(start) {
@@ -68,14 +68,14 @@ impl Batch {
         }
     }
 
-    pub(super) fn members_of(&self, group: usize) -> &[u64] {
+    pub(crate) fn members_of(&self, group: usize) -> &[u64] {
         let group = self.groups.get(group);
         let members = group.and_then(|group| self.members.get(group.members.clone()));
         members.unwrap_or_default()
     }
 
     /// Tells the groups in these places where the arena has their signatures.
-    pub(super) fn find_slots(&mut self, places: Range<usize>) {
+    pub(crate) fn find_slots(&mut self, places: Range<usize>) {
         let groups = self.groups.get_mut(places.clone()).unwrap_or_default();
         let fingerprints = self.fingerprints.get_mut(places).unwrap_or_default();
         for group in groups.iter_mut() {
@@ -88,7 +88,7 @@ impl Batch {
     }
 
     /// Reads the signatures of a piece that is read alone.
-    pub(super) fn read_piece(
+    pub(crate) fn read_piece(
         &mut self,
         snapshot: &Snapshot,
         piece: usize,

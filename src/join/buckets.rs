@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::format::dead::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::format::{CHUNK_DOCUMENTS, DeadChunk, Posting};
 use crate::lanes::Lanes;
-use crate::postings::Posting;
-use crate::store::{DeadSet, PostingStream, PostingTable, Snapshot};
+use crate::read::{PostingStream, PostingTable};
+use crate::snapshot::Snapshot;
+use crate::state::DeadSet;
 
 /// Which documents take part: known without a look at their rows. One bit a document in stretches
 /// of ids of which any is gone or hidden, 8 bytes a document that is in no run yet.
-pub(super) struct Live {
+pub(crate) struct Live {
     sealed_below: u64,
     /// Those in no run, ascending.
     unsealed: Vec<u64>,
@@ -19,7 +20,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn of(snapshot: &Snapshot) -> Result<Self> {
+    pub(crate) fn of(snapshot: &Snapshot) -> Result<Self> {
         Ok(Self {
             sealed_below: snapshot.inner.committed.state.sealed_below,
             unsealed: snapshot.unsealed_ids()?,
@@ -50,14 +51,14 @@ impl Live {
     }
 
     /// Takes a document out of all buckets that are still to come.
-    pub(super) fn hide(&mut self, id: u64) {
+    pub(crate) fn hide(&mut self, id: u64) {
         let chunk = self.hidden.entry(id / CHUNK_DOCUMENTS);
         chunk.or_insert_with(DeadChunk::new).set(id);
     }
 }
 
 /// A lane that is being read.
-pub(super) struct BucketStream {
+pub(crate) struct BucketStream {
     lane: u16,
     postings: PostingStream,
     /// Read, but of the next bucket.
@@ -65,7 +66,7 @@ pub(super) struct BucketStream {
 }
 
 impl BucketStream {
-    pub(super) fn open(snapshot: &Snapshot, lane: u16) -> Result<Self> {
+    pub(crate) fn open(snapshot: &Snapshot, lane: u16) -> Result<Self> {
         let is_table = lane > snapshot.core().lanes.band_count();
         let table = if is_table {
             PostingTable::Permuted
@@ -81,13 +82,13 @@ impl BucketStream {
         })
     }
 
-    pub(super) fn lane(&self) -> u16 {
+    pub(crate) fn lane(&self) -> u16 {
         self.lane
     }
 
     /// The postings of the next bucket, ascending by code, then id; of live documents alone, so
     /// there may be none. `false` at the end of the lane.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         lanes: &Lanes,
         live: &Live,

@@ -4,11 +4,11 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::id::DocumentId;
-use crate::join::forest::{Forest, Sets};
+use crate::join::disjoint_sets::{Forest, Sets};
 use crate::join::options::LeftOut;
 use crate::join::pairs::Pairs;
 use crate::join::verify::{Linker, Verify};
+use crate::types::DocumentId;
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).

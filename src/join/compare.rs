@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::join::arena::stopped;
 use crate::join::batch::{Batch, CutBuckets, Group};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
+use crate::join::signature_batch::stopped;
 use crate::lanes::Lanes;
 
 /// Comparisons of a round, about. What they find is in memory until it is taken: 32 bytes each.
@@ -20,7 +20,7 @@ const LEAST_A_THREAD: usize = 1 << 11;
 
 /// What a comparison found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// The members of the group have equal signatures.
     Equal { group: usize },
     /// Each member of `a` is near each of `b`, or may be.
@@ -34,7 +34,7 @@ pub(super) enum Event {
 
 impl Event {
     /// The groups whose members are near each other; of one group itself twice.
-    pub(super) fn groups(self) -> (usize, usize) {
+    pub(crate) fn groups(self) -> (usize, usize) {
         match self {
             Self::Equal { group } => (group, group),
             Self::Near { a, b, .. } => (a, b),
@@ -43,7 +43,7 @@ impl Event {
 }
 
 /// A group that is compared with others of its bucket that come before it.
-pub(super) struct Row {
+pub(crate) struct Row {
     lane: u16,
     b: usize,
     a: Range<usize>,
@@ -52,14 +52,14 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn comparisons(&self) -> usize {
+    pub(crate) fn comparisons(&self) -> usize {
         self.a.len()
     }
 }
 
 /// How far the comparisons of a batch are.
 #[derive(Default)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     piece: usize,
     /// The next row of the piece, and how many of its comparisons have been made.
     b: usize,
@@ -69,7 +69,7 @@ pub(super) struct Cursor {
 impl Cursor {
     /// The next rows, of one piece if it is read alone; none at the end of the batch. Also says
     /// which piece must be read before.
-    pub(super) fn next_rows(
+    pub(crate) fn next_rows(
         &mut self,
         settings: &Settings,
         batch: &Batch,
@@ -121,16 +121,16 @@ impl Cursor {
 
 /// Compares the groups of a batch.
 #[derive(Clone, Copy)]
-pub(super) struct Comparer<'a> {
-    pub(super) lanes: &'a Lanes,
-    pub(super) settings: &'a Settings,
-    pub(super) cut: &'a CutBuckets,
-    pub(super) batch: &'a Batch,
+pub(crate) struct Comparer<'a> {
+    pub(crate) lanes: &'a Lanes,
+    pub(crate) settings: &'a Settings,
+    pub(crate) cut: &'a CutBuckets,
+    pub(crate) batch: &'a Batch,
 }
 
 impl Comparer<'_> {
     /// What the rows hold, in their order, whatever the number of threads.
-    pub(super) fn compare(self, rows: &[Row]) -> Result<Vec<Event>> {
+    pub(crate) fn compare(self, rows: &[Row]) -> Result<Vec<Event>> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
         let threads = self.settings.options.thread_count();
         let threads = threads.min(comparisons / LEAST_A_THREAD).max(1);

@@ -1,13 +1,14 @@
 //! What a join will take, before it is made.
 
 use crate::error::Result;
-use crate::join::arena::Arena;
+use crate::format::Posting;
 use crate::join::buckets::{BucketStream, Live};
 use crate::join::options::JoinOptions;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
-use crate::postings::Posting;
-use crate::store::{Bounds, Snapshot};
+use crate::join::signature_batch::Arena;
+use crate::query::Bounds;
+use crate::snapshot::Snapshot;
 
 /// Postings of a lane that are looked at.
 const SAMPLE_POSTINGS: u64 = 1 << 18;

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::join::arena::Arena;
+use crate::format::Posting;
 use crate::join::batch::{Batch, CutBuckets, Piece};
 use crate::join::buckets::{BucketStream, Live};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
-use crate::postings::Posting;
-use crate::store::Snapshot;
+use crate::join::signature_batch::Arena;
+use crate::snapshot::Snapshot;
 
 /// Documents of a batch whose signatures need not be read.
 const MOST_MEMBERS: usize = 1 << 18;
@@ -27,7 +27,7 @@ struct Candidates {
 }
 
 /// Makes batches of what the lanes hold, in the order of the lanes.
-pub(super) struct Gatherer {
+pub(crate) struct Gatherer {
     lanes: Range<u16>,
     stream: Option<BucketStream>,
     live: Live,
@@ -37,12 +37,12 @@ pub(super) struct Gatherer {
     ids: Vec<u64>,
     /// A bucket that is too large to be in a batch with others.
     large: Option<(u16, u64, Vec<u64>)>,
-    pub(super) cut: CutBuckets,
-    pub(super) left_out: LeftOut,
+    pub(crate) cut: CutBuckets,
+    pub(crate) left_out: LeftOut,
 }
 
 impl Gatherer {
-    pub(super) fn new(snapshot: &Snapshot, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(snapshot: &Snapshot, settings: &Settings) -> Result<Self> {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
@@ -58,7 +58,7 @@ impl Gatherer {
     }
 
     /// The next batch with anything to compare; `None` at the end of the last lane.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         snapshot: &Snapshot,
         settings: &Settings,

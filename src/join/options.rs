@@ -67,12 +67,12 @@ impl JoinOptions {
         Ok(())
     }
 
-    pub(super) fn thread_count(&self) -> usize {
+    pub(crate) fn thread_count(&self) -> usize {
         self.threads
     }
 
     /// The most signatures of a bucket that are compared with all of it.
-    pub(super) fn most_representatives(&self) -> Option<usize> {
+    pub(crate) fn most_representatives(&self) -> Option<usize> {
         self.max_bucket
     }
 }
@@ -118,7 +118,7 @@ impl LeftOut {
 
     /// Adds a bucket, given the sizes of the groups of equal documents that were not compared
     /// among each other.
-    pub(super) fn add(&mut self, sizes: impl Iterator<Item = u64>) {
+    pub(crate) fn add(&mut self, sizes: impl Iterator<Item = u64>) {
         let (mut documents, mut squares) = (0u128, 0u128);
         for size in sizes.map(u128::from) {
             documents += size;

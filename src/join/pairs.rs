@@ -5,15 +5,16 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::id::DocumentId;
 use crate::join::batch::Batch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::settings::Settings;
 use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
+use crate::query::Bounds;
 use crate::sketch::ValueLayout;
-use crate::store::{Bounds, Snapshot};
+use crate::snapshot::Snapshot;
+use crate::types::DocumentId;
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +36,7 @@ pub struct Pair {
 
 impl Pair {
     /// With what the caller says in the place of the estimate.
-    pub(super) fn settled(mut self, told: Option<f64>) -> Self {
+    pub(crate) fn settled(mut self, told: Option<f64>) -> Self {
         if told.is_some() {
             (self.similarity, self.is_exact) = (told, true);
         }
@@ -62,7 +63,7 @@ pub struct Pairs {
 }
 
 /// An event that is being spread over the members of its groups, and the places of the next two.
-pub(super) struct Spread {
+pub(crate) struct Spread {
     event: Event,
     a: usize,
     b: usize,
@@ -111,26 +112,26 @@ impl Pairs {
     }
 
     #[cfg(test)]
-    pub(super) fn comparisons(&self) -> u64 {
+    pub(crate) fn comparisons(&self) -> u64 {
         self.comparisons
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
     #[cfg(test)]
-    pub(super) fn settings_mut(&mut self) -> &mut Settings {
+    pub(crate) fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
 
     /// What is compared at present.
-    pub(super) fn batch(&self) -> &Batch {
+    pub(crate) fn batch(&self) -> &Batch {
         &self.batch
     }
 
     /// What the next comparisons found, in groups of the batch; `None` at the end.
-    pub(super) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
+    pub(crate) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
         let snapshot = self.snapshot.clone();
         let goes_on = snapshot.core().guarded(|| self.next_round())?;
         Ok(goes_on.then(|| std::mem::take(&mut self.events).collect()))
@@ -229,7 +230,7 @@ impl Pairs {
     }
 
     /// Two documents of an event, by its estimate.
-    pub(super) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
+    pub(crate) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
         let layout = self.settings.layout;
         let (equal, distance) = match event {
             Event::Equal { .. } => (layout.map_or(0, ValueLayout::whole), 0),
@@ -248,14 +249,14 @@ impl Pairs {
 }
 
 impl Spread {
-    pub(super) fn new(event: Event) -> Self {
+    pub(crate) fn new(event: Event) -> Self {
         let b = usize::from(matches!(event, Event::Equal { .. }));
         Self { event, a: 0, b }
     }
 
     /// The next two documents, in the order of the second, then of the first. Of links each
     /// document has one, to the first of its group, and the first ones of two groups have one.
-    pub(super) fn next(&mut self, batch: &Batch, links_only: bool) -> Option<(u64, u64)> {
+    pub(crate) fn next(&mut self, batch: &Batch, links_only: bool) -> Option<(u64, u64)> {
         let (a, b) = self.event.groups();
         let ids = (batch.members_of(a), batch.members_of(b));
         let pair = ids.0.get(self.a).zip(ids.1.get(self.b))?;

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::postings::Posting;
+use crate::format::Posting;
 
 /// Codes compared without a look at the result: enough for vector registers to pay.
 const STRIDE: usize = 64;
 
 /// The different codes of one bucket. Kept from bucket to bucket for its memory.
 #[derive(Default)]
-pub(super) struct Partners {
+pub(crate) struct Partners {
     codes: Vec<u64>,
     /// Where the postings of each code end.
     ends: Vec<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Partners {
 impl Partners {
     /// Finds the codes of a bucket, ascending, that have a partner within `distance`, among those
     /// that meet here first. More than `most` codes are not looked at, and it says `false`.
-    pub(super) fn find_if_few(
+    pub(crate) fn find_if_few(
         &mut self,
         bucket: &[Posting],
         distance: Option<u32>,
@@ -48,7 +48,7 @@ impl Partners {
     }
 
     /// As [`find_if_few`](Self::find_if_few), of any number.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         bucket: &[Posting],
         distance: Option<u32>,
@@ -85,7 +85,7 @@ impl Partners {
     }
 
     /// The places of the postings of each code, and whether it has a partner.
-    pub(super) fn runs(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let runs = starts.zip(&self.ends).map(|(start, end)| start..*end);
         runs.zip(self.near.iter().copied())
@@ -94,7 +94,7 @@ impl Partners {
 
 /// Visits the codes within a distance of one, with their places.
 #[inline]
-pub(super) fn for_each_within(
+pub(crate) fn for_each_within(
     codes: &[u64],
     code: u64,
     distance: u32,

@@ -3,44 +3,45 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::join::arena::Arena;
 use crate::join::options::JoinOptions;
+use crate::join::signature_batch::Arena;
 use crate::lanes::TableDesign;
+use crate::query::{Bounds, Resolved};
 use crate::sketch::{EmptyDocuments, ValueLayout};
-use crate::store::{Bounds, Resolved, Snapshot};
+use crate::snapshot::Snapshot;
 
 /// Signatures in memory at a time take at most twice as much.
-pub(super) const BATCH_BYTES: usize = 32 << 20;
+pub(crate) const BATCH_BYTES: usize = 32 << 20;
 
 /// So many are held however large they are.
 const LEAST_BATCH_DOCUMENTS: usize = 1 << 10;
 
-pub(super) struct Settings {
-    pub(super) bounds: Resolved,
-    pub(super) options: JoinOptions,
+pub(crate) struct Settings {
+    pub(crate) bounds: Resolved,
+    pub(crate) options: JoinOptions,
     /// Whether any pairs will do that connect all that are near, instead of all pairs.
-    pub(super) links_only: bool,
+    pub(crate) links_only: bool,
     /// Whether all candidates are wanted, however far their estimates say that they are.
-    pub(super) verifies: bool,
+    pub(crate) verifies: bool,
     /// The lanes that are read.
-    pub(super) lanes: Range<u16>,
+    pub(crate) lanes: Range<u16>,
     /// Whether the codes do not say all.
-    pub(super) reads_signatures: bool,
-    pub(super) has_fingerprints: bool,
+    pub(crate) reads_signatures: bool,
+    pub(crate) has_fingerprints: bool,
     /// Whether bands are read, whose codes tell who met before.
-    pub(super) with_codes: bool,
+    pub(crate) with_codes: bool,
     /// Whether documents that equal an earlier one are left out of the lanes after the first.
-    pub(super) hides_equal: bool,
+    pub(crate) hides_equal: bool,
     /// About half of the documents whose signatures are in memory at a time.
-    pub(super) batch_documents: usize,
+    pub(crate) batch_documents: usize,
     /// What a signature takes in memory, codes included.
-    pub(super) document_bytes: u64,
+    pub(crate) document_bytes: u64,
     /// How MinHash values are compared.
-    pub(super) layout: Option<ValueLayout>,
+    pub(crate) layout: Option<ValueLayout>,
 }
 
 impl Settings {
-    pub(super) fn new(
+    pub(crate) fn new(
         snapshot: &Snapshot,
         bounds: Bounds,
         options: JoinOptions,
@@ -74,13 +75,13 @@ impl Settings {
     }
 
     /// How many of so many groups of a bucket are compared with all of it.
-    pub(super) fn representatives(&self, groups: usize) -> usize {
+    pub(crate) fn representatives(&self, groups: usize) -> usize {
         let most = self.options.most_representatives();
         most.map_or(groups, |most| most.min(groups))
     }
 
     /// The table of a lane, `None` for a band.
-    pub(super) fn table<'s>(&self, snapshot: &'s Snapshot, lane: u16) -> Option<TableLane<'s>> {
+    pub(crate) fn table<'s>(&self, snapshot: &'s Snapshot, lane: u16) -> Option<TableLane<'s>> {
         let lanes = &snapshot.core().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
@@ -91,7 +92,7 @@ impl Settings {
 }
 
 /// The lanes that give the candidates of some bounds.
-pub(super) fn lanes_read(snapshot: &Snapshot, bounds: &Resolved) -> Range<u16> {
+pub(crate) fn lanes_read(snapshot: &Snapshot, bounds: &Resolved) -> Range<u16> {
     let lanes = &snapshot.core().lanes;
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
@@ -105,21 +106,21 @@ pub(super) fn lanes_read(snapshot: &Snapshot, bounds: &Resolved) -> Range<u16> {
 
 /// A permuted table.
 #[derive(Clone, Copy)]
-pub(super) struct TableLane<'s> {
+pub(crate) struct TableLane<'s> {
     design: &'s TableDesign,
     number: usize,
 }
 
 impl TableLane<'_> {
     /// The fingerprint of 64 bits that is filed under a code.
-    pub(super) fn fingerprint(&self, code: u64) -> u64 {
+    pub(crate) fn fingerprint(&self, code: u64) -> u64 {
         let table = self.design.tables().get(self.number);
         table.map_or(code, |table| table.restore(code))
     }
 
     /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table. Of
     /// 128 bits the codes do not say.
-    pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
+    pub(crate) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_whole() {
             return true;
         }

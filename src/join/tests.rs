@@ -6,9 +6,13 @@ mod verified;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::options::StoreOptions;
+use crate::query::Bounds;
+use crate::query::By;
 use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
-use crate::store::{By, Store, StoreOptions};
+use crate::snapshot::Snapshot;
+use crate::store::Store;
 
 /// SplitMix64.
 struct Random(u64);

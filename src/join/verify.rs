@@ -4,25 +4,25 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::id::DocumentId;
 use crate::join::compare::Event;
-use crate::join::forest::Forest;
+use crate::join::disjoint_sets::Forest;
 use crate::join::pairs::{Pair, Pairs, Spread};
 use crate::join::settings::Settings;
-use crate::store::{Told, checked};
+use crate::query::{Told, checked};
+use crate::types::DocumentId;
 
 /// Says how alike two documents are, or that it cannot tell.
 pub(crate) type Verify = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
 
 /// Candidates that are verified together: bounds what is in memory.
-pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
+pub(crate) const ROUND_CANDIDATES: usize = 1 << 14;
 
 /// Fewer are not worth a thread.
 const LEAST_A_THREAD: usize = 1 << 5;
 
 /// The candidates that are within the bounds, in their order whatever the number of threads, up to
 /// the first that cannot be verified.
-pub(super) fn verify_round(
+pub(crate) fn verify_round(
     candidates: &[Pair],
     verify: &Verify,
     settings: &Settings,
@@ -69,7 +69,7 @@ fn verify_share(candidates: &[Pair], verify: &Verify, settings: &Settings) -> Ve
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
 /// known to be connected already.
-pub(super) struct Linker {
+pub(crate) struct Linker {
     verify: Arc<Verify>,
     forest: Forest,
     round: Vec<Pair>,
@@ -77,7 +77,7 @@ pub(super) struct Linker {
 
 impl Linker {
     /// The sets of connected documents.
-    pub(super) fn link(pairs: &mut Pairs, verify: Arc<Verify>) -> Result<Forest> {
+    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<Verify>) -> Result<Forest> {
         let mut linker = Self {
             verify,
             forest: Forest::default(),

@@ -270,7 +270,7 @@ fn total(groups: &[(u8, u8)], count: impl Fn(u8, u8) -> u64) -> u64 {
 }
 
 /// The number of choices of `r` out of `s`; more than a `u64` holds count as `u64::MAX`.
-pub(super) fn binomial(s: u8, r: u8) -> u64 {
+pub(crate) fn binomial(s: u8, r: u8) -> u64 {
     let (s, r) = (u128::from(s), u128::from(r.min(s.saturating_sub(r))));
     let mut choices = 1_u128;
     for i in 0..r {
@@ -282,13 +282,13 @@ pub(super) fn binomial(s: u8, r: u8) -> u64 {
 
 /// A run of bits: the first, counted from the most significant, and how many.
 #[derive(Clone, Copy)]
-pub(super) struct Block {
+pub(crate) struct Block {
     first: u32,
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
-pub(super) fn cut(bits: u8, count: u32) -> impl Iterator<Item = Block> + Clone {
+pub(crate) fn cut(bits: u8, count: u32) -> impl Iterator<Item = Block> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
     (0..count).map(move |i| Block {
         first: start(i),
@@ -298,7 +298,7 @@ pub(super) fn cut(bits: u8, count: u32) -> impl Iterator<Item = Block> + Clone {
 
 /// Every choice of `r` of the numbers from `first` to `first + s - 1`, as sets of bits, in
 /// lexicographic order.
-pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
+pub(crate) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
     fn extend(chosen: u64, from: u32, end: u32, missing: u32, found: &mut Vec<u64>) {
         if missing == 0 {
             found.push(chosen);

@@ -16,8 +16,7 @@
 //! best for every `n`: a short list to choose from.
 
 use crate::error::{Error, Result};
-
-use super::tables::{TableDesign, binomial, choices, cut};
+use crate::lanes::tables::{TableDesign, binomial, choices, cut};
 
 const LEAF_READ: u128 = 256;
 const STORED: u128 = 64;

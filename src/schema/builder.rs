@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, choose_design};
-use crate::schema::{MinHashSchema, Near, Schema, SimHashSchema};
+use crate::schema::schema::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -81,7 +81,7 @@ impl MinHash {
         Self::of(MinHashKind::External, values)
     }
 
-    pub(super) fn of(kind: MinHashKind, values: u16) -> Self {
+    pub(crate) fn of(kind: MinHashKind, values: u16) -> Self {
         Self {
             kind,
             values,
@@ -148,7 +148,7 @@ impl MinHash {
         self
     }
 
-    pub(super) fn build(self) -> Result<MinHashSchema> {
+    pub(crate) fn build(self) -> Result<MinHashSchema> {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             let expected = "a similarity above 0 and at most 1";
             return Err(Error::invalid("threshold", self.threshold, expected));

@@ -1,6 +1,6 @@
 //! Whether a store has more documents than its lanes were laid out for.
 
-use crate::schema::Schema;
+use crate::schema::schema::Schema;
 
 /// How a schema's bands and tables fit a number of documents. Answers are right whatever their
 /// number; what grows beyond the design is the work of a query.
@@ -85,7 +85,7 @@ impl DesignReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{MinHash, SimHash};
+    use crate::schema::builder::{MinHash, SimHash};
 
     #[test]
     fn candidates_are_counted_as_the_design_has_them() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::schema::Schema;
+use crate::schema::schema::Schema;
 
 /// A part of a recipe that is another in two schemas.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +60,8 @@ impl Schema {
 
 #[cfg(test)]
 mod tests {
-    use crate::schema::{MinHash, Schema, SchemaBuilder, SimHash};
+    use crate::schema::builder::{MinHash, SchemaBuilder, SimHash};
+    use crate::schema::schema::Schema;
     use crate::sketch::EmptyDocuments;
     use crate::text::Text;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::lanes::simhash_probability;
-use crate::schema::{Near, Schema};
+use crate::schema::schema::{Near, Schema};
 use crate::sketch::MinHashKind;
 
 impl fmt::Display for Schema {

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::lanes::choose_design;
-use crate::schema::{MinHash, MinHashSchema, Schema, SimHashSchema};
+use crate::schema::builder::MinHash;
+use crate::schema::schema::{MinHashSchema, Schema, SimHashSchema};
 
 /// What a change of bands is called in errors.
 const REBANDING: &str = "rebanding";
@@ -202,7 +203,8 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Near, SimHash};
+    use crate::schema::builder::SimHash;
+    use crate::schema::schema::Near;
 
     fn both() -> Schema {
         let builder = Schema::builder().minhash(MinHash::new(64).threshold(0.8));

@@ -9,7 +9,7 @@
 //! 64 bits and come of a bijection, but for the greatest, which counts as one less: none are equal by
 //! chance.
 
-use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
 /// The function of one seed.
 #[derive(Debug)]
@@ -80,13 +80,13 @@ fn least(values: &mut Vec<u64>, size: usize) {
 }
 
 /// The sketch of the union of two sets from their sketches.
-pub(super) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
+pub(crate) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
     union(a, b).take(size).map(|(value, _)| value).collect()
 }
 
 /// Of the `size` least values of two sketches together, or fewer where that is all: how many are in
 /// both, and how many there are.
-pub(super) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
+pub(crate) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     let (mut all, mut shared) = (0_usize, 0_usize);
     for (_, in_both) in union(a, b).take(size) {
         all += 1;
@@ -97,7 +97,7 @@ pub(super) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
 
 /// The estimate of J from two sketches of `size` values, or fewer where that was all: 0 to 1, 1 for
 /// two empty ones.
-pub(super) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
+pub(crate) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     match shared(a, b, size) {
         (_, 0) => 1.0,
         (shared, all) => shared as f64 / all as f64,
@@ -121,7 +121,7 @@ fn union<'a>(mut a: &'a [u64], mut b: &'a [u64]) -> impl Iterator<Item = (u64, b
 }
 
 /// How many rows are made of a sketch of up to so many values.
-pub(super) const fn row_count(values: u16) -> u16 {
+pub(crate) const fn row_count(values: u16) -> u16 {
     values / 8
 }
 
@@ -140,7 +140,7 @@ pub(super) const fn row_count(values: u16) -> u16 {
 /// within q ≤ e^-8 = 0.0004 of J. Where N < k, a bin without a value of the union is empty in both
 /// sketches, and the rows agree: P = J (1 - q) + q, never less than J. Small sets are compared
 /// more often than they need be, and found no less.
-pub(super) fn rows(values: &[u64], count: usize) -> Vec<u32> {
+pub(crate) fn rows(values: &[u64], count: usize) -> Vec<u32> {
     let mut rows = vec![u32::MAX; count];
     // Descending, so that the least value of a bin is what stays.
     for &value in values.iter().rev() {

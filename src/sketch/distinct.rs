@@ -1,6 +1,6 @@
 //! The distinct ones of many hashes.
 
-use super::hash::GOLDEN_GAMMA;
+use crate::sketch::hash::GOLDEN_GAMMA;
 
 /// Slots of the smallest table.
 const LEAST_SLOTS: usize = 1 << 10;
@@ -10,7 +10,7 @@ const LEAST_SLOTS: usize = 1 << 10;
 const SPARSE_SLOTS: usize = 1 << 16;
 
 /// A set of hashes: an open table beside a list. Takes 19 to 30 bytes for each once there are many.
-pub(super) struct DistinctHashes {
+pub(crate) struct DistinctHashes {
     /// A power of two of them; 0 where there is nothing.
     slots: Vec<u64>,
     /// All of them, in the order in which they came.
@@ -20,7 +20,7 @@ pub(super) struct DistinctHashes {
 
 impl DistinctHashes {
     /// A set that has room for about so many.
-    pub(super) fn with_room(hashes: usize) -> Self {
+    pub(crate) fn with_room(hashes: usize) -> Self {
         // What the caller expects is no more than a hint.
         let slots = 4 * hashes.min(SPARSE_SLOTS / 4);
         let slots = slots.next_power_of_two().max(LEAST_SLOTS);
@@ -31,7 +31,7 @@ impl DistinctHashes {
         }
     }
 
-    pub(super) fn extend(&mut self, hashes: &[u64]) {
+    pub(crate) fn extend(&mut self, hashes: &[u64]) {
         for hash in hashes {
             if self.list.len() >= self.most() {
                 self.grow();
@@ -68,7 +68,7 @@ impl DistinctHashes {
     }
 
     /// All of them, in no order that means anything.
-    pub(super) fn into_vec(self) -> Vec<u64> {
+    pub(crate) fn into_vec(self) -> Vec<u64> {
         self.list
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::distinct::DistinctHashes;
-use super::hash::feature_hash;
-use super::hasher::State;
-use super::simhash::{WHOLE_WEIGHT, Weighted, add_up};
-use super::{Signature, Sketcher};
+use crate::sketch::distinct::DistinctHashes;
+use crate::sketch::hash::feature_hash;
+use crate::sketch::hasher::State;
+use crate::sketch::signature::Signature;
+use crate::sketch::simhash::{WHOLE_WEIGHT, Weighted, add_up};
+use crate::sketch::sketcher::Sketcher;
 use crate::text::Shingler;
 
 /// Features that are taken in together.
@@ -44,8 +45,8 @@ pub(crate) struct Draft<'a> {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub struct StreamedText<'a> {
-    pub(super) shingler: Shingler,
-    pub(super) draft: Draft<'a>,
+    pub(crate) shingler: Shingler,
+    pub(crate) draft: Draft<'a>,
 }
 
 impl StreamedText<'_> {
@@ -98,7 +99,7 @@ impl Gathered {
 
 impl<'a> Draft<'a> {
     /// For about so many features.
-    pub(super) fn new(sketcher: &'a Sketcher, features: usize) -> Self {
+    pub(crate) fn new(sketcher: &'a Sketcher, features: usize) -> Self {
         let inner = &sketcher.inner;
         let minhash = inner.minhash.as_ref();
         let gathered = if minhash.is_some_and(|minhash| minhash.needs_weights()) {

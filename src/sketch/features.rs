@@ -1,7 +1,8 @@
 //! The features of a text themselves, to compare documents exactly.
 
-use super::{Sketcher, feature_hash};
 use crate::error::Result;
+use crate::sketch::hash::feature_hash;
+use crate::sketch::sketcher::Sketcher;
 
 /// Hashes from which on repeats are taken out before the text ends.
 const PENDING_HASHES: usize = 1 << 16;
@@ -43,7 +44,7 @@ impl Sketcher {
     }
 }
 
-pub(super) fn sort_distinct(hashes: &mut Vec<u64>) {
+pub(crate) fn sort_distinct(hashes: &mut Vec<u64>) {
     hashes.sort_unstable();
     hashes.dedup();
 }
@@ -52,7 +53,9 @@ pub(super) fn sort_distinct(hashes: &mut Vec<u64>) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::sketch::{EmptyDocuments, Recipe, Sketcher, feature_hash};
+    use crate::sketch::hash::feature_hash;
+    use crate::sketch::recipe::{EmptyDocuments, Recipe};
+    use crate::sketch::sketcher::Sketcher;
     use crate::text::Text;
 
     fn sketcher(text: Option<Text>) -> Sketcher {

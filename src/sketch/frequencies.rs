@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::features::sort_distinct;
-use super::weighted::negative_ln;
-use super::{Signature, Sketcher, feature_hash};
 use crate::error::{Error, Result};
+use crate::sketch::features::sort_distinct;
+use crate::sketch::hash::feature_hash;
+use crate::sketch::signature::Signature;
+use crate::sketch::sketcher::Sketcher;
+use crate::sketch::weighted::negative_ln;
 
 /// In how many documents of a corpus each feature is found, from which weights follow (tf-idf, Salton
 /// and Buckley 1988): a feature that nearly all documents have says little about one.

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 /// 2^64 divided by the golden ratio: the step of a splitmix64 stream.
-pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a feature's bytes: XXH3-64 with seed 0. Ready-made hashes take its place.
 #[inline]
@@ -22,7 +22,7 @@ pub(crate) const fn mix64(number: u64) -> u64 {
 
 /// What [`mix64`] takes to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
 #[inline]
-pub(super) const fn unmix64(mixed: u64) -> u64 {
+pub(crate) const fn unmix64(mixed: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
     let mixed = (mixed ^ (mixed >> 27) ^ (mixed >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
     mixed ^ (mixed >> 30) ^ (mixed >> 60)
@@ -36,21 +36,21 @@ pub(crate) const fn derive(seed: u64, index: u64) -> u64 {
 }
 
 /// What a recipe's seed is expanded to, as places in its stream.
-pub(super) mod stream {
+pub(crate) mod stream {
     /// The key that feature hashes are mixed with.
-    pub(in super::super) const FEATURE_KEY: u64 = 0;
+    pub(crate) const FEATURE_KEY: u64 = 0;
     /// The key of SimHash's projection words.
-    pub(in super::super) const PROJECTION_KEY: u64 = 1;
+    pub(crate) const PROJECTION_KEY: u64 = 1;
     /// The key of one-pass MinHash.
-    pub(in super::super) const ONE_PASS_KEY: u64 = 2;
+    pub(crate) const ONE_PASS_KEY: u64 = 2;
     /// The key of bottom-k.
-    pub(in super::super) const BOTTOM_K_KEY: u64 = 3;
+    pub(crate) const BOTTOM_K_KEY: u64 = 3;
     /// The key of weighted MinHash.
-    pub(in super::super) const WEIGHTED_KEY: u64 = 4;
+    pub(crate) const WEIGHTED_KEY: u64 = 4;
     /// The same for the bits 64 to 127 of a fingerprint.
-    pub(in super::super) const HIGH_PROJECTION_KEY: u64 = 5;
+    pub(crate) const HIGH_PROJECTION_KEY: u64 = 5;
     /// MinHash's multiplier 0; then its addend 0, multiplier 1, and so on.
-    pub(in super::super) const MINHASH: u64 = 16;
+    pub(crate) const MINHASH: u64 = 16;
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! The hashing of one kind of MinHash, whichever it is.
 
-use super::bottom_k::{BottomK, BottomKState};
-use super::minhash::{MinHasher, Minima};
-use super::one_pass::{OnePass, OnePassState};
-use super::recipe::{MinHashKind, MinHashRecipe};
-use super::simhash::Weighted;
-use super::values::Values;
-use super::weighted::WeightedMinHasher;
+use crate::sketch::bottom_k::{BottomK, BottomKState};
+use crate::sketch::minhash::{MinHasher, Minima};
+use crate::sketch::one_pass::{OnePass, OnePassState};
+use crate::sketch::recipe::{MinHashKind, MinHashRecipe};
+use crate::sketch::simhash::Weighted;
+use crate::sketch::values::Values;
+use crate::sketch::weighted::WeightedMinHasher;
 
 /// The hash functions of one recipe.
 #[derive(Debug)]
-pub(super) enum Hasher {
+pub(crate) enum Hasher {
     Functions(MinHasher),
     OnePass(OnePass),
     BottomK { sketch: BottomK, most: u16 },
@@ -19,7 +19,7 @@ pub(super) enum Hasher {
 }
 
 /// Features as far as they have been taken in.
-pub(super) enum State {
+pub(crate) enum State {
     Minima(Minima),
     OnePass(OnePassState),
     BottomK(BottomKState),
@@ -28,7 +28,7 @@ pub(super) enum State {
 }
 
 impl Hasher {
-    pub(super) fn new(seed: u64, recipe: MinHashRecipe) -> Self {
+    pub(crate) fn new(seed: u64, recipe: MinHashRecipe) -> Self {
         let values = recipe.values;
         match recipe.kind {
             MinHashKind::Functions(permutations) => {
@@ -45,11 +45,11 @@ impl Hasher {
     }
 
     /// Whether it makes nothing of features without weights.
-    pub(super) fn needs_weights(&self) -> bool {
+    pub(crate) fn needs_weights(&self) -> bool {
         matches!(self, Self::Weighted(_))
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         match self {
             Self::Functions(functions) => State::Minima(functions.minima()),
             Self::OnePass(sketch) => State::OnePass(sketch.state()),
@@ -59,7 +59,7 @@ impl Hasher {
     }
 
     /// Takes features in; their order and repeats change nothing.
-    pub(super) fn update(&self, state: &mut State, hashes: &[u64]) {
+    pub(crate) fn update(&self, state: &mut State, hashes: &[u64]) {
         match (self, state) {
             (Self::Functions(functions), State::Minima(minima)) => {
                 functions.update(minima, hashes.iter().copied());
@@ -74,7 +74,7 @@ impl Hasher {
         }
     }
 
-    pub(super) fn finish(&self, state: State) -> Values {
+    pub(crate) fn finish(&self, state: State) -> Values {
         match (self, state) {
             (Self::Functions(_), State::Minima(minima)) => Values::Minima(minima.values()),
             (Self::OnePass(sketch), State::OnePass(state)) => Values::Minima(sketch.values(state)),
@@ -88,7 +88,7 @@ impl Hasher {
     }
 
     /// Distinct features with their weights, none of them 0.
-    pub(super) fn weighted(&self, features: &[Weighted]) -> Values {
+    pub(crate) fn weighted(&self, features: &[Weighted]) -> Values {
         if let Self::Weighted(sketch) = self {
             return Values::Samples(sketch.values(features));
         }

@@ -1,7 +1,9 @@
-//! Features to signatures. All that is hashed here is frozen.
+//! Features become signatures: MinHash, SimHash, weighted and their exact counterparts.
+//!
+//! Imports `text` alone: no store, no file.
 
-mod b_bit;
-mod bottom_k;
+pub(crate) mod b_bit;
+pub(crate) mod bottom_k;
 mod distinct;
 mod draft;
 pub mod exact;
@@ -9,281 +11,29 @@ mod features;
 mod frequencies;
 mod hash;
 mod hasher;
-mod minhash;
+pub(crate) mod minhash;
 mod one_pass;
 mod recipe;
 mod self_test;
 mod signature;
 mod simhash;
+mod sketcher;
 #[cfg(test)]
 mod tests;
 mod values;
 mod weighted;
 
-use std::io::Read;
-use std::sync::Arc;
-
-use hasher::Hasher;
-use simhash::SimHasher;
-use values::Values;
-
-use crate::error::{Error, Result};
-use crate::text::{Text, for_each_piece};
-
-pub(crate) use draft::Draft;
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
-pub(crate) use hash::{feature_hash, mix64};
+#[cfg(test)]
+pub(crate) use hash::feature_hash;
+pub(crate) use hash::mix64;
 pub use minhash::Permutations;
 pub use recipe::{EmptyDocuments, MinHashKind};
 pub(crate) use recipe::{MinHashRecipe, Recipe};
 pub use signature::Signature;
 pub(crate) use signature::{Fingerprint, StoredCodes};
+pub use sketcher::Sketcher;
+#[cfg(test)]
+pub(crate) use sketcher::values_by_every_kernel;
 pub(crate) use values::ValueLayout;
-
-/// The MinHash values of features by each set of instructions that this processor has.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn values_by_every_kernel(
-    seed: u64,
-    values: u16,
-    permutations: Permutations,
-    hashes: &[u64],
-) -> Vec<Vec<u32>> {
-    let kernels = minhash::Kernel::available().into_iter();
-    let values = kernels.map(|(_, kernel)| {
-        let hasher = minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
-        let mut minima = hasher.minima();
-        hasher.update(&mut minima, hashes.iter().copied());
-        minima.values()
-    });
-    values.collect()
-}
-
-/// A guess: shingles of words begin so far apart.
-const BYTES_A_SHINGLE: usize = 6;
-
-/// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
-///
-/// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
-/// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles given as
-/// features have the same signature. MinHash sees the set of the features; so does SimHash, unless
-/// they are weighted. Neither depends on their order.
-///
-/// ```
-/// use resemblance::{MinHash, Schema, Text};
-///
-/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-/// let sketcher = schema.sketcher();
-/// let a = sketcher.text("The cat sat.")?;
-/// assert_eq!(a, sketcher.features(["cat sat", "the cat"])?);
-/// assert_eq!(a.jaccard(&sketcher.text("the CAT -- sat")?)?, 1.0);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Sketcher {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    recipe: Recipe,
-    fingerprint: u64,
-    minhash: Option<Hasher>,
-    simhash: Option<SimHasher>,
-}
-
-impl Sketcher {
-    /// The sketcher of a recipe. Costs about a microsecond.
-    #[cfg(test)]
-    pub(crate) fn new(recipe: Recipe) -> Result<Self> {
-        recipe.validate()?;
-        Ok(Self::of_valid(recipe))
-    }
-
-    /// The sketcher of a recipe that has been validated.
-    pub(crate) fn of_valid(recipe: Recipe) -> Self {
-        let inner = Inner {
-            fingerprint: recipe.fingerprint(),
-            minhash: recipe
-                .minhash
-                .map(|minhash| Hasher::new(recipe.seed, minhash)),
-            simhash: recipe
-                .simhash_bits
-                .map(|bits| SimHasher::new(recipe.seed, bits)),
-            recipe,
-        };
-        Self {
-            inner: Arc::new(inner),
-        }
-    }
-
-    pub(crate) fn recipe(&self) -> &Recipe {
-        &self.inner.recipe
-    }
-
-    /// [`Recipe::fingerprint`], computed once: the mark of this sketcher's signatures.
-    pub(crate) fn recipe_fingerprint(&self) -> u64 {
-        self.inner.fingerprint
-    }
-
-    /// The signature of a text: of the set of its shingles.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
-    /// made elsewhere.
-    pub fn text(&self, text: &str) -> Result<Signature> {
-        let mut draft = self.draft(text.len() / BYTES_A_SHINGLE)?;
-        self.each_shingle(text, |shingle| draft.feature(shingle))?;
-        Ok(draft.finish())
-    }
-
-    /// The signature of a text that is read piece by piece, equal to that of the whole: neither
-    /// the text nor its shingles are ever in memory as a whole. What is, is said in
-    /// [`StreamedText`].
-    ///
-    /// # Errors
-    ///
-    /// As [`text`](Self::text); [`Error::Io`] if the reader fails, [`Error::NotUtf8`] with the place
-    /// of the first byte that is not UTF-8.
-    ///
-    /// ```
-    /// use resemblance::{MinHash, Schema, Text};
-    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-    /// let sketcher = schema.sketcher();
-    /// let file: &[u8] = b"a text that is long";
-    /// assert_eq!(sketcher.text_reader(file)?, sketcher.text("a text that is long")?);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn text_reader(&self, reader: impl Read) -> Result<Signature> {
-        let mut text = self.streamed_text()?;
-        for_each_piece(reader, |piece| text.push(piece))?;
-        Ok(text.finish())
-    }
-
-    /// Begins the signature of a text that comes in pieces.
-    ///
-    /// # Errors
-    ///
-    /// As [`text`](Self::text).
-    pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
-        Ok(StreamedText {
-            shingler: self.text_recipe()?.shingler()?,
-            draft: self.draft(0)?,
-        })
-    }
-
-    fn text_recipe(&self) -> Result<&Text> {
-        let expected = "features, as the schema has no text";
-        let recipe = self.inner.recipe.text.as_ref();
-        recipe.ok_or_else(|| Error::invalid("text", "a text", expected))
-    }
-
-    fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let recipe = self.text_recipe()?;
-        recipe.for_each_shingle(text, |shingle| visit(shingle.as_bytes()));
-        Ok(())
-    }
-
-    /// The signature of a set of features, each any bytes. Repeats count once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if the schema's MinHash values are made elsewhere.
-    pub fn features<I, F>(&self, features: I) -> Result<Signature>
-    where
-        I: IntoIterator<Item = F>,
-        F: AsRef<[u8]>,
-    {
-        self.hashes(
-            features
-                .into_iter()
-                .map(|feature| feature_hash(feature.as_ref())),
-        )
-    }
-
-    /// The signature of a set of features that are hashed already, or are numbers. They need not be
-    /// random: they are mixed with the schema's seed. Repeats count once.
-    ///
-    /// # Errors
-    ///
-    /// As [`features`](Self::features).
-    pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
-        let hashes = hashes.into_iter();
-        let mut draft = self.draft(hashes.size_hint().0)?;
-        hashes.for_each(|hash| draft.hash(hash));
-        Ok(draft.finish())
-    }
-
-    /// The signature of weighted features, each any bytes with a weight of 0 to 65,536.
-    ///
-    /// Weights are rounded to a multiple of 2⁻¹⁶; a feature whose weight becomes 0 is absent, the
-    /// weights of a repeated feature add up. SimHash uses the weights, MinHash sees the set of
-    /// the features that are present.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if a weight is not a finite number of 0 to 65,536, or the
-    /// weights of the document sum to 2⁴⁷ or more.
-    pub fn weighted_features<I, F>(&self, features: I) -> Result<Signature>
-    where
-        I: IntoIterator<Item = (F, f64)>,
-        F: AsRef<[u8]>,
-    {
-        let hashed = |(feature, weight): (F, f64)| (feature_hash(feature.as_ref()), weight);
-        self.weighted_hashes(features.into_iter().map(hashed))
-    }
-
-    /// The signature of weighted features that are hashed already, or are numbers; otherwise as
-    /// [`weighted_features`](Self::weighted_features).
-    ///
-    /// # Errors
-    ///
-    /// As [`weighted_features`](Self::weighted_features).
-    pub fn weighted_hashes(
-        &self,
-        hashes: impl IntoIterator<Item = (u64, f64)>,
-    ) -> Result<Signature> {
-        let mut features = Vec::new();
-        for (hash, weight) in hashes {
-            let weight = simhash::quantise(weight)?;
-            if weight > 0 {
-                features.push((hash, weight));
-            }
-        }
-        self.check_makes()?;
-        let total = simhash::merge(&mut features)?;
-        let minhash = self.inner.minhash.as_ref();
-        let values = minhash.map(|minhash| minhash.weighted(&features));
-        let fingerprint = self
-            .inner
-            .simhash
-            .as_ref()
-            .map(|s| s.weighted(&features, total));
-        Ok(self.signature(values, fingerprint, features.is_empty()))
-    }
-
-    fn check_makes(&self) -> Result<()> {
-        let kind = self.inner.recipe.minhash.map(|minhash| minhash.kind);
-        if kind == Some(MinHashKind::External) {
-            let expected = "a ready-made signature: the schema's MinHash values are external";
-            return Err(Error::invalid("document", "features", expected));
-        }
-        Ok(())
-    }
-
-    /// A signature to which about so many features are added one by one.
-    pub(crate) fn draft(&self, features: usize) -> Result<Draft<'_>> {
-        self.check_makes()?;
-        Ok(Draft::new(self, features))
-    }
-
-    fn signature(
-        &self,
-        values: Option<Values>,
-        simhash: Option<Fingerprint>,
-        empty: bool,
-    ) -> Signature {
-        Signature::new(values, simhash, empty, Some(self.inner.fingerprint))
-    }
-}

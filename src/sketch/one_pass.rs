@@ -23,7 +23,7 @@
 //! round: at most 2^-17 for k = 1,024. Similarity is over-estimated by no more than (1 - J) times
 //! these.
 
-use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
 /// Bits of a time within its round. The 17 others hold any round: there are 2 k of them.
 const TIME_BITS: u32 = 47;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::bottom_k;
-use super::hash::feature_hash;
-use super::minhash::Permutations;
 use crate::error::{Error, Result};
+use crate::sketch::bottom_k;
+use crate::sketch::hash::feature_hash;
+use crate::sketch::minhash::Permutations;
 use crate::text::Text;
 
 /// The bits that a SimHash fingerprint can have.

@@ -1,8 +1,9 @@
 //! The vector by which a store notices a build that hashes differently.
 
-use super::hash::feature_hash;
-use super::{Signature, Sketcher};
 use crate::error::Result;
+use crate::sketch::hash::feature_hash;
+use crate::sketch::signature::Signature;
+use crate::sketch::sketcher::Sketcher;
 
 /// Edges of lower-casing, of what a word is and of what white space is, in several planes.
 const TEXTS: [&str; 6] = [

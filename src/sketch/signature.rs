@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
-use super::bottom_k;
-use super::values::{ValueLayout, Values};
 use crate::error::{Error, Result};
+use crate::sketch::bottom_k;
+use crate::sketch::values::{ValueLayout, Values};
 
 /// What a document becomes: MinHash values, a SimHash fingerprint, or both.
 ///
@@ -93,7 +93,7 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn from_minhash64(values: &[u64]) -> Self {
-        let cut = |value: &u64| (super::hash::mix64(*value) >> 32) as u32;
+        let cut = |value: &u64| (crate::sketch::hash::mix64(*value) >> 32) as u32;
         let values = Values::Samples(values.iter().map(cut).collect());
         Self::new(Some(values), None, false, None)
     }
@@ -180,7 +180,7 @@ impl Signature {
     }
 
     /// The signature with all that it consists of.
-    pub(super) fn new(
+    pub(crate) fn new(
         values: Option<Values>,
         simhash: Option<Fingerprint>,
         empty: bool,

@@ -1,14 +1,14 @@
 //! SimHash (Charikar 2002): 64 or 128 signs of random projections of the weighted feature vector.
 
-use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
-use super::signature::Fingerprint;
 use crate::error::{Error, Result};
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
+use crate::sketch::signature::Fingerprint;
 
 /// The largest weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
 /// Steps in a weight of 1. Sums of integers do not depend on the order; sums of floats would.
-pub(super) const WHOLE_WEIGHT: u64 = 65_536;
+pub(crate) const WHOLE_WEIGHT: u64 = 65_536;
 
 /// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
 const MAX_TOTAL: u64 = u64::MAX / 2;
@@ -18,11 +18,11 @@ const PLANES: usize = 8;
 const PLANE_FEATURES: usize = (1 << PLANES) - 1;
 
 /// A feature's hash and its weight in steps.
-pub(super) type Weighted = (u64, u64);
+pub(crate) type Weighted = (u64, u64);
 
 /// The projections of one seed.
 #[derive(Debug)]
-pub(super) struct SimHasher {
+pub(crate) struct SimHasher {
     feature_key: u64,
     /// Of the bits 0 to 63, and of the bits 64 to 127 if there are as many.
     projections: Vec<Projection>,
@@ -116,7 +116,7 @@ fn full_adder(plane: &mut u64, a: u64, b: u64) -> u64 {
 }
 
 impl SimHasher {
-    pub(super) fn new(seed: u64, bits: u16) -> Self {
+    pub(crate) fn new(seed: u64, bits: u16) -> Self {
         let streams = [stream::PROJECTION_KEY, stream::HIGH_PROJECTION_KEY];
         let projection = |(first_bit, stream)| Projection {
             key: derive(seed, stream),
@@ -135,7 +135,7 @@ impl SimHasher {
     }
 
     /// The fingerprint of features of weight 1; they must be distinct. 0 if there is none.
-    pub(super) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
+    pub(crate) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.count(distinct);
             let hashes = distinct.iter().copied();
@@ -145,7 +145,7 @@ impl SimHasher {
 
     /// The fingerprint of distinct features of positive weights that [`merge`] has summed to
     /// `total`. 0 if there is none.
-    pub(super) fn weighted(&self, distinct: &[Weighted], total: u64) -> Fingerprint {
+    pub(crate) fn weighted(&self, distinct: &[Weighted], total: u64) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.sum(distinct);
             let hashes = distinct.iter().map(|&(hash, _)| hash);
@@ -206,7 +206,7 @@ impl SimHasher {
 }
 
 /// A weight in steps, rounded half to even. 0 means that the feature is absent.
-pub(super) fn quantise(weight: f64) -> Result<u64> {
+pub(crate) fn quantise(weight: f64) -> Result<u64> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
         // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
         return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
@@ -219,7 +219,7 @@ pub(super) fn quantise(weight: f64) -> Result<u64> {
 }
 
 /// Sorts features by hash and adds up the weights of repeated ones; returns the sum of all.
-pub(super) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
+pub(crate) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
     let mut total = 0_u64;
     for &(_, weight) in features.iter() {
         total = total
@@ -238,7 +238,7 @@ pub(super) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
 }
 
 /// Sorts features by hash and adds up the weights of repeated ones, which fit 64 bits together.
-pub(super) fn add_up(features: &mut Vec<Weighted>) {
+pub(crate) fn add_up(features: &mut Vec<Weighted>) {
     features.sort_unstable();
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

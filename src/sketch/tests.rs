@@ -11,6 +11,8 @@ mod theory;
 mod weighted;
 
 use super::*;
+use crate::error::Error;
+use crate::error::Result;
 use crate::text::Text;
 
 fn recipe(seed: u64, minhash_values: Option<u16>, simhash_bits: Option<u16>) -> Recipe {

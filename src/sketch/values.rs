@@ -1,8 +1,9 @@
 //! MinHash values as they are stored, and how two documents' values are compared.
 
-use super::b_bit::{self, cut};
-use super::bottom_k::{self, bottom_k_jaccard, shared};
 use crate::error::{Error, Result};
+use crate::sketch::b_bit::cut;
+use crate::sketch::bottom_k::{bottom_k_jaccard, shared};
+use crate::sketch::{b_bit, bottom_k};
 
 /// The estimate that equal signatures of the kind bottom-k have, as a whole number.
 const WHOLE: usize = 1 << 30;
@@ -12,7 +13,7 @@ const HASH_BYTES: usize = 8;
 
 /// The MinHash values of a signature.
 #[derive(Clone, Debug)]
-pub(super) enum Values {
+pub(crate) enum Values {
     /// Minima: those of a union are the lesser ones of the parts.
     Minima(Vec<u32>),
     /// Samples that are equal with the probability that is estimated, and no minima.
@@ -169,7 +170,7 @@ fn fraction((shared, all): (usize, usize)) -> usize {
 }
 
 impl Values {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
                 values.is_empty()
@@ -178,7 +179,7 @@ impl Values {
         }
     }
 
-    pub(super) fn words(&self) -> Option<&[u32]> {
+    pub(crate) fn words(&self) -> Option<&[u32]> {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
             Self::Smallest { .. } => None,
@@ -186,7 +187,7 @@ impl Values {
     }
 
     /// Number of places, or greatest number of hashes, and bits of each.
-    pub(super) fn shape(&self) -> (usize, u8) {
+    pub(crate) fn shape(&self) -> (usize, u8) {
         match self {
             Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
             Self::Cut { bits, values, .. } => (values.len(), *bits),
@@ -195,7 +196,7 @@ impl Values {
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         match self {
             Self::Smallest { hashes, .. } => hashes.len(),
             other => other.shape().0,
@@ -203,7 +204,7 @@ impl Values {
     }
 
     /// Whole values cut to so many bits.
-    pub(super) fn cut(&self, bits: u8) -> Option<Self> {
+    pub(crate) fn cut(&self, bits: u8) -> Option<Self> {
         let is_whole = matches!(self, Self::Minima(_) | Self::Samples(_));
         is_whole.then(|| Self::Cut {
             bits,
@@ -226,7 +227,7 @@ impl Values {
     }
 
     /// Appends the bytes of a layout that they fit.
-    pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         match (self, layout) {
             (Self::Smallest { hashes, .. }, _) => {
                 bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
@@ -242,7 +243,7 @@ impl Values {
         }
     }
 
-    pub(super) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
+    pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
         match layout {
             ValueLayout::Places { bits: 32, .. } => {
                 let words = bytes.as_chunks::<4>().0.iter();
@@ -270,7 +271,7 @@ impl Values {
     }
 
     /// [`ValueLayout::agreement`] with stored values.
-    pub(super) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
+    pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         match (self, layout) {
             (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { most }) => {
                 let stored: Vec<u64> = hashes(stored).collect();
@@ -303,7 +304,7 @@ impl Values {
     }
 
     /// [`ValueLayout::agreement`] of values that are not laid out.
-    pub(super) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
+    pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         match (self, other, layout) {
             (
                 Self::Smallest { hashes: own, .. },
@@ -319,7 +320,7 @@ impl Values {
     }
 
     /// The unbiased estimate from two signatures, of which one may be cut.
-    pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
+    pub(crate) fn estimate(&self, other: &Self) -> Result<f64> {
         if let (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) =
             (self, other)
         {
@@ -352,7 +353,7 @@ impl Values {
     }
 
     /// The values of the union of the two documents' features.
-    pub(super) fn merge(&self, other: &Self) -> Result<Self> {
+    pub(crate) fn merge(&self, other: &Self) -> Result<Self> {
         match (self, other) {
             (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
                 a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),

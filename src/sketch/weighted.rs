@@ -21,8 +21,8 @@
 //! Gaps are ideal but for rounding to 2^-53. A value is a hash of its event: different events
 //! have equal ones with probability 2^-32.
 
-use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
-use super::simhash::Weighted;
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use crate::sketch::simhash::Weighted;
 
 /// Random words that an event has.
 const EVENT_WORDS: u64 = 3;
@@ -68,7 +68,7 @@ impl WeightedMinHasher {
     }
 
     /// The first events of all values. Those before the limit are what they would be without it.
-    pub(super) fn firsts(&self, features: &[Weighted], limit: f64) -> Vec<First> {
+    pub(crate) fn firsts(&self, features: &[Weighted], limit: f64) -> Vec<First> {
         let mut firsts = vec![NONE; self.values];
         for &(hash, weight) in features {
             let word = mix64(hash ^ self.key);
@@ -163,7 +163,7 @@ fn unit(word: u64) -> f64 {
 ///
 /// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series
 /// of 11 terms: s² ≤ 0.0295, so that what is left out is below 2^-60 of the sum.
-pub(super) fn negative_ln(x: f64) -> f64 {
+pub(crate) fn negative_ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
     const TERMS: [f64; 11] = [

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use frostem::{Algorithm, Stemmer};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::line::Line;
-use super::{Language, Text};
+use crate::text::language::Language;
+use crate::text::line::Line;
+use crate::text::recipe::Text;
 
 /// Longer words are no words: they are not stemmed. Frozen.
 const LONGEST_STEMMED_BYTES: usize = 256;
@@ -18,16 +19,16 @@ const LANGUAGES: usize = Language::ALL.len();
 type Words = HashSet<Box<str>>;
 
 /// Words without the stop words, and stemmed.
-pub(super) struct Filter {
+pub(crate) struct Filter {
     stop_words: Option<&'static Words>,
     stemmer: Option<Stemmer>,
     /// What is left.
-    pub(super) line: Line,
+    pub(crate) line: Line,
 }
 
 impl Filter {
     /// `None` if there is nothing to do.
-    pub(super) fn new(text: &Text) -> Option<Self> {
+    pub(crate) fn new(text: &Text) -> Option<Self> {
         let stop_words = text.stop_words_language();
         let stem = text.stem_language();
         (stop_words.is_some() || stem.is_some()).then(|| Self {
@@ -39,7 +40,7 @@ impl Filter {
     }
 
     /// Takes the complete words of `line`.
-    pub(super) fn take(&mut self, line: &mut Line) {
+    pub(crate) fn take(&mut self, line: &mut Line) {
         line.visit_units(1, |word| {
             let is_stop_word = self.stop_words.is_some_and(|words| words.contains(word));
             if is_stop_word {
@@ -110,7 +111,7 @@ fn stop_words_of(language: Language, nfkc: bool, strip_accents: bool) -> Option<
 }
 
 /// XXH3-64 of the entries of the list in the order of their bytes, each followed by a line feed.
-pub(super) fn stop_words_checksum(language: Language) -> u64 {
+pub(crate) fn stop_words_checksum(language: Language) -> u64 {
     static CHECKSUMS: [OnceLock<u64>; LANGUAGES] = [const { OnceLock::new() }; LANGUAGES];
     let make = || checksum(list(language));
     let found = CHECKSUMS.get(language as usize);
@@ -118,7 +119,7 @@ pub(super) fn stop_words_checksum(language: Language) -> u64 {
 }
 
 /// The same of the stems of the entries and, as they are short, of each with its next one appended.
-pub(super) fn stem_checksum(language: Language) -> u64 {
+pub(crate) fn stem_checksum(language: Language) -> u64 {
     static CHECKSUMS: [OnceLock<u64>; LANGUAGES] = [const { OnceLock::new() }; LANGUAGES];
     let make = || {
         let stemmer = stemmer(language);

@@ -38,14 +38,14 @@ macro_rules! languages {
             }
 
             /// Of the list that stores are made with.
-            pub(super) const fn stop_words_checksum(self) -> u64 {
+            pub(crate) const fn stop_words_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stop_words,)*
                 }
             }
 
             /// Of the algorithm that stores are made with.
-            pub(super) const fn stem_checksum(self) -> u64 {
+            pub(crate) const fn stem_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stem,)*
                 }
@@ -76,7 +76,7 @@ languages! {
 
 impl Language {
     /// The code as it is recorded.
-    pub(super) fn code_bytes(self) -> [u8; 2] {
+    pub(crate) fn code_bytes(self) -> [u8; 2] {
         let code = self.code().as_bytes().first_chunk();
         code.copied().unwrap_or_default()
     }

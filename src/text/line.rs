@@ -1,16 +1,16 @@
 //! The normalised units of a text, one after the other, so that a shingle is a slice.
 
 /// What a unit's bytes become, or [`SEPARATOR`]; of ASCII only.
-pub(super) type Table = [u8; 256];
+pub(crate) type Table = [u8; 256];
 
 /// Stands between units. No unit of a [`Table`] is one.
 const SEPARATOR: u8 = b' ';
 
 /// ASCII letters and digits in lower case; everything else separates.
-pub(super) static WORDS: Table = table(false);
+pub(crate) static WORDS: Table = table(false);
 
 /// ASCII in lower case; only White_Space separates.
-pub(super) static CHARACTERS: Table = table(true);
+pub(crate) static CHARACTERS: Table = table(true);
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn table(has_punctuation: bool) -> Table {
@@ -35,7 +35,7 @@ const BLOCK_BYTES: usize = 255;
 
 /// Units, each followed by one space once it is complete. A unit is a word, a token, or, for shingles
 /// of scalar values, what stands between white space.
-pub(super) struct Line {
+pub(crate) struct Line {
     text: String,
     /// Where in `text` what is not given up begins.
     first: usize,
@@ -53,7 +53,7 @@ struct Block {
 }
 
 impl Line {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             text: String::new(),
             first: 0,
@@ -68,14 +68,14 @@ impl Line {
 
     /// Appends to the last unit, or begins one.
     #[inline]
-    pub(super) fn push(&mut self, c: char) {
+    pub(crate) fn push(&mut self, c: char) {
         self.text.push(c);
         self.is_open = true;
     }
 
     /// Appends a complete unit.
     #[cfg(feature = "languages")]
-    pub(super) fn push_unit(&mut self, unit: &str) {
+    pub(crate) fn push_unit(&mut self, unit: &str) {
         self.text.push_str(unit);
         self.is_open = true;
         self.separate();
@@ -83,7 +83,7 @@ impl Line {
 
     /// Completes the last unit.
     #[inline]
-    pub(super) fn separate(&mut self) {
+    pub(crate) fn separate(&mut self) {
         if self.is_open {
             self.is_open = false;
             self.ends.push(self.text.len());
@@ -92,7 +92,7 @@ impl Line {
     }
 
     /// Appends ASCII as `table` has it.
-    pub(super) fn push_ascii(&mut self, table: &Table, run: &[u8]) {
+    pub(crate) fn push_ascii(&mut self, table: &Table, run: &[u8]) {
         for block in run.chunks(BLOCK_BYTES) {
             let mut open = usize::from(self.is_open);
             let (mut length, mut count) = (0_usize, 0_usize);
@@ -134,7 +134,7 @@ impl Line {
 
     /// Visits each run of `size` complete units and gives up all but the last `size − 1`. False if
     /// there was none.
-    pub(super) fn visit_units(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
+    pub(crate) fn visit_units(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
         let mut start = self.first;
         let last_ends = self.ends.get(size.saturating_sub(1)..).unwrap_or_default();
         for (&first_end, &last_end) in self.ends.iter().zip(last_ends) {
@@ -149,7 +149,7 @@ impl Line {
 
     /// Visits each run of `size` scalar values, the spaces between units among them, and gives up
     /// all but the last `size − 1`. False if there was none.
-    pub(super) fn visit_characters(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
+    pub(crate) fn visit_characters(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
         self.ends.clear();
         let text = self.text.get(self.first..self.limit()).unwrap_or_default();
         let mut given_up = 0;
@@ -174,7 +174,7 @@ impl Line {
     }
 
     /// All that is not given up, its units complete.
-    pub(super) fn rest(&self) -> &str {
+    pub(crate) fn rest(&self) -> &str {
         self.text.get(self.first..self.limit()).unwrap_or_default()
     }
 

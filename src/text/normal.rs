@@ -10,15 +10,15 @@ use unicode_normalization::char::{
 };
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
 
-use super::assigned_17::ASSIGNED;
-use super::shingler::ascii_prefix_bytes;
-use super::unicode;
+use crate::text::data::ASSIGNED;
+use crate::text::shingler::ascii_prefix_bytes;
+use crate::text::unicode;
 
 /// Held back before it is normalised, where it could be earlier.
 const BATCH_BYTES: usize = 256;
 
 /// The most scalar values of a sequence that are normalised together. Frozen.
-pub(super) const LONGEST_SEQUENCE: usize = 1024;
+pub(crate) const LONGEST_SEQUENCE: usize = 1024;
 
 fn is_assigned(c: char) -> bool {
     unicode::is_in(&ASSIGNED, c)
@@ -38,7 +38,7 @@ fn begins_sequence(c: char) -> bool {
 
 /// The last sequences of the text, as what follows may belong to them.
 #[derive(Default)]
-pub(super) struct Nfkc {
+pub(crate) struct Nfkc {
     held: String,
     /// Scalar values since the last one that begins a sequence, that one included.
     sequence: usize,
@@ -47,7 +47,7 @@ pub(super) struct Nfkc {
 
 impl Nfkc {
     /// Calls `visit` with what is normal of the text so far.
-    pub(super) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
+    pub(crate) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let mut rest = piece;
         while !rest.is_empty() {
             let (ascii, after) = rest.split_at(ascii_prefix_bytes(rest.as_bytes()));
@@ -84,7 +84,7 @@ impl Nfkc {
     }
 
     /// Normalises what is held, as if the text ended here.
-    pub(super) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
+    pub(crate) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
         self.sequence = 0;
         if is_nfkc_quick(self.held.chars()) == IsNormalized::Yes {
             visit(&self.held);
@@ -110,7 +110,7 @@ fn is_accent(c: char) -> bool {
 }
 
 /// Calls `visit` with `c`, or, if its canonical decomposition has accents, with the rest of that.
-pub(super) fn strip_accents(c: char, mut visit: impl FnMut(char)) {
+pub(crate) fn strip_accents(c: char, mut visit: impl FnMut(char)) {
     let mut has_accent = false;
     if !c.is_ascii() && is_assigned(c) {
         decompose_canonical(c, |part| has_accent |= is_accent(part));

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Frozen, Language, ShingleUnit, Text, UNICODE_VERSION, step};
+use crate::text::language::Language;
+use crate::text::recipe::{Frozen, ShingleUnit, Text, step};
+use crate::text::unicode::UNICODE_VERSION;
 
 /// Texts without steps are the first three.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Recorded {
+pub(crate) enum Recorded {
     Words(u16),
     Characters(u16),
     Code(u16),

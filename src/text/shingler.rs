@@ -1,12 +1,12 @@
 //! Shingles of a text that comes in pieces.
 
-use super::line::{self, Line, Table};
-use super::{ShingleUnit, Text, unicode};
 #[cfg(feature = "languages")]
-use super::{
-    filter::Filter,
-    normal::{Nfkc, strip_accents},
-};
+use crate::text::filter::Filter;
+use crate::text::line::{Line, Table};
+#[cfg(feature = "languages")]
+use crate::text::normal::{Nfkc, strip_accents};
+use crate::text::recipe::{ShingleUnit, Text};
+use crate::text::{line, unicode};
 
 /// The text that is read before its shingles are visited.
 const STRIDE_BYTES: usize = 1 << 12;
@@ -43,7 +43,7 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    pub(super) fn of_valid(text: Text) -> Self {
+    pub(crate) fn of_valid(text: Text) -> Self {
         Self {
             size: text.length.into(),
             reader: Reader {
@@ -205,7 +205,7 @@ impl Reader {
 }
 
 /// How many bytes at the beginning are ASCII.
-pub(super) fn ascii_prefix_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn ascii_prefix_bytes(bytes: &[u8]) -> usize {
     const HIGH: u128 = u128::from_le_bytes([0x80; 16]);
     let (chunks, rest) = bytes.as_chunks::<16>();
     for (number, chunk) in chunks.iter().enumerate() {

@@ -4,6 +4,7 @@ mod steps;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::error::Error;
 
 fn shingles(text: Text, document: &str) -> Vec<String> {
     let mut shingles = Vec::new();

@@ -1,6 +1,6 @@
 //! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
 
-use super::unicode_17::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
+use crate::text::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
 
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
 pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
@@ -57,12 +57,12 @@ fn in_plane(plane: &Plane, c: char) -> Option<bool> {
 
 /// As `char::is_alphanumeric` of Unicode 17.0.
 #[inline]
-pub(super) fn is_alphanumeric(c: char) -> bool {
+pub(crate) fn is_alphanumeric(c: char) -> bool {
     in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
 }
 
 /// Whether one of the ranges, inclusive and ascending, has `c`.
-pub(super) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
+pub(crate) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
     let number = u32::from(c);
     let at = ranges.partition_point(|&(_, last)| last < number);
     ranges.get(at).is_some_and(|&(first, _)| first <= number)
@@ -70,13 +70,13 @@ pub(super) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
 
 /// As `char::is_whitespace` of Unicode 17.0: none is beyond the basic plane.
 #[inline]
-pub(super) fn is_white_space(c: char) -> bool {
+pub(crate) fn is_white_space(c: char) -> bool {
     in_plane(&PLANE_WHITE_SPACE, c).unwrap_or(false)
 }
 
 /// As `char::to_lowercase` of Unicode 17.0: one scalar value, or two.
 #[inline]
-pub(super) fn lower_case(c: char) -> (char, Option<char>) {
+pub(crate) fn lower_case(c: char) -> (char, Option<char>) {
     if c.is_ascii() {
         return (c.to_ascii_lowercase(), None);
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn the_tables_are_what_the_generator_prints() {
         if char::UNICODE_VERSION == UNICODE_VERSION {
-            assert_eq!(include_str!("unicode_17.rs"), generator::render());
+            assert_eq!(include_str!("data/unicode_17.rs"), generator::render());
         }
     }
 

@@ -1,6 +1,8 @@
 //! Large buckets, equal documents, and what is expected and said of a join.
 
 use super::*;
+use crate::query::Bounds;
+use crate::snapshot::Snapshot;
 
 fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::query::Bounds;
+use crate::snapshot::Snapshot;
+use crate::types::DocumentId;
 
 /// What a closure that knows nothing of texts says: any similarity, sometimes none.
 fn told(a: u64, b: u64) -> Option<f64> {
@@ -24,7 +27,7 @@ fn counting(calls: &Calls) -> impl Fn(DocumentId, DocumentId) -> Result<Option<f
 }
 
 /// What the closure says of the candidates, within the bounds.
-fn settled(candidates: &PairMap, bounds: &crate::store::Resolved) -> PairMap {
+fn settled(candidates: &PairMap, bounds: &crate::query::Resolved) -> PairMap {
     let settled = candidates
         .iter()
         .map(|(ids, (estimate, distance))| (*ids, (told(ids.0, ids.1).or(*estimate), *distance)));

@@ -1,8 +1,8 @@
 //! Sketches as textbooks define them, over hashes and functions that the caller gives. They share
 //! no code with the frozen ones.
 
-use super::super::simhash::quantise;
 use crate::error::{Error, Result};
+use crate::sketch::simhash::quantise;
 
 /// The SimHash of features with given hashes (Charikar 2002, in the form of Manku, Jain and Das
 /// Sarma 2007): bit j is 1 if the weights of the features whose hash has it sum to more than those

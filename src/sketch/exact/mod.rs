@@ -11,10 +11,10 @@ mod classical;
 mod fingerprints;
 mod sets;
 
-pub use classical::{modular_minhash, permuted_table, simhash};
-pub use fingerprints::{
+pub use crate::sketch::exact::classical::{modular_minhash, permuted_table, simhash};
+pub use crate::sketch::exact::fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
-pub use sets::{
+pub use crate::sketch::exact::sets::{
     FeatureSet, WeightedSet, containment, jaccard, jaccard_of_sorted, weighted_jaccard,
 };

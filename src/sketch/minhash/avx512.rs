@@ -6,24 +6,24 @@ use std::arch::x86_64::{
     _mm512_set1_epi32, _mm512_storeu_si512,
 };
 
-use super::LANES;
-use super::batch::Batch;
-use super::families::Family;
-use super::pair_multiply::{PairMultiply, Row};
+use crate::sketch::minhash::batch::Batch;
+use crate::sketch::minhash::families::Family;
+use crate::sketch::minhash::min_hasher::LANES;
+use crate::sketch::minhash::pair_multiply::{PairMultiply, Row};
 
 /// The processor has the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Avx512(());
+pub(crate) struct Avx512(());
 
 impl Avx512 {
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
         found.then_some(Self(()))
     }
 
-    pub(super) fn update(
+    pub(crate) fn update(
         self,
         family: &Family,
         key: u64,

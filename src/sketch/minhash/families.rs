@@ -1,13 +1,13 @@
 //! The functions of each family, as plain code.
 
-use super::super::hash::{derive, stream};
-use super::LANES;
-use super::pair_multiply::{PairMultiply, high};
-use super::permutations::Permutations;
-use super::tabulation::Tabulation;
+use crate::sketch::hash::{derive, stream};
+use crate::sketch::minhash::min_hasher::LANES;
+use crate::sketch::minhash::pair_multiply::{PairMultiply, high};
+use crate::sketch::minhash::permutations::Permutations;
+use crate::sketch::minhash::tabulation::Tabulation;
 
 #[derive(Debug)]
-pub(super) enum Family {
+pub(crate) enum Family {
     PairMultiply(PairMultiply),
     MultiplyShift(MultiplyShift),
     Modular(Modular),
@@ -17,7 +17,7 @@ pub(super) enum Family {
 
 impl Family {
     /// The functions of some rows of lanes. Function i is the same however many there are.
-    pub(super) fn new(seed: u64, rows: usize, permutations: Permutations) -> Self {
+    pub(crate) fn new(seed: u64, rows: usize, permutations: Permutations) -> Self {
         match permutations {
             Permutations::PairMultiply => Self::PairMultiply(PairMultiply::new(seed, rows)),
             Permutations::MultiplyShift => Self::MultiplyShift(MultiplyShift::new(seed, rows)),
@@ -30,7 +30,7 @@ impl Family {
     /// Takes features in, given by their mixed hashes. Inlined into the kernels, to be compiled for
     /// their instructions.
     #[inline(always)]
-    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         match self {
             Self::PairMultiply(functions) => functions.update(minima, mixed),
             Self::MultiplyShift(functions) => functions.update(minima, mixed),
@@ -49,7 +49,7 @@ fn rows<T>(rows: usize, number: impl Fn(u64) -> T) -> Vec<[T; LANES]> {
 
 /// The high 32 bits of (a u + b) mod 2^64.
 #[derive(Debug)]
-pub(super) struct MultiplyShift {
+pub(crate) struct MultiplyShift {
     multipliers: Vec<[u64; LANES]>,
     addends: Vec<[u64; LANES]>,
 }
@@ -89,7 +89,7 @@ const MODULAR_SHIFT: u32 = 61 - 32;
 
 /// The high 32 of the 61 bits of (a u + b) mod 2^61 - 1.
 #[derive(Debug)]
-pub(super) struct Modular {
+pub(crate) struct Modular {
     /// Multiplier and addend of each function.
     functions: Vec<[(u64, u64); LANES]>,
 }
@@ -130,7 +130,7 @@ fn reduce(number: u128) -> u64 {
 
 /// Robert Jenkins' mix of a function's key and the halves of the hash.
 #[derive(Debug)]
-pub(super) struct Jenkins {
+pub(crate) struct Jenkins {
     keys: Vec<[u32; LANES]>,
 }
 

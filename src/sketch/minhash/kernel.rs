@@ -1,16 +1,18 @@
 //! Which instructions compute the minima. All give the same values.
 
-use super::LANES;
-use super::batch::Batch;
-use super::families::Family;
-#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-use super::neon;
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, avx512::Avx512};
+use crate::sketch::minhash::avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+use crate::sketch::minhash::avx512::Avx512;
+use crate::sketch::minhash::batch::Batch;
+use crate::sketch::minhash::families::Family;
+use crate::sketch::minhash::min_hasher::LANES;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+use crate::sketch::minhash::neon;
 
 /// The instructions to use; a value exists only where the processor has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Kernel(Instructions);
+pub(crate) struct Kernel(Instructions);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Instructions {
@@ -25,7 +27,7 @@ enum Instructions {
 
 impl Kernel {
     /// The quickest one that this processor has.
-    pub(in super::super) fn detect() -> Self {
+    pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(avx512) = Avx512::detect() {
@@ -43,7 +45,7 @@ impl Kernel {
 
     /// All that this processor has, by name, the portable one first.
     #[allow(dead_code, reason = "for tests and measurements")]
-    pub(in super::super) fn available() -> Vec<(&'static str, Self)> {
+    pub(crate) fn available() -> Vec<(&'static str, Self)> {
         let mut kernels = vec![("portable", Self(Instructions::Portable))];
         #[cfg(target_arch = "x86_64")]
         {
@@ -60,7 +62,7 @@ impl Kernel {
     }
 
     /// Takes a batch of features in, of which the hashes are not mixed yet; they are then.
-    pub(super) fn update(
+    pub(crate) fn update(
         self,
         family: &Family,
         key: u64,

@@ -5,15 +5,15 @@ use std::arch::aarch64::{
     uint32x4_t, vaddq_u32, vdupq_n_u32, vld1q_u32, vminq_u32, vmulq_u32, vst1q_u32,
 };
 
-use super::LANES;
-use super::batch::Batch;
-use super::families::Family;
-use super::pair_multiply::{PairMultiply, Row};
+use crate::sketch::minhash::batch::Batch;
+use crate::sketch::minhash::families::Family;
+use crate::sketch::minhash::min_hasher::LANES;
+use crate::sketch::minhash::pair_multiply::{PairMultiply, Row};
 
 /// Lanes of a register, and registers of a row.
 const QUARTER: usize = LANES / 4;
 
-pub(super) fn update(family: &Family, key: u64, minima: &mut [[u32; LANES]], batch: &mut Batch) {
+pub(crate) fn update(family: &Family, key: u64, minima: &mut [[u32; LANES]], batch: &mut Batch) {
     // SAFETY: every processor that this is compiled for has the instructions, as `kernel` lets it
     // be compiled only where the target has them.
     unsafe { update_features(family, key, minima, batch) }

@@ -16,25 +16,25 @@
 //! minima do not meet. The shortest cycle, of four functions (v - v' - v'' + v''' = 0), lets four
 //! minima fall on one feature out of n about as often as n^-2 rather than n^-3.
 
-use super::super::hash::{derive, stream};
-use super::LANES;
+use crate::sketch::hash::{derive, stream};
+use crate::sketch::minhash::min_hasher::LANES;
 
 #[derive(Debug)]
-pub(super) struct PairMultiply {
-    pub(super) columns: [u32; LANES],
-    pub(super) rows: Vec<Row>,
+pub(crate) struct PairMultiply {
+    pub(crate) columns: [u32; LANES],
+    pub(crate) rows: Vec<Row>,
 }
 
 /// What the functions of one row add to those of its columns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) multiplier: u32,
-    pub(super) addend: u32,
+pub(crate) struct Row {
+    pub(crate) multiplier: u32,
+    pub(crate) addend: u32,
 }
 
 impl Row {
     #[inline(always)]
-    pub(super) fn of(self, high: u32) -> u32 {
+    pub(crate) fn of(self, high: u32) -> u32 {
         high.wrapping_mul(self.multiplier).wrapping_add(self.addend)
     }
 }
@@ -45,7 +45,7 @@ const COLUMN_BITS: u32 = 5;
 const ROW_BITS: u32 = 7;
 
 impl PairMultiply {
-    pub(super) fn new(seed: u64, rows: usize) -> Self {
+    pub(crate) fn new(seed: u64, rows: usize) -> Self {
         let column = |i: usize| odd(seed, stream::MINHASH + i as u64, i, COLUMN_BITS);
         let row = |j: usize| {
             let place = stream::MINHASH + LANES as u64 + 2 * j as u64;
@@ -61,7 +61,7 @@ impl PairMultiply {
     }
 
     #[inline(always)]
-    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         for &mixed in mixed {
             let products = self.columns.map(|a| a.wrapping_mul(mixed as u32));
             for (minima, row) in minima.iter_mut().zip(&self.rows) {
@@ -79,6 +79,6 @@ fn odd(seed: u64, place: u64, index: usize, bits: u32) -> u32 {
     high(derive(seed, place)) & !lowest | (2 * index as u32 + 1) & lowest
 }
 
-pub(super) fn high(number: u64) -> u32 {
+pub(crate) fn high(number: u64) -> u32 {
     (number >> 32) as u32
 }

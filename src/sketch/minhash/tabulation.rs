@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::super::hash::{derive, stream};
-use super::LANES;
-use super::pair_multiply::high;
+use crate::sketch::hash::{derive, stream};
+use crate::sketch::minhash::min_hasher::LANES;
+use crate::sketch::minhash::pair_multiply::high;
 
 /// Bytes of a hash, lowest first.
 const BYTES: usize = 8;
@@ -13,14 +13,14 @@ const ENTRIES: usize = 256;
 
 /// Tables of all functions, side by side: a feature reads eight rows of k words, each in one piece.
 #[derive(Debug)]
-pub(super) struct Tabulation {
+pub(crate) struct Tabulation {
     seed: u64,
     rows: usize,
     words: OnceLock<Vec<[u32; LANES]>>,
 }
 
 impl Tabulation {
-    pub(super) fn new(seed: u64, rows: usize) -> Self {
+    pub(crate) fn new(seed: u64, rows: usize) -> Self {
         let words = OnceLock::new();
         Self { seed, rows, words }
     }
@@ -44,7 +44,7 @@ impl Tabulation {
 
     /// Not inlined into the kernels: it waits for memory, and wider registers made it slower.
     #[inline(never)]
-    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         let words = self.words();
         for &mixed in mixed {
             let mut byte = 0;

@@ -1,5 +1,5 @@
-use super::super::b_bit::{count_equal, cut, pack, unclamped, unpack, variance};
 use super::*;
+use crate::sketch::b_bit::{count_equal, cut, pack, unclamped, unpack, variance};
 
 const WIDTHS: [u8; 5] = [1, 2, 4, 8, 16];
 

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
-use super::super::bottom_k::{BottomK, bottom_k_jaccard, merge, rows};
-use super::super::hash::{derive, stream};
 use super::*;
+use crate::sketch::bottom_k::{BottomK, bottom_k_jaccard, merge, rows};
+use crate::sketch::hash::{derive, stream};
 
 fn values(seed: u64, size: u16, hashes: impl IntoIterator<Item = u64>) -> Vec<u64> {
     let sketch = BottomK::new(seed, size);

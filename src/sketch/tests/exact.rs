@@ -2,6 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::exact::*;
 use super::*;
+use crate::error::Error;
+use crate::error::Result;
 
 /// Against the standard library's sets, over random sets of numbers below 40.
 #[test]
@@ -107,7 +109,7 @@ fn parameters_out_of_range_are_refused() {
 /// The classical SimHash of a sketcher's own words is the sketcher's, where no bit is tied.
 #[test]
 fn the_classical_simhash_agrees_with_the_frozen_one() {
-    use super::super::hash::{derive, stream};
+    use crate::sketch::hash::{derive, stream};
     let sketcher = sketcher(6, None, Some(64));
     for features in [1_u64, 3, 11, 101] {
         let key = derive(6, stream::PROJECTION_KEY);

@@ -63,7 +63,7 @@ fn minhash_values() {
         [0x18cf_4363, 0x011c_08c7, 0x46c4_55eb, 0xac6b_149e]
     );
     // Fewer values are the first ones of more.
-    let more = super::sketcher(42, Some(128), None)
+    let more = crate::sketch::tests::sketcher(42, Some(128), None)
         .hashes([0, 1, 2, 3])
         .unwrap();
     assert_eq!(more.minhash().unwrap()[..16], values(&[0, 1, 2, 3]));

@@ -1,9 +1,9 @@
 //! Frozen: a value here changes only together with the format.
 
-use super::super::b_bit::{cut, pack};
-use super::super::bottom_k::{BottomK, rows};
-use super::super::one_pass::OnePass;
-use super::super::weighted::{WeightedMinHasher, negative_ln};
+use crate::sketch::b_bit::{cut, pack};
+use crate::sketch::bottom_k::{BottomK, rows};
+use crate::sketch::one_pass::OnePass;
+use crate::sketch::weighted::{WeightedMinHasher, negative_ln};
 
 fn hex<T: std::fmt::LowerHex>(values: &[T], digits: usize) -> String {
     let words: Vec<String> = values

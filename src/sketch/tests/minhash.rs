@@ -1,10 +1,10 @@
 //! That values are those of their definition, with all instructions.
 
-use super::super::hash::{derive, mix64, stream};
-use super::super::minhash::{Kernel, MinHasher};
 use super::*;
+use crate::sketch::hash::{derive, mix64, stream};
+use crate::sketch::minhash::{Kernel, MinHasher};
 
-pub(super) const FAMILIES: [Permutations; 5] = [
+pub(crate) const FAMILIES: [Permutations; 5] = [
     Permutations::PairMultiply,
     Permutations::MultiplyShift,
     Permutations::Modular,

@@ -4,10 +4,10 @@
 //! J (1 - J) / k, and a band of r rows agrees with probability J^r. 32 bits add at most about
 //! (1 - J) n / 2^33 to the mean.
 
-use super::super::minhash::MinHasher;
-use super::estimate_equal;
-use super::minhash::FAMILIES;
 use super::*;
+use crate::sketch::minhash::MinHasher;
+use crate::sketch::tests::estimate_equal;
+use crate::sketch::tests::minhash::FAMILIES;
 
 const ROWS: usize = 7;
 

@@ -1,6 +1,6 @@
-use super::super::hash::{GOLDEN_GAMMA, derive, stream};
-use super::super::one_pass::OnePass;
 use super::*;
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, stream};
+use crate::sketch::one_pass::OnePass;
 
 fn values(seed: u64, size: u16, hashes: impl IntoIterator<Item = u64>) -> Vec<u32> {
     let sketch = OnePass::new(seed, size);

@@ -1,7 +1,8 @@
 use std::f64::consts::PI;
 
-use super::super::hash::{derive, mix64, stream};
 use super::*;
+use crate::error::Error;
+use crate::sketch::hash::{derive, mix64, stream};
 
 fn fingerprint(sketcher: &Sketcher, hashes: impl IntoIterator<Item = u64>) -> u64 {
     sketcher.hashes(hashes).unwrap().simhash().unwrap() as u64
@@ -58,16 +59,16 @@ fn weights_are_rounded_half_to_even_and_added_up_in_any_order() {
     let rounded = [(0.5, 0), (0.500_001, 1), (1.5, 2), (2.5, 2), (3.5, 4)];
     for (steps, expected) in rounded {
         assert_eq!(
-            super::super::simhash::quantise(steps / 65_536.0).unwrap(),
+            crate::sketch::simhash::quantise(steps / 65_536.0).unwrap(),
             expected
         );
     }
-    assert_eq!(super::super::simhash::quantise(65_536.0).unwrap(), 1 << 32);
+    assert_eq!(crate::sketch::simhash::quantise(65_536.0).unwrap(), 1 << 32);
     let sketcher = sketcher(2, Some(16), Some(64));
     let parts: Vec<(u64, f64)> = (0..500).map(|i| (i % 90, (i % 7) as f64 * 0.3)).collect();
     let mut whole = vec![0_u64; 90];
     for &(x, weight) in &parts {
-        whole[x as usize] += super::super::simhash::quantise(weight).unwrap();
+        whole[x as usize] += crate::sketch::simhash::quantise(weight).unwrap();
     }
     let whole = (0..).zip(whole.iter().map(|&steps| steps as f64 / 65_536.0));
     let expected = sketcher.weighted_hashes(whole).unwrap();
@@ -89,12 +90,12 @@ fn the_sum_of_the_weights_is_bounded() {
     let half = u64::MAX / 4;
     let mut most = vec![(1, half), (2, half), (1, 1)];
     assert_eq!(
-        super::super::simhash::merge(&mut most).unwrap(),
+        crate::sketch::simhash::merge(&mut most).unwrap(),
         u64::MAX / 2
     );
     assert_eq!(most, [(1, half + 1), (2, half)]);
     let mut more = vec![(1, half), (2, half), (1, 2)];
-    let refused = super::super::simhash::merge(&mut more);
+    let refused = crate::sketch::simhash::merge(&mut more);
     assert!(matches!(
         refused,
         Err(Error::InvalidParameter {

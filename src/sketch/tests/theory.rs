@@ -4,13 +4,13 @@
 //! squares, both divided by what theory says of the pair, are held against bounds that a right kind
 //! exceeds in any cell of all with probability 0.001.
 
-use super::super::b_bit;
-use super::super::bottom_k::{BottomK, bottom_k_jaccard};
-use super::super::exact::{WeightedSet, weighted_jaccard};
-use super::super::minhash::MinHasher;
-use super::super::one_pass::OnePass;
-use super::super::weighted::WeightedMinHasher;
 use super::*;
+use crate::sketch::b_bit;
+use crate::sketch::bottom_k::{BottomK, bottom_k_jaccard};
+use crate::sketch::exact::{WeightedSet, weighted_jaccard};
+use crate::sketch::minhash::MinHasher;
+use crate::sketch::one_pass::OnePass;
+use crate::sketch::weighted::WeightedMinHasher;
 
 /// Values of a signature.
 const SIZE: usize = 64;

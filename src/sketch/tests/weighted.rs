@@ -1,6 +1,6 @@
-use super::super::hash::{GOLDEN_GAMMA, derive, stream};
-use super::super::weighted::{WeightedMinHasher, negative_ln};
 use super::*;
+use crate::sketch::hash::{GOLDEN_GAMMA, derive, stream};
+use crate::sketch::weighted::{WeightedMinHasher, negative_ln};
 
 /// The definition: all events up to a time, without a shortcut; the first of each value.
 fn by_definition(seed: u64, values: u64, features: &[(u64, u64)], until: f64) -> Vec<(f64, u32)> {

@@ -5,10 +5,11 @@ use unicode_normalization::char::is_public_assigned;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::*;
+use crate::error::Error;
 
 /// Unicode 17 has no more than what a later version has: what is assigned later is told by the table.
 fn is_assigned(c: char) -> bool {
-    unicode::is_in(&assigned_17::ASSIGNED, c)
+    unicode::is_in(&crate::text::data::ASSIGNED, c)
 }
 
 /// The definition of all steps, on whole vectors.

@@ -1,0 +1,327 @@
+//! A build under way.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::build::bulk_store::BulkStore;
+use crate::build::estimate::code_bits;
+use crate::build::lane_postings::{Postings, Progress};
+use crate::build::options::{BulkOptions, DuplicateKeys};
+use crate::build::repeated::{FirstOfEachKey, LastOfEachKey, Repeated};
+use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
+use crate::engine::{ScratchPath, must_not_exist};
+use crate::error::{Error, Result};
+use crate::format::{LaneSummary, Posting};
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::store::Store;
+use crate::types::{Document, DocumentId, folder_of, go_on};
+
+/// What [`BulkBuild::finish_with`] tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BulkEvent<'a> {
+    /// So many postings are in the store, of so many in all lanes.
+    Merged {
+        /// Postings written or left out until now.
+        postings: u64,
+        /// All of them.
+        of: u64,
+    },
+    /// A document is left out because an earlier one has its key, or a later one, if the options
+    /// say to keep the last. These events come in the order of insertion.
+    Duplicate {
+        /// The id that [`BulkBuild::insert`] gave it.
+        id: DocumentId,
+        /// The key.
+        key: &'a [u8],
+    },
+}
+
+/// In errors.
+const WORK: &str = "building the store";
+
+/// Who is told of events, and may stop the build.
+type Watch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
+
+/// What a finished build did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BulkReport {
+    /// Documents in the store.
+    pub documents: u64,
+    /// Documents left out because another one has their key.
+    pub duplicates: u64,
+    /// Sorted runs in the store: one, or none if nothing is filed.
+    pub runs: u64,
+    /// How many times postings filled the memory for sorting and went to the temporary file.
+    pub spills: u64,
+    /// Bytes that were written to the temporary file.
+    pub spilled_bytes: u64,
+}
+
+/// A store that is being built offline: documents go in, and nobody sees any of them before
+/// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing.
+///
+/// See [`Store::bulk_build`].
+#[must_use = "a build that is not finished leaves nothing"]
+pub struct BulkBuild {
+    target: PathBuf,
+    duplicate_keys: DuplicateKeys,
+    sorter: Sorter,
+    /// The codes of one document, kept to be filled again.
+    codes: Vec<Option<u64>>,
+    failure: Option<String>,
+    // in this order: the file is closed before it goes
+    store: BulkStore,
+    path: ScratchPath,
+}
+
+impl fmt::Debug for BulkBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BulkBuild")
+            .field("target", &self.target)
+            .field("documents", &self.store.next_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Begins to build a new store offline: the quickest way to put many documents into one. What
+    /// comes out answers as a store does into which the same documents were inserted one by one.
+    ///
+    /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
+    /// complete and durable, when the build is finished. A killed process leaves a file whose name
+    /// begins with `.resemblance-`, which may be removed.
+    ///
+    /// Memory: the limit of the options, the cache, and some tens of MiB. Disk: the store, and while it
+    /// is built 8 bytes a posting (12 in lanes of keys and SimHash tables, and of bands with more
+    /// than 44 bits) of whatever does not fit into the memory for sorting.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("corpus.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let mut build = Store::bulk_build(&path, schema.clone(), &BulkOptions::new())?;
+    /// let sketcher = schema.sketcher(); // clone it into as many threads as you like
+    /// for (key, text) in [("a", "to be or not to be"), ("b", "that is the question")] {
+    ///     build.insert(Document::new(key), &sketcher.text(text)?)?;
+    /// }
+    /// assert_eq!(build.finish()?.documents, 2);
+    /// assert_eq!(Store::open(&path)?.snapshot()?.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
+    /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
+    pub fn bulk_build(
+        path: impl AsRef<Path>,
+        schema: Schema,
+        options: &BulkOptions,
+    ) -> Result<BulkBuild> {
+        BulkBuild::begin(path.as_ref(), schema, options)
+    }
+}
+
+impl BulkBuild {
+    fn begin(target: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
+        must_not_exist(target, options.store.shared_files())?;
+        let code_bits = code_bits(&schema)?;
+        let folder = folder_of(target);
+        let (path, store) = ScratchPath::create(&folder, options.store.shared_files(), |path| {
+            BulkStore::create(path, schema.clone(), &options.store)
+        })?;
+        let sorter = Sorter::new(
+            &code_bits,
+            options.memory_bytes,
+            options.sorting_threads(),
+            options.temp_dir.as_deref().unwrap_or(&folder),
+        );
+        Ok(Self {
+            target: target.into(),
+            duplicate_keys: options.duplicate_keys,
+            sorter,
+            codes: Vec::new(),
+            failure: None,
+            store,
+            path,
+        })
+    }
+
+    /// Takes the next document, and gives it the next id, from 0. Whether its key is new is seen
+    /// at the end only.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a key of more than 4,096 bytes or a payload of more than 64
+    /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the build
+    /// goes on without the document. [`Error::Io`] if a disk is full, for one: it cannot go on.
+    pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
+        self.check_usable()?;
+        self.store.validate(&document, signature)?;
+        let inserted = self.insert_valid(&document, signature);
+        inserted.inspect_err(|error| self.failure = Some(error.to_string()))
+    }
+
+    fn insert_valid(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        let id = self.store.append(document, signature, &mut self.codes)?;
+        self.sorter.push(id.get(), &self.codes)?;
+        Ok(id)
+    }
+
+    /// [`insert`](Self::insert) with an id above all before; those between stay unused.
+    pub(crate) fn insert_as(
+        &mut self,
+        id: u64,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<()> {
+        self.store.skip_to(id);
+        self.insert(document, signature).map(drop)
+    }
+
+    /// The ids below one are not for documents that come later.
+    pub(crate) fn skip_to(&mut self, id: u64) {
+        self.store.skip_to(id);
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => Err(Error::Closed {
+                reason: format!("the build failed and leaves nothing: {failure}"),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// How many documents were taken.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.store.next_id()
+    }
+
+    /// Whether no document was taken yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Merges everything into the store, and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyTwice`] if a key came twice and the options do not say which to keep;
+    /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Io`]. There is no
+    /// store then.
+    pub fn finish(self) -> Result<BulkReport> {
+        self.finish_with(|_| ControlFlow::Continue(()))
+    }
+
+    /// [`finish`](Self::finish), and `watch` is told how far it is and which documents are left
+    /// out. If it breaks off there is no store.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish); [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn finish_with(
+        mut self,
+        mut watch: impl FnMut(BulkEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<BulkReport> {
+        self.check_usable()?;
+        self.store.flush()?;
+        self.sorter.finish()?;
+        let mut repeated = Repeated::default();
+        let watch: &mut Watch<'_> = &mut watch;
+        let mut tell = |postings, of| go_on(watch(BulkEvent::Merged { postings, of }), WORK);
+        let lanes = Lanes {
+            store: &self.store,
+            repeated: &mut repeated,
+            duplicate_keys: self.duplicate_keys,
+            progress: Progress::new(self.sorter.postings(), &mut tell),
+        }
+        .write(&self.sorter)?;
+        self.leave_out(&repeated, watch)?;
+        let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
+        drop(self.sorter);
+        let (documents, has_run) = self.store.commit(lanes)?;
+        self.path.publish(&self.target)?;
+        Ok(BulkReport {
+            documents,
+            duplicates: repeated.documents(),
+            runs: u64::from(has_run),
+            spills,
+            spilled_bytes,
+        })
+    }
+
+    /// Takes the rows of documents out that have the key of an earlier one.
+    fn leave_out(&mut self, repeated: &Repeated, watch: &mut Watch<'_>) -> Result<()> {
+        for id in repeated.ids() {
+            let key = self.store.key(id)?.unwrap_or_default();
+            self.store.remove(id)?;
+            let event = BulkEvent::Duplicate {
+                id: DocumentId::new(id),
+                key: &key,
+            };
+            go_on(watch(event), WORK)?;
+        }
+        Ok(())
+    }
+}
+
+/// The writing of all lanes.
+struct Lanes<'a> {
+    store: &'a BulkStore,
+    repeated: &'a mut Repeated,
+    duplicate_keys: DuplicateKeys,
+    progress: Progress<'a>,
+}
+
+impl Lanes<'_> {
+    fn write(mut self, sorter: &Sorter) -> Result<Vec<LaneSummary>> {
+        let lanes = sorter.lanes();
+        merge_lanes(&sorter.sorted(), lanes, sorter.threads(), |merged| {
+            // The keys come first: they tell whose postings are left out of the other lanes.
+            (0..lanes)
+                .map(|lane| match lane {
+                    0 => self.write_keys(merged),
+                    lane => self.write_lane(lane, merged),
+                })
+                .collect()
+        })
+    }
+
+    fn write_keys(&mut self, merged: &MergedLanes) -> Result<LaneSummary> {
+        let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
+        let postings = Postings::new(merged.lane(0), &mut self.progress);
+        if self.duplicate_keys == DuplicateKeys::KeepLast {
+            let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
+            return self.store.write_lane(0, lasts);
+        }
+        let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
+        let summary = self.store.write_lane(0, &mut firsts)?;
+        if refuses {
+            firsts.refusal()?;
+        }
+        Ok(summary)
+    }
+
+    fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<LaneSummary> {
+        let postings = Postings::new(merged.lane(lane), &mut self.progress);
+        if self.repeated.documents() == 0 {
+            return self.store.write_lane(lane, postings);
+        }
+        let is_left_out = |posting: &Posting| self.repeated.contains(posting.id);
+        let kept = postings.filter(|posting| !posting.as_ref().is_ok_and(is_left_out));
+        self.store.write_lane(lane, kept)
+    }
+}

@@ -1,0 +1,322 @@
+//! The file of an offline build: rows as documents come, one run at the end, one commit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crate::engine::{DOCUMENTS, META, RUNS, SIGNATURES, contained};
+use crate::error::{Error, Result};
+use crate::format::{
+    DocumentRow, FilterShape, LaneSummary, Posting, RunDescriptor, State, encode_run, header,
+};
+use crate::index::{FilterPlan, level_of, write_lane};
+use crate::lanes::hash_key;
+use crate::options::StoreOptions;
+use crate::read::PostingTable;
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::state::{Core, open};
+use crate::store::Inner;
+use crate::types::{Document, DocumentId};
+use crate::write::{KEY_FILTER_BITS, append_rows, document_codes, run_tables};
+
+/// Rows gathered before they are written: many at a time go into whole pages.
+const FLUSH_BYTES: usize = 4 << 20;
+
+/// The run of an offline build, the first that the store has.
+const RUN: u32 = 0;
+
+/// Rows of documents with ascending ids.
+type Rows = Vec<DocumentRows>;
+
+/// The rows of a document.
+struct DocumentRows {
+    id: u64,
+    document: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// A store that nobody else has open, in one transaction.
+pub(crate) struct BulkStore {
+    /// `None` once committed.
+    write: Option<Arc<redb::WriteTransaction>>,
+    // after the transaction, which must end before its file is closed
+    store: Arc<Inner>,
+    /// Rows that are not in the tables yet, of the documents up to `next_id`.
+    rows: Rows,
+    rows_bytes: usize,
+    /// The rows before, on their way into the tables while more documents come.
+    flushing: Option<JoinHandle<Result<Rows>>>,
+    next_id: u64,
+    /// Ids below that were passed over.
+    unused: u64,
+    removed: u64,
+    /// Documents with a key, those removed since included.
+    keys: u64,
+    /// The codes of one document, kept to be filled again.
+    codes: Vec<u64>,
+}
+
+impl BulkStore {
+    /// Makes the file; one that exists is an error and stays as it is.
+    pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
+        let store = open::create_in(path, path, schema, options)?;
+        let write = store.core.guarded(|| {
+            let mut write = store.engine.begin_write()?;
+            write.set_quick_repair(options.quick_repair);
+            Ok(write)
+        })?;
+        Ok(Self {
+            write: Some(Arc::new(write)),
+            store: Arc::new(store),
+            rows: Vec::new(),
+            rows_bytes: 0,
+            flushing: None,
+            next_id: 0,
+            unused: 0,
+            removed: 0,
+            keys: 0,
+            codes: Vec::new(),
+        })
+    }
+
+    /// The id of the next document.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Leaves ids unused, so that the next document gets this one, if it has not been passed.
+    pub(crate) fn skip_to(&mut self, id: u64) {
+        self.unused += id.saturating_sub(self.next_id);
+        self.next_id = self.next_id.max(id);
+    }
+
+    /// Whether a document may be stored here.
+    pub(crate) fn validate(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+        document.validate()?;
+        self.store.core.check_signature(signature)
+    }
+
+    /// Stores the rows of a valid document, and gives its code in each lane.
+    pub(crate) fn append(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+        row: &mut Vec<Option<u64>>,
+    ) -> Result<DocumentId> {
+        let id = self.next_id;
+        let key_code = document.row.key.map(hash_key);
+        document_codes(&self.store.core, key_code, signature, &mut self.codes, row)?;
+        let rows = DocumentRows {
+            id,
+            document: document.row.encode(id),
+            signature: self.store.core.signature_row(id, key_code, signature)?,
+        };
+        self.rows_bytes += rows.document.len() + rows.signature.len();
+        self.rows.push(rows);
+        self.next_id += 1;
+        self.keys += u64::from(key_code.is_some());
+        if self.rows_bytes >= FLUSH_BYTES {
+            self.begin_flush()?;
+        }
+        Ok(DocumentId::new(id))
+    }
+
+    /// Writes the rows that are not in the tables yet.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.begin_flush()?;
+        self.wait()?;
+        Ok(())
+    }
+
+    /// Begins to write the rows that are not in the tables yet, after those before.
+    fn begin_flush(&mut self) -> Result<()> {
+        let written = self.wait()?;
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let rows = std::mem::replace(&mut self.rows, written);
+        self.rows_bytes = 0;
+        let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
+        self.flushing = Some(thread::spawn(move || {
+            let result = store.core.guarded(|| {
+                let documents = rows.iter().map(|rows| (rows.id, &*rows.document));
+                append_rows(&write, DOCUMENTS, documents)?;
+                let signatures = rows.iter().map(|rows| (rows.id, &*rows.signature));
+                append_rows(&write, SIGNATURES, signatures)
+            });
+            result.map(|()| rows)
+        }));
+        Ok(())
+    }
+
+    /// Waits until the rows before are in the tables; room for more.
+    fn wait(&mut self) -> Result<Rows> {
+        let Some(flushing) = self.flushing.take() else {
+            return Ok(Vec::new());
+        };
+        let ended = |_| Error::corrupt("writing rows", "a thread ended without an answer");
+        let mut rows = flushing.join().map_err(ended)??;
+        rows.clear();
+        Ok(rows)
+    }
+
+    fn write(&self) -> Result<&Arc<redb::WriteTransaction>> {
+        let ended = || Error::Closed {
+            reason: "the build has ended".into(),
+        };
+        self.write.as_ref().ok_or_else(ended)
+    }
+
+    fn in_tables<T>(&self, run: impl FnOnce(&redb::WriteTransaction) -> Result<T>) -> Result<T> {
+        let write = self.write()?;
+        self.store.core.guarded(|| run(write))
+    }
+
+    /// The key of a document whose row is in the table.
+    pub(crate) fn key(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        self.in_tables(|write| {
+            let table = write.open_table(DOCUMENTS)?;
+            match redb::ReadableTable::get(&table, id)? {
+                Some(row) => Ok(DocumentRow::decode(id, row.value())?
+                    .key
+                    .map(<[u8]>::to_vec)),
+                None => Err(no_row(id)),
+            }
+        })
+    }
+
+    /// Takes a document's rows out. None of its postings may be written.
+    pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
+        self.in_tables(|write| {
+            let document = write.open_table(DOCUMENTS)?.remove(id)?.is_some();
+            let signature = write.open_table(SIGNATURES)?.remove(id)?.is_some();
+            if document && signature {
+                Ok(())
+            } else {
+                Err(no_row(id))
+            }
+        })?;
+        self.removed += 1;
+        Ok(())
+    }
+
+    /// Writes a lane of the one run: postings in ascending order.
+    pub(crate) fn write_lane(
+        &self,
+        lane: u16,
+        postings: impl Iterator<Item = Result<Posting>>,
+    ) -> Result<LaneSummary> {
+        let core = &self.store.core;
+        self.in_tables(|write| write_whole_lane(core, write, (RUN, lane), self.keys, postings))
+    }
+
+    /// Commits everything, and closes the file; `lanes` describes what was written. How many
+    /// documents the store holds, and whether it has a run.
+    pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
+        self.flush()?;
+        let inserted = self.next_id - self.unused;
+        let documents = inserted - self.removed;
+        if self.next_id == 0 {
+            return self.close().map(|()| (0, false));
+        }
+        let state = State {
+            commit: State::INITIAL.commit + 1,
+            next_id: self.next_id,
+            documents,
+            sealed_below: self.next_id,
+            next_run: RUN + 1,
+            unsealed_documents: 0,
+            postings_moved: inserted.saturating_mul(self.store.core.lanes.count().into()),
+            dead_documents: 0,
+        };
+        let descriptor = whole_run(&self.store.core, RUN, &state, lanes);
+        let has_run = descriptor.is_some();
+        self.in_tables(|write| {
+            if let Some(descriptor) = &descriptor {
+                let row = encode_run(descriptor)?;
+                write.open_table(RUNS)?.insert(RUN, row.as_slice())?;
+            }
+            let row = header::encode_meta(header::STATE, &state)?;
+            write
+                .open_table(META)?
+                .insert(header::STATE, row.as_slice())?;
+            Ok(())
+        })?;
+        let write = self.write.take().and_then(Arc::into_inner);
+        let in_use = || Error::corrupt("the build's transaction", "a thread still has it");
+        let write = write.ok_or_else(in_use)?;
+        contained(|| Ok(write.commit()?))?;
+        self.close().map(|()| (documents, has_run))
+    }
+
+    /// Closes the file, so that it can be opened under another name.
+    fn close(self) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        contained(|| {
+            drop(self);
+            Ok(())
+        })?;
+        let in_use = || Error::corrupt("the build's store", "a thread still has it");
+        Arc::into_inner(store).ok_or_else(in_use)?.engine.close()
+    }
+}
+
+impl Drop for BulkStore {
+    fn drop(&mut self) {
+        let _ = self.wait();
+        if let Some(write) = self.write.take().and_then(Arc::into_inner) {
+            // A full disk can make the engine panic here as well; the file is thrown away.
+            let _ = contained(|| Ok(write.abort()?));
+        }
+    }
+}
+
+/// Writes a lane of a run that holds all documents, so many of which have a key: postings in
+/// ascending order. `place`: the run and the lane.
+pub(crate) fn write_whole_lane(
+    core: &Core,
+    write: &redb::WriteTransaction,
+    place: (u32, u16),
+    keys: u64,
+    postings: impl Iterator<Item = Result<Posting>>,
+) -> Result<LaneSummary> {
+    let (run, lane) = place;
+    let role = core.lanes.roles().nth(lane.into());
+    let table = role
+        .map(PostingTable::of)
+        .ok_or_else(|| Error::corrupt(format!("lane {lane}"), "the schema has no such lane"))?;
+    // Of a run that holds all documents, only the lane of keys has a filter.
+    let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
+        shape: FilterShape::of(keys, KEY_FILTER_BITS),
+        buckets: core.lanes.bucket_bits(lane),
+    });
+    let mut tables = run_tables(write, table)?;
+    write_lane(&mut tables, run, lane, filter, postings)
+}
+
+/// The run of all documents of a store with this state; none if nothing is filed.
+pub(crate) fn whole_run(
+    core: &Core,
+    run: u32,
+    state: &State,
+    lanes: Vec<LaneSummary>,
+) -> Option<RunDescriptor> {
+    let descriptor = RunDescriptor {
+        run,
+        level: level_of(state.documents, core.options.seal_after_documents),
+        first_id: 0,
+        last_id: state.next_id.checked_sub(1)?,
+        documents: state.documents,
+        inputs: Vec::new(),
+        kept_up_to: 0,
+        rows_from: None,
+        lanes,
+    };
+    (descriptor.postings() > 0).then_some(descriptor)
+}
+
+fn no_row(id: u64) -> Error {
+    let place = format!("tables documents and signatures, document {id}");
+    Error::corrupt(place, "found no row, expected one (invariant 1)")
+}

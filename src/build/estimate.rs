@@ -1,0 +1,227 @@
+//! What a build will need, before it begins.
+
+use crate::build::options::BulkOptions;
+use crate::build::sort::{Layout, Plan};
+use crate::error::Result;
+use crate::lanes::LaneRole;
+use crate::schema::{Rebanding, Schema};
+use crate::state::shape_of;
+use crate::store::Store;
+
+/// What a store without documents takes, and buffers beside caches, about.
+const CONSTANT_BYTES: u64 = 2 << 20;
+/// Pages around the bytes that are stored, in proportion.
+const PAGES: f64 = 1.02;
+/// Buffers and bookkeeping of a build beside what its options bound.
+const BUFFERS_BYTES: u64 = 32 << 20;
+
+/// What a build is expected to need, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BulkEstimate {
+    /// Memory at the peak: for sorting, the cache, and buffers.
+    pub memory_bytes: u64,
+    /// The store on disk.
+    pub store_bytes: u64,
+    /// The temporary file at the end; 0 if everything is sorted in memory.
+    pub temporary_bytes: u64,
+}
+
+/// What a rebanding is expected to need, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RebandEstimate {
+    /// Live documents, whose postings are written.
+    pub documents: u64,
+    /// Whether postings are written anew: not if all lanes stay as they are.
+    pub is_rewritten: bool,
+    /// Memory at the peak: for sorting, the cache, and buffers.
+    pub memory_bytes: u64,
+    /// What the file grows by at most, less what is free in it: the new postings, beside which the
+    /// old ones stay until the commit.
+    pub growth_bytes: u64,
+    /// The temporary file at the end; 0 if everything is sorted in memory.
+    pub temporary_bytes: u64,
+}
+
+/// What postings of all lanes need.
+struct Sorting {
+    /// In the store: ids take what codes save, and a page for each block.
+    stored_bytes: f64,
+    memory_bytes: u64,
+    temporary_bytes: u64,
+}
+
+impl Sorting {
+    fn of(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
+        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+        let plan = Plan::new(&layouts, options.memory_bytes, options.sorting_threads());
+        let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
+        let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
+        let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
+        let spills = documents > plan.batch_documents;
+        Self {
+            stored_bytes: postings * documents as f64,
+            memory_bytes: if spills {
+                options.memory_bytes
+            } else {
+                // One batch, and room for one lane.
+                documents.saturating_mul(held + held / layouts.len().max(1) as u64)
+            },
+            temporary_bytes: if spills {
+                documents.saturating_mul(spilled as u64)
+            } else {
+                0
+            },
+        }
+    }
+}
+
+impl Store {
+    /// What [`reband`](Self::reband) of this store is expected to need.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let rebanding = Rebanding::new().threshold(0.6);
+    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
+    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
+    pub fn estimate_reband(
+        &self,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+    ) -> Result<RebandEstimate> {
+        let schema = self.schema().rebanded(rebanding)?;
+        let documents = self.snapshot()?.len();
+        let cache_bytes = options.store.cache_bytes.saturating_add(BUFFERS_BYTES);
+        if schema.lane_set()? == self.schema().lane_set()? {
+            return Ok(RebandEstimate {
+                documents,
+                is_rewritten: false,
+                memory_bytes: cache_bytes,
+                growth_bytes: 0,
+                temporary_bytes: 0,
+            });
+        }
+        let sorting = Sorting::of(options, &code_bits(&schema)?, documents);
+        Ok(RebandEstimate {
+            documents,
+            is_rewritten: true,
+            memory_bytes: sorting.memory_bytes.saturating_add(cache_bytes),
+            growth_bytes: CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64),
+            temporary_bytes: sorting.temporary_bytes,
+        })
+    }
+}
+
+impl BulkOptions {
+    /// What a build with these options is expected to need for so many documents, with keys and
+    /// payloads of so many bytes each on average.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let estimate = BulkOptions::new().estimate(&schema, 10_000_000, 30, 0)?;
+    /// assert!(estimate.store_bytes > 128 * 4 * 10_000_000); // the signatures, and more
+    /// assert!(estimate.memory_bytes < 400 << 20);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// None for a schema that was built here.
+    pub fn estimate(
+        &self,
+        schema: &Schema,
+        documents: u64,
+        key_bytes: u64,
+        payload_bytes: u64,
+    ) -> Result<BulkEstimate> {
+        let sorting = Sorting::of(self, &code_bits(schema)?, documents);
+        // Rows with their places in the tree; then postings.
+        let signature = shape_of(schema).size_bytes() as u64;
+        let content = key_bytes.saturating_add(payload_bytes);
+        let row = content.saturating_add(28 + 29 + signature);
+        let stored = (row as f64 * documents as f64 + sorting.stored_bytes) * PAGES;
+        let store_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
+        let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(store_bytes));
+        Ok(BulkEstimate {
+            memory_bytes: sorting.memory_bytes.saturating_add(buffers),
+            store_bytes,
+            temporary_bytes: sorting.temporary_bytes,
+        })
+    }
+}
+
+/// How many bits the codes of each lane have.
+pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
+    let band_bits = schema.minhash().map_or(64, |minhash| minhash.code_bits());
+    let roles = schema.lane_set()?.roles();
+    let bits = roles.map(|role| match role {
+        LaneRole::Band(_) => u32::from(band_bits),
+        LaneRole::Key | LaneRole::Table(_) => u64::BITS,
+    });
+    Ok(bits.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{MinHash, SimHash};
+
+    /// Estimates for absurd numbers wrapped to small ones.
+    #[test]
+    fn what_has_no_room_in_a_number_is_the_greatest() {
+        use crate::options::StoreOptions;
+        let schema = Schema::builder()
+            .minhash(MinHash::new(128))
+            .build()
+            .unwrap();
+        let store = StoreOptions::new().cache_bytes(u64::MAX);
+        let options = BulkOptions::new().memory_bytes(u64::MAX).store(store);
+        for (documents, key, payload) in [(u64::MAX, 0, 0), (1 << 62, 30, 0), (2, u64::MAX, 57)] {
+            let estimate = options.estimate(&schema, documents, key, payload).unwrap();
+            let greatest = (u64::MAX, u64::MAX);
+            assert_eq!((estimate.store_bytes, estimate.memory_bytes), greatest);
+        }
+        let few = BulkOptions::new()
+            .estimate(&schema, u64::MAX, 0, 0)
+            .unwrap();
+        assert_eq!(few.temporary_bytes, u64::MAX);
+    }
+
+    /// 13 bands of 5 bytes beside what is kept of 128 values, and two widths of fingerprints.
+    #[test]
+    fn signatures_take_the_bytes_of_their_kind() {
+        let bytes = |schema: Schema| {
+            let estimate = BulkOptions::new().estimate(&schema, 1_000_000, 0, 0);
+            estimate.unwrap().store_bytes as f64 / 1e6 / PAGES
+        };
+        let minhash = |minhash| bytes(Schema::builder().minhash(minhash).build().unwrap());
+        let whole = minhash(MinHash::new(128));
+        for (bits, kept) in [(1, 16.0), (4, 64.0), (16, 256.0)] {
+            let saved = whole - minhash(MinHash::new(128).value_bits(bits));
+            assert!(
+                (saved - (512.0 - kept - 65.0)).abs() < 0.1,
+                "{bits}: {saved}"
+            );
+        }
+        // Equally many lanes, for the difference to be that of the fingerprints.
+        let simhash = |simhash: SimHash| {
+            let schema = Schema::builder().simhash(simhash.max_distance(1)).build();
+            let schema = schema.unwrap();
+            (schema.lanes(), bytes(schema))
+        };
+        let (narrow, wide) = (simhash(SimHash::bits64()), simhash(SimHash::bits128()));
+        assert_eq!(narrow.0, wide.0);
+        assert!((wide.1 - narrow.1 - 8.0).abs() < 0.1, "{narrow:?} {wide:?}");
+    }
+}

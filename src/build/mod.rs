@@ -1,0 +1,18 @@
+//! Stores made whole and offline: external sort, bulk build, another banding.
+//!
+//! Imports `state` and below, and writes runs without a transaction buffer.
+
+mod bulk_build;
+mod bulk_store;
+mod estimate;
+mod lane_postings;
+mod options;
+mod reband;
+mod reband_store;
+mod repeated;
+mod sort;
+
+pub use bulk_build::{BulkBuild, BulkEvent, BulkReport};
+pub use estimate::{BulkEstimate, RebandEstimate};
+pub use options::{BulkOptions, DuplicateKeys};
+pub use reband::{RebandEvent, RebandReport};

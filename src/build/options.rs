@@ -1,0 +1,110 @@
+//! How a store is built.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use crate::options::StoreOptions;
+
+/// The least memory limit; a smaller one is raised to it.
+const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+
+/// What to do with a document whose key an earlier one has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DuplicateKeys {
+    /// There is no store then, but [`Error::KeyTwice`](crate::Error::KeyTwice).
+    #[default]
+    Refuse,
+    /// It is left out and counted; its id stays unused.
+    KeepFirst,
+    /// It replaces the earlier one, which is left out and counted, and whose id stays unused.
+    KeepLast,
+}
+
+/// How [`Store::bulk_build`](crate::Store::bulk_build) and [`Store::reband`](crate::Store::reband)
+/// use memory, disk and cores. None of it changes an answer, but for [`duplicate_keys`](Self::duplicate_keys).
+///
+/// ```
+/// use resemblance::{BulkOptions, StoreOptions};
+/// let options = BulkOptions::new()
+///     .memory_bytes(1 << 30)
+///     .temp_dir("/tmp")
+///     .store(StoreOptions::new().cache_bytes(256 << 20));
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkOptions {
+    pub(crate) store: StoreOptions,
+    pub(crate) memory_bytes: u64,
+    pub(crate) temp_dir: Option<PathBuf>,
+    pub(crate) threads: Option<NonZeroUsize>,
+    pub(crate) duplicate_keys: DuplicateKeys,
+}
+
+impl Default for BulkOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BulkOptions {
+    /// 256 MiB for sorting, temporary files beside the store, all cores, the default
+    /// [`StoreOptions`], and keys that come twice are refused.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            store: StoreOptions::new(),
+            memory_bytes: 256 << 20,
+            temp_dir: None,
+            threads: None,
+            duplicate_keys: DuplicateKeys::Refuse,
+        }
+    }
+
+    /// The options with which the file is written. The cache is used in addition to the memory
+    /// for sorting.
+    #[must_use]
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// The memory in which postings are sorted, in bytes; at least 1 MiB. What does not fit goes
+    /// to a temporary file, sorted piece by piece. Postings of up to fifty times the limit stay
+    /// within it to the end (with 256 MiB and 20 lanes: 75 million documents); of more, the last
+    /// step takes more, in proportion.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes.max(LEAST_MEMORY_BYTES);
+        self
+    }
+
+    /// The folder of the temporary file; the store's own if not given. The store itself always
+    /// grows in its own folder.
+    #[must_use]
+    pub fn temp_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.temp_dir = Some(folder.into());
+        self
+    }
+
+    /// How many threads sort, beside the one that inserts; if not given, one for each further
+    /// core, and one at least.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// What to do with a document whose key an earlier one has.
+    #[must_use]
+    pub fn duplicate_keys(mut self, rule: DuplicateKeys) -> Self {
+        self.duplicate_keys = rule;
+        self
+    }
+
+    pub(crate) fn sorting_threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map(usize::from);
+        threads.unwrap_or_else(|| cores() - 1).max(1)
+    }
+}

@@ -1,0 +1,238 @@
+//! Keys that come twice: found where the key lane is merged, for equal keys have equal codes.
+
+use std::collections::BTreeMap;
+
+use crate::build::bulk_store::BulkStore;
+use crate::error::{Error, Result};
+use crate::format::Posting;
+use crate::types::DocumentId;
+
+/// Documents that are left out: one bit a document once there is any.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated {
+    words: Vec<u64>,
+    documents: u64,
+}
+
+impl Repeated {
+    fn insert(&mut self, id: u64) {
+        let word = usize::try_from(id / 64).unwrap_or(usize::MAX);
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        if let Some(word) = self.words.get_mut(word) {
+            *word |= 1 << (id % 64);
+            self.documents += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        let word = usize::try_from(id / 64)
+            .ok()
+            .and_then(|word| self.words.get(word));
+        word.is_some_and(|word| word >> (id % 64) & 1 == 1)
+    }
+
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        let words = (0u64..).zip(&self.words);
+        words.flat_map(|(place, word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| place * 64 + bit)
+        })
+    }
+}
+
+/// A document of the code at hand whose key is the first of its kind.
+struct First {
+    id: u64,
+    /// Read when a second document has the code.
+    key: Option<Vec<u8>>,
+}
+
+/// Passes the postings of the key lane on, but of documents with equal keys the first only.
+pub(crate) struct FirstOfEachKey<'a, I> {
+    postings: I,
+    store: &'a BulkStore,
+    repeated: &'a mut Repeated,
+    code: u64,
+    /// All different: those that share the code by chance are few.
+    firsts: Vec<First>,
+    /// The repetition that came first in the build, and the id of the document that it repeats.
+    earliest: Option<(u64, u64)>,
+    /// Whether only the earliest matters, so that others need not be looked at.
+    stops_at_earliest: bool,
+}
+
+impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
+    pub(crate) fn new(
+        postings: I,
+        store: &'a BulkStore,
+        repeated: &'a mut Repeated,
+        stops_at_earliest: bool,
+    ) -> Self {
+        Self {
+            postings,
+            store,
+            repeated,
+            code: 0,
+            firsts: Vec::new(),
+            earliest: None,
+            stops_at_earliest,
+        }
+    }
+
+    /// The error that names the repetition that came first, if there was any.
+    pub(crate) fn refusal(&self) -> Result<()> {
+        let Some((second, first)) = self.earliest else {
+            return Ok(());
+        };
+        Err(Error::KeyTwice {
+            key: self.store.key(second)?.unwrap_or_default(),
+            first: DocumentId::new(first),
+            second: DocumentId::new(second),
+        })
+    }
+
+    /// Whether an earlier document has the key of this one.
+    fn is_repeated(&mut self, posting: Posting) -> Result<bool> {
+        if self.firsts.is_empty() || self.code != posting.code {
+            self.code = posting.code;
+            self.firsts.clear();
+            self.firsts.push(First {
+                id: posting.id,
+                key: None,
+            });
+            return Ok(false);
+        }
+        let later = self.earliest.is_some_and(|(second, _)| second < posting.id);
+        if self.stops_at_earliest && later {
+            return Ok(false);
+        }
+        let key = self.store.key(posting.id)?;
+        for first in &mut self.firsts {
+            if first.key.is_none() {
+                first.key = self.store.key(first.id)?;
+            }
+            if first.key == key {
+                if !later {
+                    self.earliest = Some((posting.id, first.id));
+                }
+                return Ok(true);
+            }
+        }
+        self.firsts.push(First {
+            id: posting.id,
+            key,
+        });
+        Ok(false)
+    }
+}
+
+impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
+    type Item = Result<Posting>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let posting = match self.postings.next()? {
+                Ok(posting) => posting,
+                failed => return Some(failed),
+            };
+            match self.is_repeated(posting) {
+                Ok(false) => return Some(Ok(posting)),
+                Ok(true) => self.repeated.insert(posting.id),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// Passes the postings of the key lane on, but of documents with equal keys the last only.
+pub(crate) struct LastOfEachKey<'a, I: Iterator> {
+    postings: std::iter::Peekable<I>,
+    store: &'a BulkStore,
+    repeated: &'a mut Repeated,
+    /// Those of a code that stay, the next one last.
+    kept: Vec<Posting>,
+}
+
+impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
+    pub(crate) fn new(postings: I, store: &'a BulkStore, repeated: &'a mut Repeated) -> Self {
+        Self {
+            postings: postings.peekable(),
+            store,
+            repeated,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Takes all postings of the next code. Keys are read only where a code comes twice.
+    fn fill(&mut self) -> Result<()> {
+        let Some(first) = self.postings.next().transpose()? else {
+            return Ok(());
+        };
+        self.kept.push(first);
+        let is_same = |next: &Result<Posting>| {
+            next.as_ref()
+                .map_or(true, |posting| posting.code == first.code)
+        };
+        while let Some(next) = self.postings.next_if(is_same) {
+            self.kept.push(next?);
+        }
+        if self.kept.len() > 1 {
+            self.keep_last_of_each()?;
+        }
+        self.kept.reverse();
+        Ok(())
+    }
+
+    fn keep_last_of_each(&mut self) -> Result<()> {
+        let mut last_of = BTreeMap::new();
+        for posting in std::mem::take(&mut self.kept) {
+            let key = self.store.key(posting.id)?;
+            if let Some(earlier) = last_of.insert(key, posting) {
+                self.repeated.insert(earlier.id);
+            }
+        }
+        self.kept.extend(last_of.into_values());
+        self.kept.sort_unstable();
+        Ok(())
+    }
+}
+
+impl<I: Iterator<Item = Result<Posting>>> Iterator for LastOfEachKey<'_, I> {
+    type Item = Result<Posting>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.kept.is_empty()
+            && let Err(error) = self.fill()
+        {
+            return Some(Err(error));
+        }
+        self.kept.pop().map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_documents_is_one() {
+        let mut repeated = Repeated::default();
+        let ids = [0, 1, 63, 64, 130, 6_000];
+        for id in ids.into_iter().rev() {
+            repeated.insert(id);
+        }
+        assert_eq!(repeated.ids().collect::<Vec<_>>(), ids);
+        assert_eq!(repeated.documents(), ids.len() as u64);
+        for id in 0..7_000 {
+            assert_eq!(repeated.contains(id), ids.contains(&id));
+        }
+    }
+}

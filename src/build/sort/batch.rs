@@ -1,0 +1,373 @@
+//! The postings of documents with ascending ids in memory, lane by lane, until they are sorted.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::format::Posting;
+use crate::index::sort_by_number;
+
+/// Below so many documents a batch would be for the sake of eight bytes a posting.
+const LEAST_OFFSET_BITS: u32 = 20;
+
+/// Documents of a batch, at most: their offsets from the first fit 32 bits.
+pub(crate) const MOST_DOCUMENTS: u64 = 1 << 32;
+
+/// How the postings of a lane are held and spilled. In place of an id stands its offset from that
+/// of the batch's first document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Code and offset in one number, the offset in so many of its low bits.
+    Narrow { offset_bits: u32 },
+    /// Side by side.
+    Wide,
+}
+
+impl Layout {
+    /// For codes of so many bits.
+    pub(crate) fn of(code_bits: u32) -> Self {
+        let offset_bits = u64::BITS.saturating_sub(code_bits).min(u32::BITS);
+        if offset_bits >= LEAST_OFFSET_BITS {
+            Self::Narrow { offset_bits }
+        } else {
+            Self::Wide
+        }
+    }
+
+    /// Documents that a batch can have.
+    pub(crate) fn most_documents(self) -> u64 {
+        match self {
+            Self::Narrow { offset_bits } => 1 << offset_bits,
+            Self::Wide => MOST_DOCUMENTS,
+        }
+    }
+
+    /// Bytes of a posting in memory.
+    pub(crate) fn memory_bytes(self) -> u64 {
+        match self {
+            Self::Narrow { .. } => size_of::<u64>() as u64,
+            Self::Wide => size_of::<Posting>() as u64,
+        }
+    }
+
+    /// Bytes of a posting in a file.
+    pub(crate) fn spilled_bytes(self) -> usize {
+        match self {
+            Self::Narrow { .. } => 8,
+            Self::Wide => 12,
+        }
+    }
+
+    /// Appends the postings that were encoded to `bytes`; those of a batch that begins with
+    /// `first_id`.
+    pub(crate) fn decode(self, bytes: &[u8], first_id: u64, postings: &mut Vec<Posting>) {
+        match self {
+            Self::Narrow { offset_bits } => {
+                let (entries, _) = bytes.as_chunks::<8>();
+                let entries = entries.iter().map(|entry| u64::from_le_bytes(*entry));
+                postings.extend(entries.map(|entry| narrow(entry, offset_bits, first_id)));
+            }
+            Self::Wide => {
+                let (entries, _) = bytes.as_chunks::<12>();
+                postings.extend(entries.iter().map(|entry| {
+                    let [code @ .., o0, o1, o2, o3] = *entry;
+                    Posting {
+                        code: u64::from_le_bytes(code),
+                        id: first_id + u64::from(u32::from_le_bytes([o0, o1, o2, o3])),
+                    }
+                }));
+            }
+        }
+    }
+}
+
+fn narrow(entry: u64, offset_bits: u32, first_id: u64) -> Posting {
+    Posting {
+        code: entry >> offset_bits,
+        id: first_id + (entry & ((1 << offset_bits) - 1)),
+    }
+}
+
+/// The postings of one lane.
+#[derive(Debug)]
+pub(crate) enum Column {
+    Narrow { offset_bits: u32, entries: Vec<u64> },
+    Wide { entries: Vec<Posting> },
+}
+
+/// Room for sorting a column, used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    narrow: Vec<u64>,
+    wide: Vec<Posting>,
+}
+
+impl Column {
+    fn new(layout: Layout) -> Self {
+        match layout {
+            Layout::Narrow { offset_bits } => Self::Narrow {
+                offset_bits,
+                entries: Vec::new(),
+            },
+            Layout::Wide => Self::Wide {
+                entries: Vec::new(),
+            },
+        }
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        match self {
+            Self::Narrow { offset_bits, .. } => Layout::Narrow {
+                offset_bits: *offset_bits,
+            },
+            Self::Wide { .. } => Layout::Wide,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Narrow { entries, .. } => entries.len(),
+            Self::Wide { entries } => entries.len(),
+        }
+    }
+
+    /// `most`: how many there can be, so that growth never goes beyond it.
+    #[inline]
+    fn push(&mut self, code: u64, offset: u64, most: usize) {
+        match self {
+            Self::Narrow {
+                offset_bits,
+                entries,
+            } => {
+                reserve(entries, most);
+                entries.push(code << *offset_bits | offset);
+            }
+            Self::Wide { entries } => {
+                reserve(entries, most);
+                entries.push(Posting { code, id: offset });
+            }
+        }
+    }
+
+    /// Sorts by code. Offsets ascend already.
+    fn sort(&mut self, scratch: &mut Scratch) {
+        match self {
+            Self::Narrow {
+                offset_bits,
+                entries,
+            } => {
+                let bits = *offset_bits;
+                sort_by_number(entries, &mut scratch.narrow, |entry| entry >> bits);
+            }
+            Self::Wide { entries } => {
+                sort_by_number(entries, &mut scratch.wide, |posting| posting.code);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Narrow { entries, .. } => entries.clear(),
+            Self::Wide { entries } => entries.clear(),
+        }
+    }
+
+    /// Appends the bytes of some postings; [`Layout::decode`] gives them back.
+    pub(crate) fn encode(&self, places: Range<usize>, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Narrow { entries, .. } => {
+                let entries = entries.get(places).unwrap_or_default();
+                bytes.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
+            }
+            Self::Wide { entries } => {
+                for posting in entries.get(places).unwrap_or_default() {
+                    bytes.extend_from_slice(&posting.code.to_le_bytes());
+                    // A batch has at most `MOST_DOCUMENTS`.
+                    bytes.extend_from_slice(&(posting.id as u32).to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// Appends some postings, of a batch that begins with `first_id`.
+    pub(crate) fn postings(
+        &self,
+        places: Range<usize>,
+        first_id: u64,
+        postings: &mut Vec<Posting>,
+    ) {
+        match self {
+            Self::Narrow {
+                offset_bits,
+                entries,
+            } => {
+                let entries = entries.get(places).unwrap_or_default();
+                let bits = *offset_bits;
+                postings.extend(entries.iter().map(|entry| narrow(*entry, bits, first_id)));
+            }
+            Self::Wide { entries } => {
+                let entries = entries.get(places).unwrap_or_default();
+                postings.extend(entries.iter().map(|entry| Posting {
+                    id: first_id + entry.id,
+                    ..*entry
+                }));
+            }
+        }
+    }
+}
+
+/// Doubles, but not beyond `most`.
+#[inline]
+fn reserve<T>(entries: &mut Vec<T>, most: usize) {
+    if entries.len() == entries.capacity() {
+        let more = entries.len().max(1024).min(most - entries.len().min(most));
+        entries.reserve_exact(more.max(1));
+    }
+}
+
+/// Documents with ascending ids.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    first_id: u64,
+    documents: u64,
+    most_documents: u64,
+    /// Offsets from the first id are below.
+    most_offsets: u64,
+    columns: Vec<Column>,
+}
+
+impl Batch {
+    /// For documents from `first_id` on, at most so many.
+    pub(crate) fn new(layouts: &[Layout], first_id: u64, most_documents: u64) -> Self {
+        let most_offsets = layouts.iter().map(|layout| layout.most_documents());
+        Self {
+            first_id,
+            documents: 0,
+            most_documents,
+            most_offsets: most_offsets.min().unwrap_or(MOST_DOCUMENTS),
+            columns: layouts.iter().copied().map(Column::new).collect(),
+        }
+    }
+
+    /// Adds a document for which there is room: its code, or none, in each lane.
+    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) {
+        debug_assert_eq!(codes.len(), self.columns.len());
+        debug_assert!(self.has_room_for(id));
+        let offset = id.saturating_sub(self.first_id);
+        let most = usize::try_from(self.most_documents).unwrap_or(usize::MAX);
+        for (column, code) in self.columns.iter_mut().zip(codes) {
+            if let Some(code) = *code {
+                column.push(code, offset, most);
+            }
+        }
+        self.documents += 1;
+    }
+
+    /// Whether the document with this id, which is above all that are here, may be added.
+    pub(crate) fn has_room_for(&self, id: u64) -> bool {
+        let offset = id.checked_sub(self.first_id);
+        let fits = offset.is_some_and(|offset| offset < self.most_offsets);
+        fits && self.documents < self.most_documents
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.documents == 0
+    }
+
+    pub(crate) fn first_id(&self) -> u64 {
+        self.first_id
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Begins again, with its memory.
+    pub(crate) fn restart(&mut self, first_id: u64) {
+        self.first_id = first_id;
+        self.documents = 0;
+        self.columns.iter_mut().for_each(Column::clear);
+    }
+
+    /// Sorts all lanes with so many threads; `use_sorted` is called with each lane's number and
+    /// postings as it is done.
+    pub(crate) fn sort(&mut self, threads: usize, use_sorted: impl Fn(usize, &Column) + Sync) {
+        let next = AtomicUsize::new(0);
+        let columns: Vec<Mutex<&mut Column>> = self.columns.iter_mut().map(Mutex::new).collect();
+        let work = || {
+            let mut scratch = Scratch::default();
+            loop {
+                let lane = next.fetch_add(1, Ordering::Relaxed);
+                let Some(column) = columns.get(lane) else {
+                    return;
+                };
+                let mut column = column.lock().unwrap_or_else(PoisonError::into_inner);
+                column.sort(&mut scratch);
+                use_sorted(lane, &column);
+            }
+        };
+        std::thread::scope(|scope| {
+            let others = threads.min(columns.len()).saturating_sub(1);
+            for _ in 0..others {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed(number: u64) -> u64 {
+        let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    #[test]
+    fn every_lane_comes_out_sorted_in_memory_and_in_bytes() {
+        let bits = [64, 40, 32, 44, 45];
+        let layouts = bits.map(Layout::of);
+        assert_eq!(layouts[0], Layout::Wide);
+        assert_eq!(layouts[1], Layout::Narrow { offset_bits: 24 });
+        assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });
+        assert_eq!(layouts[4], Layout::Wide);
+        for threads in [1, 3] {
+            let mut batch = Batch::new(&layouts, 77, 2_000);
+            let mut expected = vec![Vec::new(); bits.len()];
+            for offset in 0..2_000u64 {
+                assert!(batch.has_room_for(77 + offset));
+                let codes = bits.map(|bits| {
+                    // Some codes come often, all ones among them, and some lanes have none.
+                    let code = [u64::MAX, mixed(offset), mixed(offset % 7)][offset as usize % 3];
+                    (offset % 11 != u64::from(bits) % 11).then_some(code >> (64 - bits))
+                });
+                batch.push(77 + offset, &codes);
+                for (lane, code) in expected.iter_mut().zip(codes) {
+                    lane.extend(code.map(|code| Posting {
+                        code,
+                        id: 77 + offset,
+                    }));
+                }
+            }
+            assert!(!batch.has_room_for(2_077));
+            let sorted = AtomicUsize::new(0);
+            batch.sort(threads, |lane, column| {
+                let mut expected = expected[lane].clone();
+                expected.sort_unstable();
+                let (mut held, mut bytes, mut spilled) = (Vec::new(), Vec::new(), Vec::new());
+                column.postings(0..column.len(), 77, &mut held);
+                assert_eq!(held, expected);
+                column.encode(0..column.len(), &mut bytes);
+                assert_eq!(bytes.len(), held.len() * layouts[lane].spilled_bytes());
+                column.layout().decode(&bytes, 77, &mut spilled);
+                assert_eq!(spilled, expected);
+                sorted.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(sorted.into_inner(), bits.len());
+            batch.restart(5);
+            assert!(batch.is_empty() && batch.columns().iter().all(|column| column.len() == 0));
+        }
+    }
+}

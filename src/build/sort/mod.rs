@@ -1,0 +1,10 @@
+//! The external sort of postings.
+
+mod batch;
+mod merge;
+mod sorting;
+mod spill;
+
+pub(crate) use batch::Layout;
+pub(crate) use merge::{LaneChunks, MergedLanes, merge_lanes};
+pub(crate) use sorting::{Plan, Sorter};

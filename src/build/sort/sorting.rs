@@ -1,0 +1,236 @@
+//! Postings of documents as they come: gathered in one batch while another is sorted and spilled.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::build::sort::batch::{Batch, Column, Layout, MOST_DOCUMENTS};
+use crate::build::sort::merge::Sorted;
+use crate::build::sort::spill::{Extent, Spill};
+use crate::error::{Error, Result};
+
+/// The postings of a build.
+pub(crate) struct Sorter {
+    layouts: Vec<Layout>,
+    batch_documents: u64,
+    threads: usize,
+    spill: Arc<Spill>,
+    batch: Batch,
+    /// The batch before, on its way to the file.
+    job: Option<Job>,
+    /// Of each spilled batch, the extents of its lanes.
+    extents: Vec<Vec<Extent>>,
+}
+
+/// What a job gives back: the batch, to be used again, and where it went.
+type Spilled = (Batch, Result<Vec<Extent>>);
+
+/// A thread that is waited for, whatever happens.
+struct Job(Option<JoinHandle<Spilled>>);
+
+impl Job {
+    fn wait(&mut self) -> Option<Spilled> {
+        self.0.take().and_then(|handle| handle.join().ok())
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// How memory is divided, for lanes of these layouts.
+pub(crate) struct Plan {
+    pub(crate) batch_documents: u64,
+    chunk_postings: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(layouts: &[Layout], memory_bytes: u64, threads: usize) -> Self {
+        // Two batches, and on each thread room to sort a lane.
+        let lanes = layouts.iter().map(|layout| layout.memory_bytes());
+        let rooms = threads.min(layouts.len()) as u64;
+        let document_bytes = 2 * lanes.clone().sum::<u64>() + rooms * lanes.max().unwrap_or(1);
+        let fitting = memory_bytes / document_bytes.max(1);
+        let most = layouts.iter().map(|layout| layout.most_documents()).min();
+        // Of hundreds of batches each lane is read in such pieces at the end.
+        let chunk = usize::try_from(memory_bytes / 16_384).unwrap_or(usize::MAX);
+        Self {
+            batch_documents: fitting.clamp(1, most.unwrap_or(MOST_DOCUMENTS)),
+            chunk_postings: chunk.clamp(64, 8192),
+        }
+    }
+}
+
+impl Sorter {
+    /// For lanes whose codes have so many bits.
+    pub(crate) fn new(
+        code_bits: &[u32],
+        memory_bytes: u64,
+        threads: usize,
+        folder: &std::path::Path,
+    ) -> Self {
+        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+        let plan = Plan::new(&layouts, memory_bytes, threads);
+        Self {
+            batch: Batch::new(&layouts, 0, plan.batch_documents),
+            batch_documents: plan.batch_documents,
+            spill: Arc::new(Spill::new(folder, plan.chunk_postings)),
+            layouts,
+            threads,
+            job: None,
+            extents: Vec::new(),
+        }
+    }
+
+    /// Adds a document whose id is above all before: its code, or none, in each lane.
+    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> Result<()> {
+        if !self.batch.has_room_for(id) {
+            if self.batch.is_empty() {
+                self.batch.restart(id);
+            } else {
+                self.spill_batch(id)?;
+            }
+        }
+        self.batch.push(id, codes);
+        Ok(())
+    }
+
+    /// Sends the full batch away and begins one from document `next_id` on.
+    fn spill_batch(&mut self, next_id: u64) -> Result<()> {
+        let mut empty = match self.wait()? {
+            Some(batch) => batch,
+            None => Batch::new(&self.layouts, next_id, self.batch_documents),
+        };
+        empty.restart(next_id);
+        let full = std::mem::replace(&mut self.batch, empty);
+        let (spill, threads) = (Arc::clone(&self.spill), self.threads);
+        let job = thread::spawn(move || sort_and_spill(full, &spill, threads));
+        self.job = Some(Job(Some(job)));
+        Ok(())
+    }
+
+    /// Waits until the batch before is in the file; it can be used again.
+    fn wait(&mut self) -> Result<Option<Batch>> {
+        let Some(mut job) = self.job.take() else {
+            return Ok(None);
+        };
+        let ended = || Error::corrupt("sorting postings", "a thread ended without an answer");
+        let (batch, extents) = job.wait().ok_or_else(ended)?;
+        self.extents.push(extents?);
+        Ok(Some(batch))
+    }
+
+    /// Sorts what is left in memory, after which everything can be merged.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        // The memory of that batch is free now.
+        drop(self.wait()?);
+        self.batch.sort(self.threads, |_, _| {});
+        Ok(())
+    }
+
+    /// All postings; after [`finish`](Self::finish).
+    pub(crate) fn sorted(&self) -> Sorted<'_> {
+        Sorted {
+            spill: &self.spill,
+            extents: &self.extents,
+            batch: &self.batch,
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> u16 {
+        // As many as the store has, which numbers them with as many bits.
+        u16::try_from(self.layouts.len()).unwrap_or(u16::MAX)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// How many postings were pushed, in all lanes.
+    pub(crate) fn postings(&self) -> u64 {
+        let spilled = self.extents.iter().flatten().map(Extent::postings);
+        let held = self.batch.columns().iter().map(Column::len);
+        spilled.chain(held).map(|postings| postings as u64).sum()
+    }
+
+    /// How many batches went to the file.
+    pub(crate) fn spills(&self) -> u64 {
+        self.extents.len() as u64
+    }
+
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.spill.size_bytes()
+    }
+}
+
+fn sort_and_spill(mut batch: Batch, spill: &Spill, threads: usize) -> Spilled {
+    let first_id = batch.first_id();
+    let written = Mutex::new(Vec::new());
+    batch.sort(threads, |lane, column| {
+        let extent = spill.write(column, first_id);
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.push((lane, extent));
+    });
+    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.sort_by_key(|(lane, _)| *lane);
+    let extents = written.into_iter().map(|(_, extent)| extent).collect();
+    (batch, extents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_share_the_memory_and_are_never_too_large_for_their_layouts() {
+        for code_bits in [&[64, 40][..], &[64; 5], &[64, 32, 32], &[64, 44]] {
+            let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+            let lane_bytes = layouts.iter().map(|layout| layout.memory_bytes());
+            let (all, largest) = (lane_bytes.clone().sum::<u64>(), lane_bytes.max().unwrap());
+            let most = layouts
+                .iter()
+                .map(|layout| layout.most_documents())
+                .min()
+                .unwrap();
+            for shift in [20, 24, 28, 40, 60] {
+                for threads in [1, 2, 64] {
+                    let plan = Plan::new(&layouts, 1 << shift, threads);
+                    let documents = plan.batch_documents;
+                    assert!((1..=most).contains(&documents));
+                    let rooms = threads.min(layouts.len()) as u64;
+                    let used = documents * (2 * all + rooms * largest);
+                    assert!(used <= 1 << shift);
+                    let fills = documents * 4 * all > 1 << shift;
+                    assert!(fills || documents == most, "{shift} {threads}");
+                }
+            }
+        }
+    }
+
+    /// Ids of a store from which most documents are gone.
+    #[test]
+    fn ids_that_lie_far_apart_begin_new_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(&[64, 40], 1 << 20, 2, folder.path());
+        let ids = [
+            5_000_000_000,
+            5_000_000_001,
+            1 << 33,
+            (1 << 33) + (1 << 24),
+            1 << 40,
+        ];
+        for id in ids {
+            sorter.push(id, &[None, Some(7)]).unwrap();
+        }
+        sorter.finish().unwrap();
+        assert_eq!((sorter.spills(), sorter.postings()), (3, 5));
+        let merged = crate::build::sort::merge::merge_lanes(&sorter.sorted(), 2, 2, |lanes| {
+            assert!(lanes.lane(0).next().is_none());
+            let chunks: Result<Vec<_>> = lanes.lane(1).collect();
+            Ok(chunks?.concat())
+        });
+        let expected = ids.map(|id| crate::format::Posting { code: 7, id });
+        assert_eq!(merged.unwrap(), expected);
+    }
+}

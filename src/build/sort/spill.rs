@@ -1,0 +1,230 @@
+//! Sorted postings in a temporary file.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::build::sort::batch::{Column, Layout};
+use crate::engine::ScratchPath;
+use crate::error::{Error, Result};
+use crate::format::Posting;
+
+const CHECKSUM_BYTES: usize = size_of::<u32>();
+
+/// A sorted lane of a batch in the file: chunks of postings, a CRC-32 after each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    layout: Layout,
+    first_id: u64,
+    offset: u64,
+    postings: usize,
+}
+
+/// The one file of a build, into which any thread writes and from which any thread reads.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    folder: PathBuf,
+    /// Postings that are read at a time.
+    chunk_postings: usize,
+    /// Made when it is needed.
+    file: Mutex<Option<SpillFile>>,
+}
+
+#[derive(Debug)]
+struct SpillFile {
+    // in this order: closed before it goes
+    file: File,
+    _path: ScratchPath,
+    size_bytes: u64,
+}
+
+impl Extent {
+    pub(crate) fn postings(&self) -> usize {
+        self.postings
+    }
+}
+
+impl Spill {
+    pub(crate) fn new(folder: &Path, chunk_postings: usize) -> Self {
+        Self {
+            folder: folder.into(),
+            chunk_postings: chunk_postings.max(1),
+            file: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn chunk_postings(&self) -> usize {
+        self.chunk_postings
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<SpillFile>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much has been written.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.lock().as_ref().map_or(0, |file| file.size_bytes)
+    }
+
+    fn failure(&self, source: std::io::Error) -> Error {
+        let folder = self.folder.display();
+        Error::Io {
+            action: format!("sorting postings in a temporary file in {folder}"),
+            source,
+        }
+    }
+
+    /// Appends a sorted column of a batch that begins with `first_id`.
+    pub(crate) fn write(&self, column: &Column, first_id: u64) -> Result<Extent> {
+        let mut guard = self.lock();
+        let spill = match &mut *guard {
+            Some(spill) => spill,
+            None => {
+                let (path, file) = ScratchPath::create_file(&self.folder)?;
+                guard.insert(SpillFile {
+                    file,
+                    _path: path,
+                    size_bytes: 0,
+                })
+            }
+        };
+        let extent = Extent {
+            layout: column.layout(),
+            first_id,
+            offset: spill.size_bytes,
+            postings: column.len(),
+        };
+        let mut bytes = Vec::new();
+        for start in (0..column.len()).step_by(self.chunk_postings) {
+            let end = column.len().min(start + self.chunk_postings);
+            bytes.clear();
+            column.encode(start..end, &mut bytes);
+            let checksum = crc32fast::hash(&bytes);
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+            spill.append(&bytes).map_err(|error| self.failure(error))?;
+        }
+        Ok(extent)
+    }
+
+    /// Appends the postings of one chunk, from 0; none after the last. `bytes` is room to work in.
+    pub(crate) fn read(
+        &self,
+        extent: &Extent,
+        chunk: usize,
+        bytes: &mut Vec<u8>,
+        postings: &mut Vec<Posting>,
+    ) -> Result<()> {
+        let before = chunk.saturating_mul(self.chunk_postings);
+        let count = extent
+            .postings
+            .saturating_sub(before)
+            .min(self.chunk_postings);
+        if count == 0 {
+            return Ok(());
+        }
+        let width = extent.layout.spilled_bytes();
+        let place = (before * width + chunk * CHECKSUM_BYTES) as u64;
+        bytes.clear();
+        bytes.resize(count * width + CHECKSUM_BYTES, 0);
+        match &mut *self.lock() {
+            Some(spill) => spill.read(extent.offset + place, bytes),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        }
+        .map_err(|error| self.failure(error))?;
+        let (body, checksum) = bytes.split_at(count * width);
+        if crc32fast::hash(body).to_le_bytes() != *checksum {
+            let place = format!("a temporary file in {}", self.folder.display());
+            let detail = "what is read is not what was written; build again, on another disk";
+            return Err(Error::corrupt(place, detail));
+        }
+        extent.layout.decode(body, extent.first_id, postings);
+        Ok(())
+    }
+}
+
+impl SpillFile {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.size_bytes))?;
+        self.file.write_all(bytes)?;
+        self.size_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::sort::batch::Batch;
+
+    fn sorted_batch(documents: u64) -> Batch {
+        let mut batch = Batch::new(&[64, 40].map(Layout::of), 9, documents);
+        for document in 0..documents {
+            let code = document.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            batch.push(
+                9 + document,
+                &[
+                    Some(code),
+                    (!document.is_multiple_of(3)).then_some(code >> 24),
+                ],
+            );
+        }
+        batch.sort(1, |_, _| {});
+        batch
+    }
+
+    fn all(spill: &Spill, extent: &Extent) -> Result<Vec<Posting>> {
+        let (mut bytes, mut postings) = (Vec::new(), Vec::new());
+        for chunk in 0.. {
+            let before = postings.len();
+            spill.read(extent, chunk, &mut bytes, &mut postings)?;
+            if postings.len() == before {
+                break;
+            }
+        }
+        Ok(postings)
+    }
+
+    #[test]
+    fn what_is_written_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        for (documents, chunk) in [(0, 5), (1, 5), (100, 7), (100, 100), (100, 1000)] {
+            let spill = Spill::new(folder.path(), chunk);
+            let batch = sorted_batch(documents);
+            let write = |column| spill.write(column, batch.first_id()).unwrap();
+            let extents: Vec<Extent> = batch.columns().iter().map(write).collect();
+            for (column, extent) in batch.columns().iter().zip(&extents) {
+                let mut expected = Vec::new();
+                column.postings(0..column.len(), batch.first_id(), &mut expected);
+                assert_eq!(all(&spill, extent).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::new(folder.path(), 8);
+        let batch = sorted_batch(20);
+        let extent = spill.write(&batch.columns()[1], 9).unwrap();
+        all(&spill, &extent).unwrap();
+        for place in 0..spill.size_bytes() {
+            let change = |spill: &Spill| {
+                let mut guard = spill.lock();
+                let file = guard.as_mut().unwrap();
+                let mut byte = [0];
+                file.read(place, &mut byte).unwrap();
+                file.file.seek(SeekFrom::Start(place)).unwrap();
+                file.file.write_all(&[byte[0] ^ 4]).unwrap();
+            };
+            change(&spill);
+            assert!(matches!(all(&spill, &extent), Err(Error::Corrupt { .. })));
+            change(&spill);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The file underneath: opening and creating it, telling its errors apart, its tables.
+
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
+
+use crate::engine::errors::page_error;
+use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
+use crate::engine::verified_file::{Verification, VerifiedFile};
+use crate::error::{Error, Result};
+use crate::observe::Meters;
+use crate::options::StoreOptions;
+use crate::types::Access;
+
+pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
+pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
+pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
+
+pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
+pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
+pub(crate) const SIGNATURES: RowTable = TableDefinition::new("signatures");
+pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
+pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
+pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
+pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
+pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
+pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
+
+/// The open file.
+pub(crate) struct Engine {
+    database: Contained<Handle>,
+    /// What is read from the file and written to it counts here.
+    pub(crate) meters: Arc<Meters>,
+}
+
+enum Handle {
+    Writable(Database),
+    ReadOnly(ReadOnlyDatabase),
+}
+
+impl Engine {
+    fn new(handle: Handle, verification: &Verification) -> Self {
+        Self {
+            database: Contained::new(handle),
+            meters: Arc::clone(&verification.meters),
+        }
+    }
+
+    /// Creates the file; one that exists is an error and stays as it is.
+    pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let file = options.file_source().open(path, Access::Create);
+        let file = file.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
+            _ => io_error("creating", path, error),
+        })?;
+        let (file, verification) = VerifiedFile::new(file);
+        let created = open_in(file, &verification, path, options);
+        let database = created.inspect_err(|_| {
+            // The file is ours and holds nothing: a second attempt must not meet it.
+            let _ = options.file_source().remove(path);
+        })?;
+        Ok(Self::new(Handle::Writable(database), &verification))
+    }
+
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let (file, verification) = open_file(path, Access::Write, options)?;
+        let database = open_in(file, &verification, path, options)?;
+        Ok(Self::new(Handle::Writable(database), &verification))
+    }
+
+    pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let (file, verification) = open_file(path, Access::Read, options)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(options.cache_size());
+        let opened = contained(|| {
+            let opened = builder.open_read_only_with_backend(file);
+            opened.map_err(|error| match error {
+                redb::DatabaseError::RepairAborted => Error::NeedsRecovery { path: path.into() },
+                error => open_error(path, error),
+            })
+        })?;
+        verification.opened();
+        Ok(Self::new(Handle::ReadOnly(opened), &verification))
+    }
+
+    /// Closes the file. What else lets go of it passes over errors.
+    pub(crate) fn close(self) -> Result<()> {
+        let database = self.database.into_inner()?;
+        contained(|| match database {
+            Handle::Writable(database) => Ok(database.close()?),
+            Handle::ReadOnly(database) => Ok(database.close()?),
+        })
+    }
+
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
+        use redb::ReadableDatabase;
+        Ok(match self.database.get()? {
+            Handle::Writable(database) => database.begin_read()?,
+            Handle::ReadOnly(database) => database.begin_read()?,
+        })
+    }
+
+    pub(crate) fn begin_write(&self) -> Result<redb::WriteTransaction> {
+        match self.database.get()? {
+            Handle::Writable(database) => Ok(database.begin_write()?),
+            Handle::ReadOnly(_) => Err(Error::ReadOnly),
+        }
+    }
+}
+
+/// Opens the engine's file for writing, with nothing of the store read yet.
+pub(crate) fn open_database(path: &Path, options: &StoreOptions) -> Result<Database> {
+    let (file, verification) = open_file(path, Access::Write, options)?;
+    open_in(file, &verification, path, options)
+}
+
+/// Has the engine open what is in a file, or make a database of an empty one.
+fn open_in(
+    file: VerifiedFile,
+    verification: &Verification,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<Database> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(options.cache_size());
+    let opened = contained(|| {
+        let opened = builder.create_with_backend(file);
+        opened.map_err(|error| open_error(path, error))
+    })?;
+    verification.opened();
+    Ok(opened)
+}
+
+/// Verifies the checksums of all pages, and rebuilds what says which are free; whether that was right.
+pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> {
+    let mut database = open_database(path, options)?;
+    let pages = contained(|| Ok(database.check_integrity()?));
+    contained(|| {
+        drop(database);
+        Ok(())
+    })?;
+    pages
+}
+
+/// A table of blocks of a snapshot.
+pub(crate) type ReadOnlyBlocks = ReadOnlyTable<&'static [u8; 22], &'static [u8]>;
+/// The table of pieces of filters of a snapshot.
+pub(crate) type ReadOnlyPieces = ReadOnlyTable<&'static [u8; 10], &'static [u8]>;
+
+/// The tables that readers use, of one snapshot.
+pub(crate) struct ReadTables {
+    /// For the tables that few readers ask for.
+    pub(crate) read: ReadTransaction,
+    pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
+    pub(crate) keys: ReadOnlyBlocks,
+    pub(crate) bands: ReadOnlyBlocks,
+    pub(crate) permuted: ReadOnlyBlocks,
+    pub(crate) filters: ReadOnlyPieces,
+}
+
+impl ReadTables {
+    pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
+        Ok(Self {
+            documents: read.open_table(DOCUMENTS)?,
+            signatures: read.open_table(SIGNATURES)?,
+            keys: read.open_table(KEYS)?,
+            bands: read.open_table(BANDS)?,
+            permuted: read.open_table(PERMUTED)?,
+            filters: read.open_table(FILTERS)?,
+            read,
+        })
+    }
+}
+
+/// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
+/// database of an empty file.
+fn open_file(
+    path: &Path,
+    access: Access,
+    options: &StoreOptions,
+) -> Result<(VerifiedFile, Arc<Verification>)> {
+    let not_a_store = |reason: &str| Error::NotAStore {
+        path: path.into(),
+        reason: reason.into(),
+    };
+    let file = open_bytes(path, access, options)?;
+    let reading = |error| io_error("reading", path, error);
+    let mut head = [0; SEALED_HEAD_BYTES];
+    let length = file.len().map_err(reading)?.min(SEALED_HEAD_BYTES as u64);
+    let length = usize::try_from(length).unwrap_or(SEALED_HEAD_BYTES);
+    let (start, _) = head.split_at_mut(length);
+    file.read(0, start).map_err(reading)?;
+    if length < ENGINE_MAGIC.len() {
+        return Err(not_a_store("it is shorter than the smallest store"));
+    }
+    if !head.starts_with(ENGINE_MAGIC) {
+        return Err(not_a_store(
+            "its first bytes are those of another kind of file",
+        ));
+    }
+    if check_head(&head) == HeadSeal::Foreign {
+        return Err(not_a_store("it is a redb database that no store is in"));
+    }
+    Ok(VerifiedFile::new(file))
+}
+
+/// Opens a file that exists, whatever is in it.
+pub(crate) fn open_bytes(
+    path: &Path,
+    access: Access,
+    options: &StoreOptions,
+) -> Result<Box<dyn redb::StorageBackend>> {
+    let file = options.file_source().open(path, access);
+    file.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::NotFound { path: path.into() },
+        ErrorKind::IsADirectory => Error::NotAStore {
+            path: path.into(),
+            reason: "it is no regular file".into(),
+        },
+        _ => io_error("opening", path, error),
+    })
+}
+
+fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
+        redb::DatabaseError::UpgradeRequired(version) => Error::NotAStore {
+            path: path.into(),
+            reason: format!("its pages have the old layout {version}"),
+        },
+        redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+            if let Some(damage) = page_error(&error) {
+                return damage;
+            }
+            if error.kind() == std::io::ErrorKind::InvalidData {
+                return Error::corrupt(path.display().to_string(), error.to_string());
+            }
+            io_error("opening", path, error)
+        }
+        error => error.into(),
+    }
+}
+
+pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io {
+        action: format!("{action} {}", path.display()),
+        source,
+    }
+}
+
+/// Runs something in the engine; a panic there, which damaged pages can cause, becomes `Corrupt`.
+pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let detail = text.unwrap_or("no message").to_owned();
+            Err(Error::corrupt("the storage engine stopped", detail))
+        }
+    }
+}
+
+/// Something of the engine that is let go of without a panic: a lock that an earlier panic poisoned
+/// makes the engine panic again whenever one of its values is dropped, outside any call.
+pub(crate) struct Contained<T>(Option<T>);
+
+impl<T> Contained<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub(crate) fn get(&self) -> Result<&T> {
+        let reason = || Error::Closed {
+            reason: "it was let go of".into(),
+        };
+        self.0.as_ref().ok_or_else(reason)
+    }
+
+    /// For what takes the value itself, which must be contained too.
+    pub(crate) fn into_inner(mut self) -> Result<T> {
+        let reason = || Error::Closed {
+            reason: "it was let go of".into(),
+        };
+        self.0.take().ok_or_else(reason)
+    }
+}
+
+impl<I: Iterator> Iterator for Contained<I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        self.0.as_mut()?.next()
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            let _ = contained(|| {
+                drop(value);
+                Ok(())
+            });
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Errors of the storage engine, turned into ours.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// A page, or the head of the file, that is not what it must be; inside of [`std::io::Error`].
+#[derive(Debug)]
+pub(crate) struct DamagedPage {
+    pub(crate) offset: u64,
+    pub(crate) detail: &'static str,
+}
+
+/// How the places of damaged pages begin.
+const PAGE: &str = "page at byte ";
+
+impl DamagedPage {
+    fn place(&self) -> String {
+        format!("{PAGE}{}", self.offset)
+    }
+}
+
+impl fmt::Display for DamagedPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place(), self.detail)
+    }
+}
+
+impl std::error::Error for DamagedPage {}
+
+/// The damage that an error is about, if it is about a page.
+pub(crate) fn page_error(error: &std::io::Error) -> Option<Error> {
+    let page = error.get_ref()?.downcast_ref::<DamagedPage>()?;
+    Some(Error::corrupt(page.place(), page.detail))
+}
+
+/// Whether an error is about a page that was read.
+pub(crate) fn is_of_page(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { place, .. } if place.starts_with(PAGE))
+}
+
+/// Any error of redb as one of ours; `?` cannot do it, for redb stays out of `error.rs`.
+pub(crate) fn engine_error(error: impl Into<redb::Error>) -> Error {
+    match error.into() {
+        redb::Error::Corrupted(detail) => Error::corrupt("storage engine", detail),
+        redb::Error::Io(source) => page_error(&source).unwrap_or(Error::Io {
+            action: "reading or writing the store".into(),
+            source,
+        }),
+        error @ (redb::Error::TableDoesNotExist(_)
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TypeDefinitionChanged { .. }) => {
+            Error::corrupt("the tables of the store", error.to_string())
+        }
+        redb::Error::PreviousIo => Error::Closed {
+            reason: "an earlier read or write of the file failed".into(),
+        },
+        other => Error::Storage(Box::new(other)),
+    }
+}
+
+macro_rules! from_engine_errors {
+    ($($kind:ident),*) => {
+        $(impl From<redb::$kind> for Error {
+            fn from(error: redb::$kind) -> Self {
+                engine_error(error)
+            }
+        })*
+    };
+}
+
+from_engine_errors!(
+    CommitError,
+    CompactionError,
+    DatabaseError,
+    StorageError,
+    TableError,
+    TransactionError
+);

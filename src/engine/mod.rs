@@ -1,0 +1,23 @@
+//! redb: tables, verified pages, page layout, panics caught, temporary files.
+//!
+//! The one room that knows redb. Rooms above name its types through this one.
+
+mod database;
+mod errors;
+mod page_layout;
+mod page_tree;
+mod temporary;
+mod verified_file;
+
+pub(crate) use database::{
+    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED,
+    RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RowTable, SIGNATURES, contained, io_error,
+    open_database, verify_pages,
+};
+pub(crate) use errors::{engine_error, is_of_page};
+pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
+pub(crate) use page_tree::{
+    Commit, Found, KeyRange, LeafPage, PageFile, Tree, Walk, ids_of, ids_of_chunks, intact_rows,
+    open_commit, problem_of, row_check,
+};
+pub(crate) use temporary::{ScratchPath, must_not_exist};

@@ -1,0 +1,240 @@
+//! Which commit a file holds, and where its tables are.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use redb::StorageBackend;
+
+use crate::engine::database::{io_error, open_bytes};
+use crate::engine::page_layout::{
+    Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
+    remaining_slots, was_sealed,
+};
+use crate::engine::page_tree::page_file::{DamagedPage, Found, LeafPage, PageFile, Tree, Walk};
+use crate::engine::page_tree::remains::{intact_rows, meant};
+use crate::error::{Error, Result};
+use crate::options::StoreOptions;
+use crate::types::{Access, Problem};
+
+/// The pages of the commit that a file holds.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) pages: PageFile,
+    /// The trees with the definitions of tables: ours, and the engine's own.
+    roots: Vec<Tree>,
+    /// What is wrong with the first bytes of the file.
+    pub(crate) head: Vec<Problem>,
+    /// Whether it is, or may be, the one before the last commit.
+    pub(crate) is_earlier: bool,
+}
+
+/// Opens a file for reading its pages; nobody may write it meanwhile. With `any`, it need not look
+/// like a store.
+///
+/// # Errors
+/// [`Error::NotFound`], [`Error::NotAStore`], [`Error::Locked`], [`Error::Io`].
+pub(crate) fn open_commit(path: &Path, options: &StoreOptions, any: bool) -> Result<Commit> {
+    let file = open_bytes(path, Access::Read, options)?;
+    lock(&*file, path)?;
+    let reading = |error| io_error("reading", path, error);
+    let length_bytes = file.len().map_err(reading)?;
+    let mut sealed = [0; SEALED_HEAD_BYTES];
+    let known =
+        usize::try_from(length_bytes).map_or(SEALED_HEAD_BYTES, |n| n.min(SEALED_HEAD_BYTES));
+    let (start, _) = sealed.split_at_mut(known);
+    file.read(0, start).map_err(reading)?;
+    if !any && check_head(&sealed) != HeadSeal::Intact && !was_sealed(&sealed) {
+        return Err(Error::NotAStore {
+            path: path.into(),
+            reason: "its first bytes are not those of a store".into(),
+        });
+    }
+    let mut head = [0; HEAD_BYTES];
+    for (to, from) in head.iter_mut().zip(&sealed) {
+        *to = *from;
+    }
+    let parsed = Head::parse(&head).filter(|_| check_head(&sealed) == HeadSeal::Intact);
+    let damage = parsed.is_none().then(head_damage);
+    let may_be_torn = parsed.is_some_and(|head| head.may_be_torn);
+    let (geometry, slots) = match parsed {
+        Some(head) => (head.geometry, intact(&head.slots)),
+        None => remaining_slots(&head),
+    };
+    let pages = PageFile {
+        file,
+        length_bytes,
+        geometry,
+    };
+    Ok(choose(
+        pages,
+        &slots,
+        may_be_torn,
+        damage.into_iter().collect(),
+    ))
+}
+
+fn intact(slots: &[Slot]) -> Vec<Slot> {
+    slots
+        .iter()
+        .filter(|slot| slot.is_intact)
+        .copied()
+        .collect()
+}
+
+fn head_damage() -> Problem {
+    Problem {
+        invariant: 8,
+        place: "page at byte 0, the head of the file".into(),
+        detail: "its checksum is not the expected one".into(),
+    }
+}
+
+/// Keeps writers away while the file is read, where files can be locked.
+fn lock(file: &dyn StorageBackend, path: &Path) -> Result<()> {
+    // Writers lock this byte for themselves, readers share it.
+    let first = Bound::Included(0);
+    let locked = file.try_lock_shared_range(first, first);
+    let locked = locked.or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
+    match locked {
+        Ok(false) => Err(Error::Locked { path: path.into() }),
+        _ => Ok(()),
+    }
+}
+
+/// The newest commit that can be read from its root on. After a crash the last one may never have
+/// been all in the file: then the one before counts, if that is whole.
+fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<Problem>) -> Commit {
+    let mut commit = Commit {
+        pages,
+        roots: Vec::new(),
+        head,
+        is_earlier: false,
+    };
+    let readable = |commit: &Commit, slot: &Slot| {
+        let root = |root: &Child| commit.pages.is_whole(root, Widths::default());
+        slot.tables.is_none_or(|tables| root(&tables))
+    };
+    let is_whole = |commit: &mut Commit, slot: &Slot| {
+        commit.roots = roots(slot);
+        let mut whole = true;
+        commit.walk_all(|_, found| whole &= matches!(found, Found::Leaf(_)));
+        whole
+    };
+    let mut chosen = None;
+    if may_be_torn {
+        chosen = (0..slots.len()).find(|place| {
+            let slot = slots.get(*place);
+            slot.is_some_and(|slot| is_whole(&mut commit, slot))
+        });
+    }
+    let by_root = || slots.iter().position(|slot| readable(&commit, slot));
+    let place = chosen.or_else(by_root).unwrap_or(0);
+    let tables = |place: usize| slots.get(place).map(|slot| slot.tables);
+    // The engine makes commits in which nothing of ours changes.
+    let is_other = place > 0 && tables(place) != tables(0);
+    // If one of the two commits is gone it may have been the last.
+    commit.is_earlier = is_other || (!commit.head.is_empty() && slots.len() == 1);
+    commit.roots = slots.get(place).map(roots).unwrap_or_default();
+    if commit.roots.is_empty() {
+        commit.head.push(Problem {
+            invariant: 8,
+            place: "page at byte 0, the head of the file".into(),
+            detail: "it leads to no commit".into(),
+        });
+    }
+    commit
+}
+
+fn roots(slot: &Slot) -> Vec<Tree> {
+    let tree = |name: &str, root: Child| Tree {
+        name: name.into(),
+        root: Some(root),
+        widths: Widths::default(),
+    };
+    let tables = slot.tables.map(|root| tree("of tables", root));
+    let system = slot
+        .system_tables
+        .map(|root| tree("of the engine's tables", root));
+    tables.into_iter().chain(system).collect()
+}
+
+impl Commit {
+    /// Walks over all trees and tells of everything that is found, with the tree's name.
+    pub(crate) fn walk_all(&self, mut tell: impl FnMut(&Tree, &Found)) {
+        for root in &self.roots {
+            let tables = self.tables(root, true, &mut |found| tell(root, found));
+            for table in tables {
+                let mut walk = Walk::new(&table);
+                while let Some(found) = walk.next(&self.pages) {
+                    tell(&table, &found);
+                }
+            }
+        }
+    }
+
+    /// Our tables, as far as their definitions can be read.
+    pub(crate) fn our_tables(&self, damage: &mut Vec<(DamagedPage, Box<str>)>) -> Vec<Tree> {
+        let Some(root) = self.roots.first() else {
+            return Vec::new();
+        };
+        self.tables(root, false, &mut |found| {
+            if let Found::Damaged(page, _) = found {
+                damage.push((page.clone(), root.name.clone()));
+            }
+        })
+    }
+
+    /// The trees whose definitions are in one. Of damaged definitions those that lead to a page, or
+    /// with `any` all that can be told.
+    fn tables(&self, root: &Tree, any: bool, tell: &mut dyn FnMut(&Found)) -> Vec<Tree> {
+        let mut tables: Vec<Tree> = Vec::new();
+        let mut walk = Walk::new(root);
+        while let Some(found) = walk.next(&self.pages) {
+            tell(&found);
+            let page = match found {
+                Found::Leaf(page) => page,
+                Found::Damaged(_, Some(bytes)) => {
+                    // A definition names the checksum of its root.
+                    let leads = |_: &[u8], row: &[u8]| self.meant_root(row).is_some();
+                    let Some((rows, _)) = intact_rows(&bytes, root.widths, leads) else {
+                        continue;
+                    };
+                    LeafPage::damaged(bytes, root.widths, rows)
+                }
+                Found::Damaged(_, None) => continue,
+            };
+            let Some(leaf) = page.leaf() else {
+                continue;
+            };
+            let rows = (0..leaf.rows()).filter_map(|row| leaf.key(row).zip(leaf.value(row)));
+            for (name, row) in rows {
+                let table = self.definition(name, row, page.is_whole(), any);
+                // A page that is there twice must not be walked over twice.
+                let is_new = |table: &Tree| tables.iter().all(|other| other.name != table.name);
+                tables.extend(table.filter(is_new));
+            }
+        }
+        tables
+    }
+
+    fn definition(&self, name: &[u8], row: &[u8], is_whole: bool, any: bool) -> Option<Tree> {
+        let table = TablePages::parse(row)?;
+        let root = if is_whole {
+            table.root
+        } else {
+            let root = self.meant_root(row);
+            Some(root.or_else(|| table.root.filter(|_| any))?)
+        };
+        Some(Tree {
+            name: std::str::from_utf8(name).ok()?.into(),
+            root,
+            widths: table.widths,
+        })
+    }
+
+    /// The root that a definition in a damaged page means.
+    fn meant_root(&self, row: &[u8]) -> Option<Child> {
+        let table = TablePages::parse(row)?;
+        meant(&self.pages, &table.root?, table.widths)
+    }
+}

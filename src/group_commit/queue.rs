@@ -1,0 +1,239 @@
+//! Changes whose answers are fetched later: for asynchronous programs, and for threads that go on.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::error::{Error, Result};
+use crate::group_commit::commit::abandoned;
+use crate::group_commit::line::HandedOver;
+use crate::group_commit::reply::{Slot, Told};
+use crate::group_commit::write_request::{Answer, Answered, Call, Kind, take};
+use crate::sketch::Signature;
+use crate::store::{Inner, Store};
+use crate::types::{Document, DocumentId, Novelty, Upserted};
+
+/// Bytes of keys, payloads and signatures that may wait for a commit.
+const WAITING_BYTES: usize = 64 << 20;
+
+/// Takes changes and does not wait for them: each call gives a [`Ticket`], which is a future, and
+/// can be waited for by a thread too. Made by [`Store::queue`].
+///
+/// Changes are made in the order in which they are queued, those of all threads and of calls that
+/// wait among them, many at a time in one transaction, which a thread of the store makes for as long
+/// as something waits. A change that is queued is made whether its ticket is kept or dropped; it
+/// survives a crash once its ticket is answered.
+///
+/// ```
+/// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let queue = store.queue();
+/// let page = store.sketch_text("some text or other")?;
+/// let first = queue.insert_if_new("a", &page)?;
+/// let second = queue.insert_if_new("b", &page)?;
+/// assert!(matches!(first.wait()?, Novelty::New(_)));
+/// assert!(matches!(second.wait()?, Novelty::NearDuplicate(_)));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Queue {
+    store: Store,
+}
+
+impl Store {
+    /// A way to change the store without waiting for each change.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        Queue {
+            store: self.clone(),
+        }
+    }
+}
+
+impl Queue {
+    /// Queues [`Store::insert`].
+    ///
+    /// # Errors
+    ///
+    /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for what cannot be
+    /// stored, [`Error::QueueFull`] if 64 MiB of changes wait already, [`Error::ReadOnly`],
+    /// [`Error::Closed`]. All others come with the ticket. So with the other forms below.
+    pub fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        signature: &Signature,
+    ) -> Result<Ticket<DocumentId>> {
+        self.insert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// Queues [`Store::insert_document`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_document(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Ticket<DocumentId>> {
+        self.submit(Call::store(Kind::Insert, document, signature))
+    }
+
+    /// Queues [`Store::upsert`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Ticket<Upserted>> {
+        self.upsert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// Queues [`Store::upsert_document`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert_document(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Ticket<Upserted>> {
+        self.submit(Call::store(Kind::Upsert, document, signature))
+    }
+
+    /// Queues [`Store::insert_if_new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_if_new(
+        &self,
+        key: impl AsRef<[u8]>,
+        signature: &Signature,
+    ) -> Result<Ticket<Novelty>> {
+        self.insert_document_if_new(Document::new(key.as_ref()), signature)
+    }
+
+    /// Queues [`Store::insert_document_if_new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_document_if_new(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Ticket<Novelty>> {
+        self.submit(Call::store(Kind::InsertIfNew, document, signature))
+    }
+
+    /// Queues [`Store::append`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn append(&self, signature: &Signature) -> Result<Ticket<DocumentId>> {
+        self.insert_document(Document::without_key(), signature)
+    }
+
+    /// Queues [`Store::remove`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Ticket<Option<DocumentId>>> {
+        self.submit(Call::remove(key.as_ref()))
+    }
+
+    /// Queues [`Store::touch`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Ticket<Option<DocumentId>>> {
+        self.submit(Call::touch(key.as_ref(), stamp))
+    }
+
+    /// A ticket that is answered when all that was queued before is made: [`Store::flush`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn flush(&self) -> Result<Ticket<()>> {
+        self.submit(Call::flush())
+    }
+
+    fn submit<T>(&self, call: Call<'_>) -> Result<Ticket<T>> {
+        let store = &self.store.inner;
+        store.check_queued(&call)?;
+        let size_bytes = call.size_bytes();
+        let call = call.into_owned();
+        store.core.meters.call_waits();
+        let submitted = store.group.submit(call, size_bytes, WAITING_BYTES);
+        let Some((slot, handed_over)) = submitted else {
+            store.core.meters.call_refused();
+            return Err(Error::QueueFull {
+                waiting_bytes: WAITING_BYTES,
+            });
+        };
+        if handed_over == HandedOver::NeedsThread {
+            store.make_leader();
+        }
+        Ok(Ticket {
+            slot,
+            store: Arc::downgrade(store),
+            of: PhantomData,
+        })
+    }
+}
+
+/// The answer to a change that was queued: a future, or [`wait`](Self::wait) for it.
+#[must_use = "without its answer it is not known whether the change was made"]
+pub struct Ticket<T> {
+    slot: Arc<Slot<Result<Answer>>>,
+    /// To see whether the thread that waits is the one that all others wait for.
+    store: std::sync::Weak<Inner>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for Ticket<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").finish_non_exhaustive()
+    }
+}
+
+#[expect(private_bounds, reason = "the answers that calls of the queue have")]
+impl<T: Answered> Ticket<T> {
+    /// Waits for the answer. The change is durable then.
+    ///
+    /// # Errors
+    ///
+    /// Those of the call that was queued; [`Error::Busy`] if this thread holds a write transaction,
+    /// for which the change waits.
+    pub fn wait(self) -> Result<T> {
+        let store = self.store.upgrade();
+        if store.is_some_and(|store| store.gate.is_held_here()) {
+            return Err(Error::Busy);
+        }
+        match self.slot.wait() {
+            Told::Answer(answer) => take(answer),
+            Told::Abandoned | Told::Lead => Err(abandoned()),
+        }
+    }
+}
+
+impl<T: Answered> Future for Ticket<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        self.slot.poll(context).map(|told| match told {
+            Told::Answer(answer) => take(answer),
+            Told::Abandoned | Told::Lead => Err(abandoned()),
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! One change, as it waits in line with others, and how several are made together.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::format::DocumentRow;
+use crate::sketch::Signature;
+use crate::store::Inner;
+use crate::transaction::WriteTransaction;
+use crate::types::{Document, DocumentId, Novelty, Upserted};
+
+/// From so many documents in a row on, looking them up together costs less than one by one.
+const LEAST_TOGETHER: usize = 32;
+
+/// Which change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Insert,
+    Upsert,
+    InsertIfNew,
+    Remove,
+    Touch,
+    /// None: its answer says that what came before it is durable.
+    Flush,
+}
+
+/// A change that was asked for: its own, or borrowed from who waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) kind: Kind,
+    key: Option<Cow<'a, [u8]>>,
+    stamp: u64,
+    payload: Cow<'a, [u8]>,
+    signature: Option<Cow<'a, Signature>>,
+    /// Nothing that was there before this id is near it, and none has its key.
+    since: Option<u64>,
+    came: Instant,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Inserted(DocumentId),
+    Upserted(Upserted),
+    Novelty(Novelty),
+    /// The document that was removed or touched, if there was one.
+    Found(Option<DocumentId>),
+    Flushed,
+}
+
+/// What the answer to a kind of call is taken out as.
+pub(crate) trait Answered: Sized {
+    fn of(answer: Answer) -> Option<Self>;
+}
+
+macro_rules! answered {
+    ($type:ty, $pattern:pat => $value:expr) => {
+        impl Answered for $type {
+            fn of(answer: Answer) -> Option<Self> {
+                match answer {
+                    $pattern => Some($value),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+answered!(DocumentId, Answer::Inserted(id) => id);
+answered!(Upserted, Answer::Upserted(upserted) => upserted);
+answered!(Novelty, Answer::Novelty(novelty) => novelty);
+answered!(Option<DocumentId>, Answer::Found(found) => found);
+answered!((), Answer::Flushed => ());
+
+/// The answer as the caller wants it.
+pub(crate) fn take<T: Answered>(answer: Result<Answer>) -> Result<T> {
+    let other = || Error::corrupt("memory", "the answer to another kind of call");
+    T::of(answer?).ok_or_else(other)
+}
+
+impl<'a> Call<'a> {
+    fn bare(kind: Kind) -> Self {
+        Self {
+            kind,
+            key: None,
+            stamp: 0,
+            payload: Cow::Borrowed(&[]),
+            signature: None,
+            since: None,
+            came: Instant::now(),
+        }
+    }
+
+    /// A document that is to be stored in one of the ways.
+    pub(crate) fn store(kind: Kind, document: Document<'a>, signature: &'a Signature) -> Self {
+        Self {
+            key: document.row.key.map(Cow::Borrowed),
+            stamp: document.row.stamp,
+            payload: Cow::Borrowed(document.row.payload),
+            signature: Some(Cow::Borrowed(signature)),
+            ..Self::bare(kind)
+        }
+    }
+
+    pub(crate) fn remove(key: &'a [u8]) -> Self {
+        Self {
+            key: Some(Cow::Borrowed(key)),
+            ..Self::bare(Kind::Remove)
+        }
+    }
+
+    pub(crate) fn touch(key: &'a [u8], stamp: u64) -> Self {
+        Self {
+            kind: Kind::Touch,
+            stamp,
+            ..Self::remove(key)
+        }
+    }
+
+    pub(crate) fn flush() -> Self {
+        Self::bare(Kind::Flush)
+    }
+
+    /// What was there before this id has been looked through, and nothing found.
+    pub(crate) fn known_since(mut self, id: u64) -> Self {
+        self.since = Some(id);
+        self
+    }
+
+    /// The call, free of what it was made from.
+    pub(crate) fn into_owned(self) -> Call<'static> {
+        Call {
+            kind: self.kind,
+            key: self.key.map(|key| Cow::Owned(key.into_owned())),
+            stamp: self.stamp,
+            payload: Cow::Owned(self.payload.into_owned()),
+            signature: self.signature.map(|it| Cow::Owned(it.into_owned())),
+            since: self.since,
+            came: self.came,
+        }
+    }
+
+    /// How long ago it was made.
+    pub(crate) fn age(&self) -> Duration {
+        self.came.elapsed()
+    }
+
+    /// About the memory that it takes while it waits.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let values = self.signature.as_deref().map_or(0, Signature::value_count);
+        let signature = values * size_of::<u64>();
+        let key = self.key.as_deref().map_or(0, <[u8]>::len);
+        size_of::<Self>() + key + self.payload.len() + signature
+    }
+
+    pub(crate) fn document(&self) -> Document<'_> {
+        let row = DocumentRow {
+            key: self.key.as_deref(),
+            stamp: self.stamp,
+            payload: &self.payload,
+        };
+        Document { row }
+    }
+
+    /// Whether it stores a document; then with its signature.
+    pub(crate) fn stored(&self) -> Option<(Document<'_>, &Signature)> {
+        Some((self.document(), self.signature.as_deref()?))
+    }
+
+    fn make(&self, transaction: &mut WriteTransaction) -> Result<Answer> {
+        let Some((document, signature)) = self.stored() else {
+            return match (self.kind, self.key.as_deref()) {
+                (Kind::Remove, Some(key)) => transaction.remove(key).map(Answer::Found),
+                (Kind::Touch, Some(key)) => transaction.touch(key, self.stamp).map(Answer::Found),
+                _ => Ok(Answer::Flushed),
+            };
+        };
+        match self.kind {
+            Kind::Insert => {
+                let inserted = transaction.insert_document(document, signature);
+                inserted.map(Answer::Inserted)
+            }
+            Kind::Upsert => {
+                let upserted = transaction.upsert_document(document, signature);
+                upserted.map(Answer::Upserted)
+            }
+            _ => {
+                let novelty = transaction.insert_if_new_since(document, signature, self.since);
+                novelty.map(Answer::Novelty)
+            }
+        }
+    }
+
+    /// Whether it may be looked up together with its neighbours in the line.
+    fn is_sweepable(&self) -> bool {
+        self.kind == Kind::InsertIfNew && self.since.is_none()
+    }
+}
+
+/// Why calls that were made together have no answers.
+enum Failure {
+    /// Nothing was changed.
+    Before(Error),
+    /// It is not known whether the changes were made.
+    Commit(Error),
+}
+
+/// Makes calls in one transaction, in their order, and makes them durable. One answer each.
+///
+/// What one call does wrong is its own error. If the transaction fails, each call is tried by itself,
+/// so that it gets the answer that it would have got alone; but not if the commit fails.
+pub(crate) fn make_together(store: &Arc<Inner>, calls: &[&Call<'_>]) -> Vec<Result<Answer>> {
+    match try_together(store, calls) {
+        Ok(answers) => answers,
+        Err(_) if calls.is_empty() => Vec::new(),
+        Err(Failure::Before(_)) if calls.len() > 1 => {
+            let alone = |call| make_together(store, &[call]).pop();
+            let gone = || Err(Error::corrupt("memory", "a call without an answer"));
+            let answers = calls.iter().map(|call| alone(*call).unwrap_or_else(gone));
+            answers.collect()
+        }
+        Err(Failure::Before(error) | Failure::Commit(error)) => {
+            let others = calls.iter().skip(1).map(|_| Err(error.repeated()));
+            let mut answers: Vec<_> = others.collect();
+            answers.push(Err(error));
+            answers
+        }
+    }
+}
+
+fn try_together(
+    store: &Arc<Inner>,
+    calls: &[&Call<'_>],
+) -> std::result::Result<Vec<Result<Answer>>, Failure> {
+    let permit = store.gate.enter().map_err(Failure::Before)?;
+    let transaction = WriteTransaction::begin(Arc::clone(store), permit);
+    let mut transaction = transaction.map_err(Failure::Before)?;
+    let mut answers = Vec::with_capacity(calls.len());
+    let mut rest = calls;
+    while let [first, others @ ..] = rest {
+        let together = rest.iter().take_while(|call| call.is_sweepable()).count();
+        if together < LEAST_TOGETHER {
+            answers.push(first.make(&mut transaction));
+            rest = others;
+        } else {
+            let (sweepable, others) = rest.split_at(together);
+            let documents: Vec<_> = sweepable.iter().filter_map(|call| call.stored()).collect();
+            let novelties = transaction.insert_many_if_new(&documents);
+            let novelties = novelties.map_err(Failure::Before)?;
+            answers.extend(novelties.into_iter().map(|it| Ok(Answer::Novelty(it))));
+            rest = others;
+        }
+        if let Err(failed) = transaction.check_usable() {
+            // The call says what failed, the transaction only that something did.
+            let cause = answers.pop().and_then(Result::err);
+            return Err(Failure::Before(cause.unwrap_or(failed)));
+        }
+    }
+    let start = Instant::now();
+    transaction.commit().map_err(Failure::Commit)?;
+    store.group.note_commit(start.elapsed());
+    store.core.meters.group_committed(calls.len() as u64);
+    Ok(answers)
+}

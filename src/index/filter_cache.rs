@@ -1,0 +1,346 @@
+//! Pieces of filters kept in memory, and the question that they answer.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use redb::ReadableTable;
+
+use crate::engine::engine_error;
+use crate::error::Result;
+use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
+use crate::index::filter_writer::missing_piece;
+use crate::index::run::Value;
+use crate::lanes::BucketBits;
+use crate::sketch::mix64;
+
+/// What a piece costs beside its bits, about.
+const ENTRY_BYTES: usize = 96;
+
+/// Pieces of the largest filter that is kept, those of some three billion postings: the list of their
+/// places takes memory too, and a forged file may claim any number.
+const MOST_PIECES: u32 = 1 << 20;
+
+/// The place of a piece that is not held.
+const NOT_HELD: u32 = u32::MAX;
+
+/// Run, lane and piece.
+type PieceKey = (u32, u16, u32);
+
+/// A complete filter: run, lane, and how it is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterOf {
+    pub(crate) run: u32,
+    pub(crate) lane: u16,
+    pub(crate) shape: FilterShape,
+    pub(crate) buckets: BucketBits,
+}
+
+impl FilterOf {
+    /// The bucket that these codes are in; `None` if they are in several.
+    #[inline]
+    fn bucket(&self, low_code: u64, high_code: u64) -> Option<u64> {
+        let bucket = self.buckets.bucket(low_code);
+        (self.buckets.bucket(high_code) == bucket).then_some(bucket)
+    }
+}
+
+/// Pieces that were read, checked and decoded, within a limit of bytes. Those that have not been asked
+/// for lately go first (the clock algorithm). Runs never change, so nothing here is ever stale, but
+/// for what a transaction has read of runs that it then rolled back: see [`clear`](Self::clear).
+#[derive(Debug)]
+pub(crate) struct FilterCache {
+    pieces: RwLock<Pieces>,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Pieces {
+    /// Where the pieces of a filter are among the entries.
+    filters: HashMap<(u32, u16), Held, BuildHasherDefault<Mixer>>,
+    entries: Vec<Entry>,
+    size_bytes: usize,
+    /// The entry that is looked at next when something has to go.
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    places: Box<[u32]>,
+    count: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: PieceKey,
+    piece: FilterPiece,
+    is_wanted: AtomicBool,
+}
+
+impl Entry {
+    fn size_bytes(&self) -> usize {
+        self.piece.size_bytes() + ENTRY_BYTES
+    }
+}
+
+/// The cache, held for a few questions: one lock for all, and what each waits for in memory is
+/// fetched at the same time.
+pub(crate) struct Reader<'c>(RwLockReadGuard<'c, Pieces>);
+
+impl Reader<'_> {
+    /// Whether a filter may hold codes of `low_code..=high_code`. A range that is more than a bucket may
+    /// be anywhere. `None` if the piece is not held.
+    #[inline]
+    pub(crate) fn may_hold(
+        &self,
+        filter: &FilterOf,
+        (low_code, high_code): (u64, u64),
+    ) -> Option<bool> {
+        let Some(bucket) = filter.bucket(low_code, high_code) else {
+            return Some(true);
+        };
+        let held = self.0.filters.get(&(filter.run, filter.lane))?;
+        let piece = usize::try_from(filter.shape.piece(bucket)).ok()?;
+        let place = usize::try_from(*held.places.get(piece)?).ok()?;
+        let entry = self.0.entries.get(place)?;
+        if !entry.is_wanted.load(Ordering::Relaxed) {
+            entry.is_wanted.store(true, Ordering::Relaxed);
+        }
+        Some(entry.piece.may_hold(bucket))
+    }
+}
+
+impl FilterCache {
+    /// One that holds at most about so many bytes.
+    pub(crate) fn new(most_bytes: u64) -> Self {
+        Self {
+            pieces: RwLock::default(),
+            most_bytes: usize::try_from(most_bytes).unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader(self.pieces.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`Reader::may_hold`] where that has nothing to say: reads the piece and keeps it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] if the piece is missing or damaged.
+    pub(crate) fn read<T: ReadableTable<&'static FilterKey, Value>>(
+        &self,
+        table: &T,
+        filter: &FilterOf,
+        (low_code, high_code): (u64, u64),
+    ) -> Result<bool> {
+        let Some(bucket) = filter.bucket(low_code, high_code) else {
+            return Ok(true);
+        };
+        let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
+        let number = shape.piece(bucket);
+        let row_key = filter_key(run, lane, number);
+        let row = table.get(&row_key).map_err(engine_error)?;
+        let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
+        let piece = FilterPiece::decode(&row_key, shape, row.value())?;
+        let may_hold = piece.may_hold(bucket);
+        self.keep((run, lane, number), shape, piece);
+        Ok(may_hold)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        *self.pieces.write().unwrap_or_else(PoisonError::into_inner) = Pieces::default();
+    }
+
+    /// Bytes held.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.reader().0.size_bytes as u64
+    }
+
+    fn keep(&self, key: PieceKey, shape: FilterShape, piece: FilterPiece) {
+        let entry = Entry {
+            key,
+            piece,
+            is_wanted: AtomicBool::new(false),
+        };
+        if entry.size_bytes() <= self.most_bytes && shape.pieces <= MOST_PIECES {
+            let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
+            pieces.keep(entry, shape, self.most_bytes);
+        }
+    }
+}
+
+impl Pieces {
+    fn keep(&mut self, entry: Entry, shape: FilterShape, most_bytes: usize) {
+        let (run, lane, number) = entry.key;
+        if self
+            .place(entry.key)
+            .is_some_and(|place| *place != NOT_HELD)
+        {
+            return;
+        }
+        while self.size_bytes + entry.size_bytes() > most_bytes {
+            self.drop_one();
+        }
+        let place = u32::try_from(self.entries.len()).unwrap_or(NOT_HELD);
+        let filter = self.filters.entry((run, lane)).or_insert_with(|| Held {
+            places: vec![NOT_HELD; shape.pieces as usize].into(),
+            count: 0,
+        });
+        let slot = filter.places.get_mut(number as usize);
+        if let Some(slot) = slot.filter(|_| place != NOT_HELD) {
+            *slot = place;
+            filter.count += 1;
+            self.size_bytes += entry.size_bytes();
+            self.entries.push(entry);
+        }
+    }
+
+    fn place(&mut self, (run, lane, number): PieceKey) -> Option<&mut u32> {
+        let filter = self.filters.get_mut(&(run, lane))?;
+        filter.places.get_mut(number as usize)
+    }
+
+    fn drop_one(&mut self) {
+        loop {
+            if self.hand >= self.entries.len() {
+                self.hand = 0;
+            }
+            let Some(entry) = self.entries.get_mut(self.hand) else {
+                return;
+            };
+            if !std::mem::take(entry.is_wanted.get_mut()) {
+                break;
+            }
+            self.hand += 1;
+        }
+        let dropped = self.entries.swap_remove(self.hand);
+        self.size_bytes = self.size_bytes.saturating_sub(dropped.size_bytes());
+        self.forget(dropped.key);
+        let moved = self.entries.get(self.hand).map(|moved| moved.key);
+        let hand = u32::try_from(self.hand).unwrap_or(NOT_HELD);
+        if let Some(place) = moved.and_then(|key| self.place(key)) {
+            *place = hand;
+        }
+    }
+
+    fn forget(&mut self, key: PieceKey) {
+        if let Some(place) = self.place(key) {
+            *place = NOT_HELD;
+        }
+        let (run, lane, _) = key;
+        if let Some(filter) = self.filters.get_mut(&(run, lane)) {
+            filter.count -= 1;
+            if filter.count == 0 {
+                self.filters.remove(&(run, lane));
+            }
+        }
+    }
+}
+
+/// The hash of a run and a lane: their numbers, mixed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix64(self.0 ^ number);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(number.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUCKETS: BucketBits = BucketBits {
+        shift: 0,
+        length: 64,
+    };
+
+    /// 1,000 pieces, of one block each.
+    const SHAPE: FilterShape = FilterShape {
+        pieces: 1_000,
+        blocks: 1,
+    };
+
+    #[test]
+    fn a_filter_of_absurdly_many_pieces_takes_no_memory() {
+        let (_, piece) = piece(0);
+        let shape = |pieces| FilterShape { pieces, blocks: 1 };
+        let cache = FilterCache::new(1 << 30);
+        cache.keep((7, 1, 0), shape(u32::MAX), piece.clone());
+        cache.keep((8, 1, 0), shape(MOST_PIECES + 1), piece.clone());
+        assert_eq!(cache.size_bytes(), 0);
+        cache.keep((9, 1, 0), shape(MOST_PIECES), piece);
+        assert!(cache.size_bytes() > 0);
+    }
+
+    fn filter(run: u32) -> FilterOf {
+        FilterOf {
+            run,
+            lane: 1,
+            shape: SHAPE,
+            buckets: BUCKETS,
+        }
+    }
+
+    /// A code of a piece, and the piece with it.
+    fn piece(number: u32) -> (u64, FilterPiece) {
+        let code = u64::MAX / 1_000 * u64::from(number) + 1_000_000;
+        let mut piece = FilterPiece::new(SHAPE);
+        piece.insert(BUCKETS.bucket(code));
+        (code, piece)
+    }
+
+    #[test]
+    fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
+        let one = piece(0).1.size_bytes() + ENTRY_BYTES;
+        let cache = FilterCache::new(20 * one as u64);
+        let ask = |run, code| cache.reader().may_hold(&filter(run), (code, code));
+        for number in 0..1_000 {
+            let (code, piece) = piece(number);
+            assert_eq!(ask(7, code), None);
+            cache.keep((7, 1, number), SHAPE, piece);
+            assert_eq!(ask(8, code), None);
+            // The first is asked for over and over, and so it stays.
+            assert_eq!(ask(7, self::piece(0).0), Some(true));
+            assert!(cache.size_bytes() <= 20 * one as u64);
+        }
+        let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
+        assert_eq!(held.count(), 20);
+        assert_eq!(
+            cache.reader().may_hold(&filter(7), (0, u64::MAX)),
+            Some(true)
+        );
+        cache.clear();
+        assert_eq!((cache.size_bytes(), ask(7, piece(0).0)), (0, None));
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let cache = FilterCache::new(0);
+        let (code, piece) = piece(5);
+        cache.keep((1, 1, 5), SHAPE, piece);
+        let asked = cache.reader().may_hold(&filter(1), (code, code));
+        assert_eq!((cache.size_bytes(), asked), (0, None));
+    }
+}

@@ -1,0 +1,122 @@
+//! Packs the filter of a lane while the lane is packed.
+
+use redb::Table;
+
+use crate::engine::engine_error;
+use crate::error::{Error, Result};
+use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
+use crate::index::rows::Rows;
+use crate::index::run::Value;
+use crate::lanes::BucketBits;
+
+/// A table of pieces of filters, open for writing.
+pub(crate) type FilterTable<'t> = Table<'t, &'static FilterKey, Value>;
+
+/// What the filter of a lane is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FilterPlan {
+    pub(crate) shape: FilterShape,
+    pub(crate) buckets: BucketBits,
+}
+
+/// Packs the pieces of one filter, in order.
+pub(crate) struct FilterPacker {
+    run: u32,
+    lane: u16,
+    plan: FilterPlan,
+    /// The number of the piece that is being filled.
+    number: u32,
+    piece: FilterPiece,
+}
+
+impl FilterPacker {
+    pub(crate) fn new(run: u32, lane: u16, plan: FilterPlan) -> Self {
+        Self {
+            run,
+            lane,
+            number: 0,
+            piece: FilterPiece::new(plan.shape),
+            plan,
+        }
+    }
+
+    /// Goes on where the pieces before that of `after` have been written. What that piece holds up
+    /// to `after` has to be pushed again.
+    pub(crate) fn resume(&mut self, after: Posting) {
+        self.number = self.plan.shape.piece(self.plan.buckets.bucket(after.code));
+    }
+
+    /// The least code whose bucket belongs to the piece of `code`, or a lesser one.
+    pub(crate) fn first_code(&self, code: u64) -> u64 {
+        let buckets = self.plan.buckets;
+        let piece = u128::from(self.plan.shape.piece(buckets.bucket(code)));
+        let bucket = (piece << 64) / u128::from(self.plan.shape.pieces.max(1));
+        // The quotient of a lesser number by a greater one, times 2^64.
+        (bucket as u64).checked_shr(buckets.shift).unwrap_or(0)
+    }
+
+    /// Pushes again what the piece held where the lane goes on.
+    pub(crate) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) {
+        let FilterPlan { shape, buckets } = self.plan;
+        let restored = codes.into_iter().map(|code| buckets.bucket(code));
+        let number = self.number;
+        self.piece
+            .insert_all(restored.filter(|bucket| shape.piece(*bucket) == number));
+    }
+
+    /// Takes the next postings of the lane, in order.
+    pub(crate) fn push_all(&mut self, postings: &[Posting], pieces: &mut Rows<FilterKey>) {
+        let FilterPlan { shape, buckets } = self.plan;
+        let number_of = |posting: &Posting| shape.piece(buckets.bucket(posting.code));
+        let mut rest = postings;
+        while let Some(number) = rest.first().map(number_of) {
+            self.close_until(number, pieces);
+            let count = rest.partition_point(|posting| number_of(posting) <= number);
+            let (of_piece, after) = rest.split_at(count);
+            let of_piece = of_piece.iter();
+            self.piece
+                .insert_all(of_piece.map(|posting| buckets.bucket(posting.code)));
+            rest = after;
+        }
+    }
+
+    /// Packs what is left.
+    pub(crate) fn finish(&mut self, pieces: &mut Rows<FilterKey>) {
+        self.close_until(self.plan.shape.pieces, pieces);
+    }
+
+    /// Packs the pieces before this one.
+    fn close_until(&mut self, number: u32, pieces: &mut Rows<FilterKey>) {
+        while self.number < number {
+            let key = filter_key(self.run, self.lane, self.number);
+            pieces.push(key, &self.piece.encode(&key));
+            self.piece.clear();
+            self.number += 1;
+        }
+    }
+}
+
+/// Removes the pieces `from..to` of a filter.
+///
+/// # Errors
+/// [`Error::Corrupt`] if one is missing, and those of writing.
+pub(crate) fn remove_pieces(
+    table: &mut FilterTable<'_>,
+    run: u32,
+    lane: u16,
+    pieces: std::ops::Range<u32>,
+) -> Result<()> {
+    for piece in pieces {
+        let removed = table.remove(&filter_key(run, lane, piece));
+        if removed.map_err(engine_error)?.is_none() {
+            return Err(missing_piece(run, lane, piece));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn missing_piece(run: u32, lane: u16, piece: u32) -> Error {
+    let place = format!("table filters, run {run}, lane {lane}");
+    let detail = format!("piece {piece} is missing (invariant 9)");
+    Error::corrupt(place, detail)
+}

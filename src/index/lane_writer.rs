@@ -1,0 +1,294 @@
+//! Packs the postings of a lane into blocks, and writes them.
+
+use std::ops::Bound;
+
+use crate::engine::engine_error;
+use crate::error::{Error, Result};
+use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
+use crate::index::filter_writer::{FilterPacker, FilterPlan};
+use crate::index::rows::Rows;
+use crate::index::run::{RunTables, place, probe_lane};
+
+/// Rows that have been packed and not been written.
+#[derive(Default)]
+pub(crate) struct Packed {
+    blocks: Rows<BlockKey>,
+    pieces: Rows<FilterKey>,
+}
+
+impl Packed {
+    /// Writes the rows, and forgets them.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
+        self.write_blocks(tables)?;
+        for (key, value) in self.pieces.iter() {
+            tables.filters.insert(key, value).map_err(engine_error)?;
+        }
+        self.blocks.clear();
+        self.pieces.clear();
+        Ok(())
+    }
+
+    /// They are neighbours: through one gap of the tree they go in quicker than one by one.
+    fn write_blocks(&self, tables: &mut RunTables<'_>) -> Result<()> {
+        let Some((first, _)) = self.blocks.iter().next() else {
+            return Ok(());
+        };
+        let gap = tables.blocks.upper_bound_mut(Bound::Excluded(first));
+        let mut gap = gap.map_err(engine_error)?;
+        for (key, value) in self.blocks.iter() {
+            gap.insert_before(key, value).map_err(engine_error)?;
+        }
+        gap.close().map_err(engine_error)
+    }
+}
+
+/// Packs the blocks of one lane of one run, and its filter. Touches no table: it may be on another
+/// thread than what writes.
+pub(crate) struct LanePacker {
+    table_name: &'static str,
+    run: u32,
+    filter: Option<FilterPacker>,
+    /// In no block yet.
+    pending: Vec<Posting>,
+    /// How many of these are known to be in order, and are in the filter.
+    settled: usize,
+    /// The last posting that is settled.
+    newest: Option<Posting>,
+    /// Of what has been packed.
+    summary: LaneSummary,
+    /// The block that is being packed.
+    value: Vec<u8>,
+}
+
+impl LanePacker {
+    pub(crate) fn new(
+        table_name: &'static str,
+        run: u32,
+        lane: u16,
+        filter: Option<FilterPlan>,
+    ) -> Self {
+        let summary = LaneSummary {
+            filter: filter.map(|filter| filter.shape),
+            ..LaneSummary::empty(lane)
+        };
+        Self {
+            table_name,
+            run,
+            filter: filter.map(|filter| FilterPacker::new(run, lane, filter)),
+            pending: Vec::new(),
+            settled: 0,
+            newest: None,
+            summary,
+            value: Vec::new(),
+        }
+    }
+
+    /// Goes on with a lane that has been written up to what its summary says.
+    ///
+    /// # Errors
+    /// Those of reading what has been written.
+    pub(crate) fn resume(
+        tables: &RunTables<'_>,
+        run: u32,
+        written: LaneSummary,
+        filter: Option<FilterPlan>,
+    ) -> Result<Self> {
+        let table_name = tables.name;
+        let mut packer = Self::new(table_name, run, written.lane, filter);
+        packer.summary = written;
+        packer.newest = written.last;
+        if let (Some(filter), Some(last)) = (packer.filter.as_mut(), written.last) {
+            filter.resume(last);
+            let mut codes = Vec::new();
+            let first = filter.first_code(last.code);
+            let blocks = &tables.blocks;
+            let mut visit = |posting: Posting| {
+                codes.push(posting.code);
+                Ok(())
+            };
+            let (low, high) = (first, last.code);
+            probe_lane(blocks, table_name, run, &written, low, high, &mut visit)?;
+            filter.restore(codes);
+        }
+        Ok(packer)
+    }
+
+    /// Takes the postings that `append` appends, which must come after those before, but for those
+    /// of ids for which `is_dropped` holds; and packs the blocks that are full.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if they do not come after those before.
+    pub(crate) fn extend(
+        &mut self,
+        append: impl FnOnce(&mut Vec<Posting>),
+        is_dropped: impl Fn(u64) -> bool,
+        packed: &mut Packed,
+    ) -> Result<()> {
+        let start = self.pending.len();
+        append(&mut self.pending);
+        let appended = self.pending.get(start..).unwrap_or_default();
+        if let Some(first) = appended.iter().position(|posting| is_dropped(posting.id)) {
+            let first = start + first;
+            let mut kept = first;
+            for place in first..self.pending.len() {
+                let posting = self.pending.get(place).copied();
+                if let Some(posting) = posting.filter(|posting| !is_dropped(posting.id))
+                    && let Some(slot) = self.pending.get_mut(kept)
+                {
+                    *slot = posting;
+                    kept += 1;
+                }
+            }
+            self.pending.truncate(kept);
+        }
+        self.settle(packed)?;
+        self.pack(packed, |left, taken| taken < left);
+        Ok(())
+    }
+
+    /// Takes the next posting, which must come after those before.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if those up to now did not.
+    #[inline]
+    fn push(&mut self, posting: Posting, packed: &mut Packed) -> Result<()> {
+        self.pending.push(posting);
+        if self.pending.len() >= 2 * BLOCK_POSTINGS {
+            self.settle(packed)?;
+            self.pack(packed, |left, _| left >= BLOCK_POSTINGS);
+        }
+        Ok(())
+    }
+
+    /// Packs what is left.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if postings did not come in order.
+    pub(crate) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
+        self.settle(packed)?;
+        self.pack(packed, |_, _| true);
+        match &mut self.filter {
+            Some(filter) if self.summary.postings > 0 => filter.finish(&mut packed.pieces),
+            // What has no postings needs no filter, and none has been begun.
+            _ => self.summary.filter = None,
+        }
+        Ok(self.summary)
+    }
+
+    /// What has been packed.
+    pub(crate) fn packed(&self) -> LaneSummary {
+        self.summary
+    }
+
+    /// The first posting that is in no block yet.
+    pub(crate) fn first_pending(&self) -> Option<Posting> {
+        self.pending.first().copied()
+    }
+
+    /// Looks at the order of what has come, and puts it into the filter.
+    fn settle(&mut self, packed: &mut Packed) -> Result<()> {
+        let fresh = self.pending.get(self.settled..).unwrap_or_default();
+        let Some(first) = fresh.first() else {
+            return Ok(());
+        };
+        let follows = self.newest.is_none_or(|newest| newest < *first);
+        // Without a branch for each: all of them are looked at in any case, but once.
+        let pairs = fresh.iter().zip(fresh.iter().skip(1));
+        let is_sorted = pairs.fold(true, |sorted, (a, b)| sorted & (a.rank() < b.rank()));
+        if !(follows && is_sorted) {
+            return Err(self.unordered(fresh));
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.push_all(fresh, &mut packed.pieces);
+        }
+        self.newest = fresh.last().copied();
+        self.settled = self.pending.len();
+        Ok(())
+    }
+
+    /// Packs blocks while the next one is wanted, given how many postings are left and how many of
+    /// these it takes.
+    fn pack(&mut self, packed: &mut Packed, is_wanted: impl Fn(usize, usize) -> bool) {
+        let mut start = 0;
+        let (run, lane) = (self.run, self.summary.lane);
+        while let Some(rest) = self.pending.get(start..)
+            && is_wanted(rest.len(), 0)
+        {
+            let (previous, value) = (self.summary.last, &mut self.value);
+            let is_wanted = |count| is_wanted(rest.len(), count);
+            let name = self.table_name;
+            let encoded = encode_if(name, run, lane, previous, rest, value, is_wanted);
+            let Some(encoded) = encoded else {
+                break;
+            };
+            start += encoded.count;
+            self.summary.postings += encoded.count as u64;
+            self.summary.blocks += 1;
+            self.summary.bytes += value.len() as u64;
+            self.summary.last = Some(encoded.last);
+            packed.blocks.push(encoded.key, value);
+        }
+        self.pending.drain(..start);
+        self.settled = self.settled.saturating_sub(start);
+    }
+
+    #[cold]
+    fn unordered(&self, fresh: &[Posting]) -> Error {
+        let before = self.newest.into_iter().chain(fresh.iter().copied());
+        let mut pairs = before.clone().zip(before.skip(1));
+        let wrong = pairs.find(|(a, b)| a >= b);
+        Error::corrupt(
+            place(self.table_name, self.run, self.summary.lane),
+            match wrong {
+                Some((before, found)) => format!("found {found:?} after {before:?}"),
+                None => "found postings out of order".into(),
+            },
+        )
+    }
+}
+
+/// As [`write_lane`], of postings that are in memory.
+///
+/// # Errors
+/// Those of writing, and [`Error::Corrupt`] if the order is broken.
+pub(crate) fn write_sorted(
+    tables: &mut RunTables<'_>,
+    run: u32,
+    lane: u16,
+    filter: Option<FilterPlan>,
+    postings: Vec<Posting>,
+) -> Result<LaneSummary> {
+    let mut packer = LanePacker::new(tables.name, run, lane, filter);
+    let mut packed = Packed::default();
+    packer.pending = postings;
+    let summary = packer.finish(&mut packed)?;
+    packed.write(tables)?;
+    Ok(summary)
+}
+
+/// Writes a lane of a run: `postings` in strictly ascending order.
+///
+/// # Errors
+/// Those of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
+pub(crate) fn write_lane(
+    tables: &mut RunTables<'_>,
+    run: u32,
+    lane: u16,
+    filter: Option<FilterPlan>,
+    postings: impl Iterator<Item = Result<Posting>>,
+) -> Result<LaneSummary> {
+    let mut packer = LanePacker::new(tables.name, run, lane, filter);
+    let mut packed = Packed::default();
+    for posting in postings {
+        packer.push(posting?, &mut packed)?;
+        if !packed.blocks.is_empty() {
+            packed.write(tables)?;
+        }
+    }
+    let summary = packer.finish(&mut packed)?;
+    packed.write(tables)?;
+    Ok(summary)
+}

@@ -1,0 +1,183 @@
+//! The postings that are in no run yet.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::index::k_way::merge_slices;
+use crate::index::segment::{CodeRange, Segment};
+use crate::index::sweep::{VisitAsked, Wanted, sweep_slice};
+
+/// An immutable list of segments, oldest first, merged by doubling. Adding a segment gives a new
+/// list that shares what it did not merge: older lists stay valid for the snapshots that hold them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memtable {
+    segments: Arc<[Arc<Segment>]>,
+    documents: u64,
+}
+
+impl Memtable {
+    /// This memtable and the postings of newer documents.
+    ///
+    /// Segments at the end that are not twice as large as what comes after them are merged with it, so
+    /// that each is at least twice as large as the next, whatever the sizes of the commits: n documents
+    /// are in at most 1 + log₂ n segments.
+    pub(crate) fn push(&self, segment: Segment) -> Memtable {
+        self.push_shared(&Arc::new(segment))
+    }
+
+    fn push_shared(&self, segment: &Arc<Segment>) -> Memtable {
+        if segment.documents() == 0 {
+            return self.clone();
+        }
+        let mut kept = &*self.segments;
+        // Newest first. All are merged at once: what lies between would be made for nothing.
+        let mut merged: Vec<&Segment> = vec![segment];
+        let mut documents = segment.documents();
+        while let [older @ .., last] = kept
+            && last.documents() < documents.saturating_mul(2)
+        {
+            merged.push(last);
+            documents += last.documents();
+            kept = older;
+        }
+        let newest = if merged.len() == 1 {
+            Arc::clone(segment)
+        } else {
+            merged.reverse();
+            Arc::new(Segment::merge(&merged))
+        };
+        Memtable {
+            segments: kept.iter().cloned().chain([newest]).collect(),
+            documents: self.documents + segment.documents(),
+        }
+    }
+
+    /// This memtable and all of a newer one, such as a transaction's own.
+    pub(crate) fn append(&self, newer: &Memtable) -> Memtable {
+        match &*newer.segments {
+            [] => self.clone(),
+            _ if self.segments.is_empty() => newer.clone(),
+            [one] => self.push_shared(one),
+            several => {
+                let segments: Vec<&Segment> = several.iter().map(|segment| &**segment).collect();
+                self.push(Segment::merge(&segments))
+            }
+        }
+    }
+
+    /// Visits the postings of a lane whose codes are in `low_code..=high_code`: oldest segment first,
+    /// sorted within each.
+    #[cfg(test)]
+    pub(crate) fn postings_in(
+        &self,
+        lane: u16,
+        low_code: u64,
+        high_code: u64,
+        visit: &mut impl FnMut(Posting),
+    ) {
+        for segment in self.segments.iter() {
+            for posting in segment.range(lane, low_code, high_code) {
+                visit(*posting);
+            }
+        }
+    }
+
+    /// Visits the postings of several ranges, with the range's index: segment by segment, range by
+    /// range within each, of each range as long as `visit` says that it goes on. Quicker than one range
+    /// after the other.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn probe(
+        &self,
+        ranges: &[CodeRange],
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let mut segments = self.segments.iter();
+        segments.try_for_each(|segment| segment.probe(ranges, visit))
+    }
+
+    /// [`probe`](Self::probe), of documents from an id on; those before may be visited too. After a
+    /// commit they are in its segment, or in the one that it was merged into.
+    pub(crate) fn probe_since(
+        &self,
+        first_id: u64,
+        ranges: &[CodeRange],
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let segments = self.segments.iter();
+        let mut since = segments.filter(|segment| segment.greatest_id() >= first_id);
+        since.try_for_each(|segment| segment.probe(ranges, visit))
+    }
+
+    /// Visits what `wanted`, sorted by low code, asks for in a lane: segment by segment. Whether all
+    /// was visited.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn sweep(
+        &self,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<bool> {
+        for segment in self.segments.iter() {
+            if !sweep_slice(segment.lane(lane), wanted, visit)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// All postings of a lane, sorted.
+    pub(crate) fn lane(&self, lane: u16) -> Vec<Posting> {
+        // The newest segments are the smallest: merging from there copies least.
+        let lanes = self.segments.iter().rev().map(|segment| segment.lane(lane));
+        merge_slices(&lanes.collect::<Vec<_>>())
+    }
+
+    /// How many postings a lane has.
+    pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
+        let segments = self.segments.iter();
+        segments
+            .map(|segment| segment.lane(lane).len() as u64)
+            .sum()
+    }
+
+    /// The numbers of all lanes of any segment, ascending.
+    #[cfg(test)]
+    pub(crate) fn lanes(&self) -> Vec<u16> {
+        let segments = self.segments.iter();
+        let mut lanes: Vec<u16> = segments
+            .flat_map(|segment| segment.lanes().to_vec())
+            .collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    }
+
+    /// How many documents were added.
+    #[cfg(test)]
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// How many segments a probe looks into.
+    #[cfg(test)]
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Bytes on the heap, those shared with other memtables included.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.segments
+            .iter()
+            .map(|segment| segment.heap_bytes())
+            .sum()
+    }
+}
+
+#[cfg(test)]
+#[path = "memtable_tests.rs"]
+mod tests;

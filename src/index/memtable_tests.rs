@@ -1,0 +1,115 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::index::segment::SegmentBuilder;
+use crate::index::testing::{Random, in_range, posting};
+
+/// A segment of documents with a code in lane 0 if the id is even, and in lane 7 always.
+fn segment(random: &mut Random, ids: std::ops::Range<u64>) -> (Segment, [BTreeSet<Posting>; 2]) {
+    let mut builder = SegmentBuilder::new([0, 7].into());
+    let mut expected = [BTreeSet::new(), BTreeSet::new()];
+    for id in ids {
+        let (even, always) = (random.next(), random.below(50));
+        let even = id.is_multiple_of(2).then_some(even);
+        builder.push(id, &[even, Some(always)]);
+        expected[0].extend(even.map(|code| posting(code, id)));
+        expected[1].insert(posting(always, id));
+    }
+    (builder.build(), expected)
+}
+
+fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
+    for (lane, postings) in [0, 7].into_iter().zip(expected) {
+        assert!(memtable.lane(lane).iter().eq(postings));
+        for (low, high) in [(0, u64::MAX), (3, 3), (10, 20), (1 << 60, 1 << 62)] {
+            let mut found = Vec::new();
+            memtable.postings_in(lane, low, high, &mut |posting| found.push(posting));
+            let mut probed = Vec::new();
+            let range = CodeRange {
+                lane,
+                low_code: low,
+                high_code: high,
+            };
+            let visit = &mut |_, posting| {
+                probed.push(posting);
+                Ok(true)
+            };
+            memtable.probe(&[range], visit).unwrap();
+            assert_eq!(probed, found);
+            found.sort_unstable();
+            assert_eq!(found, in_range(postings, low..=high));
+        }
+    }
+    assert!(memtable.lane(3).is_empty());
+    assert_eq!(memtable.documents(), expected[1].len() as u64);
+}
+
+#[test]
+fn every_version_keeps_what_it_held() {
+    let mut random = Random(1);
+    let mut versions = vec![(Memtable::default(), [BTreeSet::new(), BTreeSet::new()])];
+    let mut next_id = 0;
+    for _ in 0..60 {
+        let count = 1 + random.below(40);
+        let (segment, added) = segment(&mut random, next_id..next_id + count);
+        next_id += count;
+        let (before, mut held) = versions.last().cloned().unwrap();
+        for (held, added) in held.iter_mut().zip(added) {
+            held.extend(added);
+        }
+        versions.push((before.push(segment), held));
+    }
+    for (memtable, held) in &versions {
+        assert_holds(memtable, held);
+    }
+    assert!(versions[0].0.lanes().is_empty());
+    assert_eq!(versions[9].0.lanes(), [0, 7]);
+}
+
+#[test]
+fn doubling_keeps_segments_few_whatever_the_commits() {
+    let falling = (0..=150).rev();
+    let rising = 1..=150;
+    let sawtooth = (0..150).map(|i| i * 37 % 100);
+    let single = (0..2_000).map(|_| 1);
+    let all: [Vec<u64>; 4] = [
+        falling.collect(),
+        rising.collect(),
+        sawtooth.collect(),
+        single.collect(),
+    ];
+    for commits in all {
+        let mut memtable = Memtable::default();
+        let mut random = Random(2);
+        let mut next_id = 0;
+        for documents in commits {
+            memtable = memtable.push(segment(&mut random, next_id..next_id + documents).0);
+            next_id += documents;
+            let sizes: Vec<u64> = memtable.segments.iter().map(|s| s.documents()).collect();
+            assert!(
+                sizes.is_sorted_by(|a, b| *a >= 2 * b && *b > 0),
+                "{sizes:?}"
+            );
+            assert!(memtable.segments() as u32 <= 1 + next_id.max(1).ilog2());
+            assert_eq!(sizes.iter().sum::<u64>(), next_id);
+        }
+    }
+}
+
+#[test]
+fn a_transactions_own_memtable_is_appended() {
+    let mut random = Random(3);
+    let (a, held_a) = segment(&mut random, 0..100);
+    let (b, held_b) = segment(&mut random, 100..130);
+    let (c, held_c) = segment(&mut random, 130..137);
+    let store = Memtable::default().push(a);
+    let own = Memtable::default().push(b).push(c);
+    assert_eq!(own.segments(), 2);
+    let both = store.append(&own);
+    let union = |lane: usize| &(&held_a[lane] | &held_b[lane]) | &held_c[lane];
+    assert_holds(&both, &[union(0), union(1)]);
+    assert_holds(&store, &held_a);
+    assert_holds(&store.append(&Memtable::default()), &held_a);
+    assert_holds(&Memtable::default().append(&store), &held_a);
+    assert!(both.heap_bytes() >= 16 * (137 + 68));
+}

@@ -1,0 +1,394 @@
+use std::collections::BTreeSet;
+
+use redb::{ReadableTable, WriteTransaction};
+
+use super::*;
+use crate::error::Error;
+use crate::format::{BlockKey, FilterShape};
+use crate::index::filter_cache::{FilterCache, FilterOf};
+use crate::index::lane_iter::lane_iter;
+use crate::index::lane_writer::write_lane;
+use crate::index::merge::pipeline::Stretch;
+use crate::index::run::probe_lane;
+use crate::index::testing::{
+    BUCKETS, NAME, Random, TABLE, database, pieces, posting, rows, tables, write, write_filtered,
+};
+
+/// The lane that is merged in these tests.
+const LANE: u16 = 1;
+
+/// A lane of some runs.
+type Inputs = Vec<(u32, LaneSummary)>;
+
+fn filter_of(run: u32, shape: FilterShape) -> FilterOf {
+    FilterOf {
+        run,
+        lane: LANE,
+        shape,
+        buckets: BUCKETS,
+    }
+}
+
+/// How codes are spread.
+const SPREADS: [fn(&mut Random) -> u64; 3] = [
+    |random| random.next(),
+    |random| random.below(3),
+    |random| random.below(1000) << 50,
+];
+
+/// Runs 0, 1, … with neighbouring ranges of ids, of so many documents each.
+fn write_runs(
+    transaction: &WriteTransaction,
+    sizes: &[u64],
+    spread: fn(&mut Random) -> u64,
+) -> (Inputs, BTreeSet<Posting>) {
+    let mut random = Random(1);
+    let (mut inputs, mut all) = (Vec::new(), BTreeSet::new());
+    let mut first_id = 1 << 40;
+    for (run, size) in (0..).zip(sizes) {
+        let ids = first_id..first_id + size;
+        let held: BTreeSet<_> = ids.map(|id| posting(spread(&mut random), id)).collect();
+        let shape = FilterShape::of(*size, 10);
+        inputs.push((run, write_filtered(transaction, run, LANE, shape, &held)));
+        all.extend(held);
+        first_id += size;
+    }
+    (inputs, all)
+}
+
+/// The rows of blocks and of filters that the postings would have if they had been written at once.
+fn written_at_once(
+    run: u32,
+    shape: FilterShape,
+    postings: &BTreeSet<Posting>,
+) -> (Vec<(BlockKey, Vec<u8>)>, usize) {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    write_filtered(&transaction, run, LANE, shape, postings);
+    (rows(&transaction), pieces(&transaction).len())
+}
+
+fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSummary) -> LaneMerge {
+    LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), (run, output)).unwrap()
+}
+
+/// A step of so many blocks.
+fn step_of(blocks: usize) -> Stretch {
+    Stretch {
+        postings: 1,
+        blocks,
+        is_parallel: false,
+    }
+}
+
+/// Merges with a pause after each stretch, and calls `look` in each.
+fn merge_with_pauses(
+    transaction: &WriteTransaction,
+    inputs: &mut Inputs,
+    (run, shape): (u32, FilterShape),
+    stretch: Stretch,
+    is_dropped: &(impl Fn(u64) -> bool + Sync),
+    look: &mut dyn FnMut(&Inputs, &LaneSummary),
+) -> LaneSummary {
+    let mut output = LaneSummary {
+        filter: Some(shape),
+        ..LaneSummary::empty(LANE)
+    };
+    loop {
+        let mut tables = tables(transaction);
+        let mut merge = merge_of(&tables, inputs, run, output);
+        let step = merge.advance(&mut tables, stretch, is_dropped).unwrap();
+        if step.is_last {
+            return merge.finish(&mut tables).unwrap();
+        }
+        let (written, left) = merge.pause(&mut tables).unwrap();
+        output = written;
+        for (input, left) in inputs.iter_mut().zip(left) {
+            input.1 = left;
+        }
+        drop(tables);
+        look(inputs, &output);
+    }
+}
+
+/// What is in the inputs and in the output together.
+fn stream_all(
+    transaction: &WriteTransaction,
+    inputs: &Inputs,
+    (run, output): (u32, &LaneSummary),
+) -> Vec<Posting> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let mut all = Vec::new();
+    for (run, lane) in inputs.iter().chain([&(run, *output)]) {
+        let stream = lane_iter(&table, NAME, *run, lane).unwrap();
+        all.extend(stream.map(Result::unwrap));
+    }
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
+    let drops: [fn(u64) -> bool; 4] = [|_| false, |id| id % 3 == 0, |id| id % 7 != 0, |_| true];
+    let mut pauses = 0;
+    for sizes in [&[4_000, 3_000, 1, 2_000][..], &[5_000], &[0, 10, 0]] {
+        for (spread, is_dropped) in SPREADS.into_iter().flat_map(|s| drops.map(|d| (s, d))) {
+            for blocks in [1, 9, 10_000] {
+                let database = database();
+                let transaction = database.begin_write().unwrap();
+                let (mut inputs, all) = write_runs(&transaction, sizes, spread);
+                let shape = FilterShape::of(all.len() as u64, 10);
+                let kept: BTreeSet<_> = all.iter().filter(|p| !is_dropped(p.id)).copied().collect();
+                let summary = merge_with_pauses(
+                    &transaction,
+                    &mut inputs,
+                    (77, shape),
+                    step_of(blocks),
+                    &is_dropped,
+                    &mut |inputs, output| {
+                        pauses += 1;
+                        if pauses % 8 == 1 {
+                            let found = stream_all(&transaction, inputs, (77, output));
+                            assert!(found.is_sorted_by(|a, b| a < b));
+                            let found: BTreeSet<_> = found.into_iter().collect();
+                            assert!(kept.is_subset(&found) && found.is_subset(&all));
+                        }
+                    },
+                );
+                let table = transaction.open_table(TABLE).unwrap();
+                let found = lane_iter(&table, NAME, 77, &summary).unwrap();
+                assert!(found.map(Result::unwrap).eq(kept.iter().copied()));
+                drop(table);
+                let (blocks, filter_pieces) = written_at_once(77, shape, &kept);
+                assert!(rows(&transaction) == blocks);
+                assert_eq!(pieces(&transaction).len(), filter_pieces);
+                assert_eq!(summary.after, None);
+            }
+        }
+    }
+    assert!(pauses > 150, "{pauses}");
+}
+
+/// Blocks and pieces of filters after each pause, and the summary in the end.
+fn history(stretch: Stretch, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let sizes = [20_000, 9_000, 1, 14_000];
+    let (mut inputs, all) = write_runs(&transaction, &sizes, SPREADS[0]);
+    let shape = FilterShape::of(all.len() as u64, 10);
+    let mut history = Vec::new();
+    let content = || {
+        let tables = (rows(&transaction), pieces(&transaction));
+        format!(
+            "{:x}",
+            xxhash_rust::xxh3::xxh3_128(format!("{tables:?}").as_bytes())
+        )
+    };
+    let mut look = |inputs: &Inputs, output: &LaneSummary| {
+        history.push(format!("{} {inputs:?} {output:?}", content()));
+    };
+    let output = (77, shape);
+    let summary = merge_with_pauses(
+        &transaction,
+        &mut inputs,
+        output,
+        stretch,
+        is_dropped,
+        &mut look,
+    );
+    history.push(format!("{} {summary:?}", content()));
+    history
+}
+
+#[test]
+fn two_threads_write_what_one_writes() {
+    let mut pauses = 0;
+    for (postings, blocks) in [(1, 4), (3_000, 1), (20_000, 8), (u64::MAX, 64)] {
+        for is_dropped in [|_| false, |id| id % 3 == 0, |_| true] {
+            let [one, two] = [false, true].map(|is_parallel| {
+                let stretch = Stretch {
+                    postings,
+                    blocks,
+                    is_parallel,
+                };
+                history(stretch, &is_dropped)
+            });
+            assert!(one == two, "{postings} {blocks}");
+            pauses += one.len() - 1;
+        }
+    }
+    assert!(pauses > 50, "{pauses}");
+}
+
+#[test]
+fn a_panic_of_the_second_thread_is_an_error() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (inputs, _) = write_runs(&transaction, &[30_000, 30_000], SPREADS[0]);
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    let stretch = Stretch {
+        postings: u64::MAX,
+        blocks: 4,
+        is_parallel: true,
+    };
+    let is_dropped = |id| {
+        assert!(id != (1 << 40) + 25_000, "a surprise");
+        false
+    };
+    let error = merge
+        .advance(&mut tables, stretch, &is_dropped)
+        .unwrap_err();
+    assert!(error.to_string().contains("a surprise"), "{error}");
+}
+
+/// Each posting is found by a probe that asks the filters first, in every pause; and what is in
+/// no input is mostly ruled out.
+#[test]
+fn probes_find_everything_while_runs_are_merged() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (mut inputs, all) = write_runs(&transaction, &[9_000, 9_000, 9_000], SPREADS[0]);
+    let shape = FilterShape::of(27_000, 10);
+    let mut looks = 0;
+    let probe = |(run, lane): (u32, LaneSummary), code: u64, found: &mut Vec<Posting>| {
+        let tables = tables(&transaction);
+        let is_output = run == 77;
+        if lane.after.is_some_and(|after| code < after.code) {
+            // A reader passes such a lane over: the pieces of its filter are gone.
+            assert!(!is_output);
+        } else if let Some(shape) = lane.filter.filter(|_| !is_output) {
+            // Nothing stays in this cache: the pieces themselves are asked.
+            let cache = FilterCache::new(0);
+            let filter = filter_of(run, shape);
+            let held = cache.read(&tables.filters, &filter, (code, code));
+            if !held.unwrap() {
+                return;
+            }
+        }
+        let blocks = &tables.blocks;
+        probe_lane(blocks, NAME, run, &lane, code, code, &mut |posting| {
+            found.push(posting);
+            Ok(())
+        })
+        .unwrap();
+    };
+    let mut look = |inputs: &Inputs, output: &LaneSummary| {
+        looks += 1;
+        for expected in all.iter().skip(looks % 50).step_by(50) {
+            let mut found = Vec::new();
+            for lane in inputs.iter().copied().chain([(77, *output)]) {
+                probe(lane, expected.code, &mut found);
+            }
+            assert_eq!(found, [*expected]);
+        }
+    };
+    let dropped = |_| false;
+    let summary = merge_with_pauses(
+        &transaction,
+        &mut inputs,
+        (77, shape),
+        step_of(2),
+        &dropped,
+        &mut look,
+    );
+    assert!(looks > 10, "{looks}");
+    let tables = tables(&transaction);
+    let cache = FilterCache::new(1 << 20);
+    for expected in &all {
+        let codes = (expected.code, expected.code);
+        let filter = filter_of(77, summary.filter.unwrap());
+        assert!(cache.read(&tables.filters, &filter, codes).unwrap());
+    }
+}
+
+#[test]
+fn what_is_held_is_bounded_and_passed_blocks_are_freed() {
+    for blocks in [0, 1, 2, 5] {
+        let database = database();
+        let transaction = database.begin_write().unwrap();
+        let (inputs, _) = write_runs(&transaction, &[6_000, 6_000, 6_000], SPREADS[0]);
+        let total = rows(&transaction).len() as u64;
+        let mut tables = tables(&transaction);
+        let mut merge = merge_of(&tables, &inputs, 3, LaneSummary::empty(LANE));
+        let (mut steps, mut most_postings, mut most_blocks) = (0, 0, 0);
+        while !merge.step(&mut tables, blocks, &|_| false).unwrap().is_last {
+            steps += 1;
+            most_postings = most_postings.max(merge.work.held());
+            let there = tables.blocks.iter().unwrap().count() as u64;
+            most_blocks = most_blocks.max(there - total.min(there));
+        }
+        merge.finish(&mut tables).unwrap();
+        // About 480 postings of 64-bit codes fit a block.
+        assert!(most_postings <= 600 * blocks.max(3));
+        if blocks < 3 {
+            assert!(steps > 20);
+            // Those in both runs at a time are those of the writer's memory.
+            assert!(most_blocks < 40, "{most_blocks}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_input_ends_the_merge() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (inputs, _) = write_runs(&transaction, &[3_000, 3_000], SPREADS[0]);
+    transaction.commit().unwrap();
+    let all = rows(&database.begin_write().unwrap());
+    for (index, (key, value)) in all.iter().enumerate() {
+        let transaction = database.begin_write().unwrap();
+        let mut tables = tables(&transaction);
+        if index % 2 == 0 {
+            tables.blocks.remove(key).unwrap().unwrap();
+        } else {
+            let mut damaged = value.clone();
+            damaged[value.len() / 2] ^= 4;
+            tables.blocks.insert(key, damaged.as_slice()).unwrap();
+        }
+        let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+        let stretch = Stretch {
+            postings: u64::MAX,
+            blocks: 4,
+            is_parallel: index % 3 == 0,
+        };
+        let error = merge.advance(&mut tables, stretch, &|_| false).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{index}");
+        drop(tables);
+        transaction.abort().unwrap();
+    }
+}
+
+#[test]
+fn a_posting_in_two_inputs_is_noticed() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let postings = [posting(1, 1), posting(2, 2)];
+    let lane = |run| {
+        let postings = postings.map(Ok).into_iter();
+        let written = write_lane(&mut tables(&transaction), run, LANE, None, postings);
+        (run, written.unwrap())
+    };
+    let inputs = vec![lane(0), lane(1)];
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    let step = merge.step(&mut tables, 64, &|_| false);
+    assert!(matches!(step, Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_lane_that_others_do_not_have_is_merged_too() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let held: BTreeSet<_> = (0..100).map(|id| posting(id % 7, id)).collect();
+    let inputs = vec![
+        (0, LaneSummary::empty(LANE)),
+        (1, write(&transaction, 1, LANE, &held)),
+    ];
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    assert!(merge.step(&mut tables, 64, &|_| false).unwrap().is_last);
+    let summary = merge.finish(&mut tables).unwrap();
+    let found = lane_iter(&tables.blocks, NAME, 2, &summary).unwrap();
+    assert!(found.map(Result::unwrap).eq(held));
+}

@@ -1,0 +1,11 @@
+//! Merging runs lane by lane, in slices that survive commits and crashes.
+
+mod lane_merge;
+mod lane_source;
+mod lane_work;
+mod levels;
+mod pipeline;
+
+pub(crate) use lane_merge::LaneMerge;
+pub(crate) use levels::{MergePlan, Pace, RunShape, level_of, plan};
+pub(crate) use pipeline::Stretch;

@@ -1,0 +1,30 @@
+//! The log-structured merge index: memtable, segments, runs, filters, probes, merges.
+//!
+//! Imports `engine` and `format`. It knows postings, and neither documents nor signatures.
+
+mod filter_cache;
+mod filter_writer;
+pub(crate) mod k_way;
+mod lane_iter;
+mod lane_writer;
+mod memtable;
+mod merge;
+mod radix;
+mod rows;
+mod run;
+mod segment;
+mod sweep;
+#[cfg(test)]
+mod testing;
+
+pub(crate) use filter_cache::{FilterCache, FilterOf, Reader};
+pub(crate) use filter_writer::{FilterPlan, FilterTable};
+pub(crate) use k_way::{KWayMerge, merge_slices};
+pub(crate) use lane_iter::lane_iter_owned;
+pub(crate) use lane_writer::{write_lane, write_sorted};
+pub(crate) use memtable::Memtable;
+pub(crate) use merge::{LaneMerge, MergePlan, Pace, RunShape, Stretch, level_of, plan};
+pub(crate) use radix::sort_by_number;
+pub(crate) use run::{BlockTable, ProbeCost, RunTables, probe_lane_while};
+pub(crate) use segment::{CodeRange, SegmentBuilder};
+pub(crate) use sweep::{Next, VisitAsked, Wanted, sweep_lane};

@@ -1,0 +1,68 @@
+//! A stable sort by a number, quicker for long lists than one that compares.
+
+/// Sorts by a number and leaves what has the same number in its order: a radix sort from the least
+/// byte up, which passes over bytes that are the same everywhere. `scratch` gets as long as `items`.
+pub(crate) fn sort_by_number<T: Copy>(
+    items: &mut Vec<T>,
+    scratch: &mut Vec<T>,
+    number: impl Fn(&T) -> u64,
+) {
+    /// Below this length the passes over the counters cost more than comparisons.
+    const SHORTEST: usize = 512;
+    if items.len() < SHORTEST {
+        items.sort_by_key(number);
+        return;
+    }
+    let mut counts = [[0usize; 256]; 8];
+    for item in items.iter() {
+        for (counts, byte) in counts.iter_mut().zip(number(item).to_le_bytes()) {
+            if let Some(count) = counts.get_mut(usize::from(byte)) {
+                *count += 1;
+            }
+        }
+    }
+    scratch.clear();
+    // Every slot is overwritten; some value has to be there before.
+    scratch.extend_from_slice(items);
+    for (digit, counts) in counts.iter_mut().enumerate() {
+        if counts.contains(&items.len()) {
+            continue;
+        }
+        let mut start = 0;
+        for count in counts.iter_mut() {
+            start += std::mem::replace(count, start);
+        }
+        for item in items.iter() {
+            let byte = (number(item) >> (digit * 8)) & 0xff;
+            // The counts add up to the length, so there is a place for each item.
+            if let Some(place) = counts.get_mut(byte as usize)
+                && let Some(slot) = scratch.get_mut(*place)
+            {
+                *slot = *item;
+                *place += 1;
+            }
+        }
+        std::mem::swap(items, scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::Random;
+
+    #[test]
+    fn long_and_short_lists_are_sorted_and_equals_keep_their_order() {
+        let mut random = Random(5);
+        let mut scratch = Vec::new();
+        for (length, codes) in [(0, 1), (1, 1), (511, 90), (512, 90), (3_000, 1 << 40)] {
+            let mut items: Vec<(u64, u64)> = (0..length)
+                .map(|place| (random.below(codes) << 9, place))
+                .collect();
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            sort_by_number(&mut items, &mut scratch, |item| item.0);
+            assert_eq!(items, expected);
+        }
+    }
+}

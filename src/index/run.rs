@@ -1,0 +1,173 @@
+//! Runs: lanes of postings in blocks, written once, probed and streamed.
+
+use std::ops::Bound;
+
+use redb::{ReadableTable, Table};
+
+use crate::engine::engine_error;
+use crate::error::{Error, Result};
+use crate::format::{Block, BlockKey, Posting, block_key, split_block_key};
+use crate::index::filter_writer::FilterTable;
+
+pub(crate) use crate::format::LaneSummary;
+
+/// How the key of a block table is declared to redb.
+pub(crate) type Key = &'static BlockKey;
+/// How the value of a block table is declared to redb.
+pub(crate) type Value = &'static [u8];
+
+/// A table of blocks, open for writing.
+pub(crate) type BlockTable<'t> = Table<'t, Key, Value>;
+
+/// Where a run is written: the blocks and the filters of its lanes.
+pub(crate) struct RunTables<'t> {
+    /// The name of the table of blocks.
+    pub(crate) name: &'static str,
+    pub(crate) blocks: BlockTable<'t>,
+    pub(crate) filters: FilterTable<'t>,
+}
+
+/// What a probe read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProbeCost {
+    pub(crate) blocks: u64,
+    /// Lanes of runs that a filter ruled out.
+    pub(crate) ruled_out: u64,
+}
+
+/// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order.
+///
+/// # Errors
+/// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
+pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
+    table: &T,
+    table_name: &'static str,
+    run: u32,
+    lane: &LaneSummary,
+    low_code: u64,
+    high_code: u64,
+    visit: &mut dyn FnMut(Posting) -> Result<()>,
+) -> Result<ProbeCost> {
+    let visit = &mut |posting| visit(posting).map(|()| true);
+    probe_lane_while(table, table_name, run, lane, low_code, high_code, visit)
+}
+
+/// [`probe_lane`] as long as `visit` says that it goes on.
+///
+/// # Errors
+/// As [`probe_lane`].
+pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
+    table: &T,
+    table_name: &'static str,
+    run: u32,
+    lane: &LaneSummary,
+    low_code: u64,
+    high_code: u64,
+    visit: &mut dyn FnMut(Posting) -> Result<bool>,
+) -> Result<ProbeCost> {
+    let mut cost = ProbeCost::default();
+    let target = Posting::lowest_of(low_code).max(lane.first_possible());
+    let Some(end) = lane.last.filter(|end| *end >= target) else {
+        return Ok(cost);
+    };
+    let start = block_key(run, lane.lane, target);
+    let mut cursor = table
+        .lower_bound(Bound::Included(&start))
+        .map_err(engine_error)?;
+    let mut before: Option<Posting> = None;
+    loop {
+        let row = cursor.next().map_err(engine_error)?;
+        let Some((key, value)) = row.filter(|(key, _)| is_of(key.value(), run, lane.lane)) else {
+            return Err(missing(
+                table_name,
+                run,
+                lane.lane,
+                before.or(Some(target)),
+                None,
+            ));
+        };
+        let block = Block::parse(table_name, key.value(), value.value())?;
+        cost.blocks += 1;
+        let follows = match before {
+            Some(before) => block.previous() == Some(before),
+            None => block.previous().is_none_or(|previous| previous < target),
+        };
+        if !follows {
+            let found = block.previous();
+            return Err(missing(
+                table_name,
+                run,
+                lane.lane,
+                before.or(Some(target)),
+                found,
+            ));
+        }
+        for posting in block.find_range(low_code, high_code) {
+            if posting >= target && !visit(posting)? {
+                return Ok(cost);
+            }
+        }
+        let last = block.last();
+        if last.code > high_code || last == end {
+            return Ok(cost);
+        }
+        before = Some(last);
+    }
+}
+
+/// Removes all blocks of a lane of a run.
+///
+/// # Errors
+/// Those of writing.
+#[cfg(test)]
+pub(crate) fn delete_run(table: &mut BlockTable<'_>, run: u32, lane: u16) -> Result<()> {
+    let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
+    table
+        .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
+        .map_err(engine_error)
+}
+
+/// The least and the greatest key that a block of a lane can have.
+pub(crate) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) {
+    (
+        block_key(run, lane.lane, lane.first_possible()),
+        block_key(run, lane.lane, Posting::MAX),
+    )
+}
+
+/// Whether a block belongs to this lane of this run.
+pub(crate) fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
+    let (found_run, found_lane, _) = split_block_key(key);
+    (found_run, found_lane) == (run, lane)
+}
+
+/// How a lane is named in errors.
+pub(crate) fn place(table_name: &str, run: u32, lane: u16) -> String {
+    format!("table {table_name}, run {run}, lane {lane}")
+}
+
+/// The block that should come after `before` is not there; the one that is begins after `found`.
+pub(crate) fn missing(
+    table_name: &str,
+    run: u32,
+    lane: u16,
+    before: Option<Posting>,
+    found: Option<Posting>,
+) -> Error {
+    let text = |posting: Option<Posting>| match posting {
+        Some(Posting { code, id }) => format!("code {code:#x} id {id}"),
+        None => "nothing".into(),
+    };
+    Error::corrupt(
+        place(table_name, run, lane),
+        format!(
+            "found a block that follows {}, or none, expected one that follows {}",
+            text(found),
+            text(before)
+        ),
+    )
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! The postings of a batch of documents, in memory, sorted.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::index::k_way;
+use crate::index::radix::sort_by_number;
+
+/// Immutable postings of some documents in all lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    /// The numbers of the lanes, ascending.
+    lanes: Arc<[u16]>,
+    /// Where the postings of each lane end; they begin where those of the lane before end.
+    ends: Vec<usize>,
+    /// Lane by lane, each sorted.
+    postings: Vec<Posting>,
+    documents: u64,
+    greatest_id: u64,
+}
+
+/// The codes `low_code..=high_code` of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodeRange {
+    pub(crate) lane: u16,
+    pub(crate) low_code: u64,
+    pub(crate) high_code: u64,
+}
+
+/// A binary search under way: all before `start` is below the range.
+struct Search<'s> {
+    lane: &'s [Posting],
+    range: CodeRange,
+    start: usize,
+}
+
+impl Search<'_> {
+    /// Skips `length` postings if the last of them is below the range.
+    #[inline]
+    fn skip(&mut self, length: usize) {
+        let last = self.lane.get(self.start + length - 1);
+        let below = last.is_some_and(|posting| posting.code < self.range.low_code);
+        self.start += if below { length } else { 0 };
+    }
+}
+
+impl Segment {
+    /// One segment of several, the oldest first. No posting is in two of them.
+    pub(crate) fn merge(segments: &[&Segment]) -> Segment {
+        let lanes = all_lanes(segments);
+        let length = segments.iter().map(|segment| segment.postings.len()).sum();
+        let mut postings = Vec::with_capacity(length);
+        let mut ends = Vec::with_capacity(lanes.len());
+        let mut scratch = [Vec::new(), Vec::new()];
+        for lane in lanes.iter() {
+            let slices: Vec<&[Posting]> = segments.iter().map(|s| s.lane(*lane)).collect();
+            merge_lane(&slices, &mut scratch, &mut postings);
+            ends.push(postings.len());
+        }
+        Segment {
+            lanes,
+            ends,
+            postings,
+            documents: segments.iter().map(|segment| segment.documents).sum(),
+            greatest_id: segments.iter().map(|it| it.greatest_id).max().unwrap_or(0),
+        }
+    }
+
+    /// The postings of a lane, sorted; none of a lane that the segment does not have.
+    pub(crate) fn lane(&self, lane: u16) -> &[Posting] {
+        let Ok(index) = self.lanes.binary_search(&lane) else {
+            return &[];
+        };
+        let start = match index.checked_sub(1) {
+            Some(before) => self.ends.get(before).copied().unwrap_or(0),
+            None => 0,
+        };
+        let end = self.ends.get(index).copied().unwrap_or(0);
+        self.postings.get(start..end).unwrap_or_default()
+    }
+
+    /// The postings of a lane whose codes are in `low_code..=high_code`.
+    #[cfg(test)]
+    pub(crate) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
+        let lane = self.lane(lane);
+        let start = lane.partition_point(|posting| posting.code < low_code);
+        let rest = lane.get(start..).unwrap_or_default();
+        // Most probes find nothing, or one.
+        let near = rest.iter().take(4);
+        let mut end = near.take_while(|posting| posting.code <= high_code).count();
+        if end == 4 {
+            end = rest.partition_point(|posting| posting.code <= high_code);
+        }
+        rest.get(..end).unwrap_or_default()
+    }
+
+    /// Visits the postings of several ranges, with the range's index, of each as long as `visit` says
+    /// that it goes on. The searches advance in step: each waits for memory, so together they take
+    /// little longer than one.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub(crate) fn probe(
+        &self,
+        ranges: &[CodeRange],
+        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let search = |range: &CodeRange| Search {
+            lane: self.lane(range.lane),
+            range: *range,
+            start: 0,
+        };
+        let mut searches: Vec<Search<'_>> = ranges.iter().map(search).collect();
+        let longest = searches.iter().map(|search| search.lane.len()).max();
+        // Halving more often than its length allows leaves a shorter lane's search where it is.
+        let mut length = longest.unwrap_or(0).next_power_of_two();
+        while length > 0 {
+            for search in &mut searches {
+                search.skip(length);
+            }
+            length /= 2;
+        }
+        for (index, search) in searches.iter().enumerate() {
+            let rest = search.lane.get(search.start..).unwrap_or_default();
+            let in_range = |posting: &&Posting| posting.code <= search.range.high_code;
+            for posting in rest.iter().take_while(in_range) {
+                if !visit(index, *posting)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of the lanes, ascending.
+    #[cfg(test)]
+    pub(crate) fn lanes(&self) -> &[u16] {
+        &self.lanes
+    }
+
+    /// How many documents it was built from.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// No document has a greater id.
+    pub(crate) fn greatest_id(&self) -> u64 {
+        self.greatest_id
+    }
+
+    /// Postings in all lanes.
+    #[cfg(test)]
+    pub(crate) fn postings(&self) -> usize {
+        self.postings.len()
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.postings.capacity() * size_of::<Posting>() + self.ends.capacity() * size_of::<usize>()
+    }
+}
+
+/// The lanes of any of the segments, ascending.
+fn all_lanes(segments: &[&Segment]) -> Arc<[u16]> {
+    match segments {
+        [] => Arc::default(),
+        [first, others @ ..] if others.iter().all(|other| other.lanes == first.lanes) => {
+            Arc::clone(&first.lanes)
+        }
+        _ => {
+            let lanes = segments.iter().flat_map(|segment| segment.lanes.iter());
+            let mut lanes: Vec<u16> = lanes.copied().collect();
+            lanes.sort_unstable();
+            lanes.dedup();
+            lanes.into()
+        }
+    }
+}
+
+/// Appends the merge of sorted slices. The last, the newest, are the smallest, so that each posting
+/// is copied about twice. What lies between stays in the cache, for it is of one lane only.
+fn merge_lane(
+    slices: &[&[Posting]],
+    [below, above]: &mut [Vec<Posting>; 2],
+    merged: &mut Vec<Posting>,
+) {
+    match slices {
+        [] => {}
+        [one] => merged.extend_from_slice(one),
+        [a, b] => k_way::merge_two(a, b, merged),
+        [oldest, middle @ .., newest] => {
+            below.clear();
+            below.extend_from_slice(newest);
+            for older in middle.iter().rev() {
+                above.clear();
+                k_way::merge_two(older, below, above);
+                std::mem::swap(below, above);
+            }
+            k_way::merge_two(oldest, below, merged);
+        }
+    }
+}
+
+/// Collects the postings of documents, to be sorted once; until then they can be probed slowly.
+#[derive(Debug)]
+pub(crate) struct SegmentBuilder {
+    lanes: Arc<[u16]>,
+    /// The postings of each lane, in the order they came.
+    columns: Vec<Vec<Posting>>,
+    documents: u64,
+    last_id: Option<u64>,
+    greatest_id: u64,
+    ids_ascend: bool,
+}
+
+impl SegmentBuilder {
+    /// For these lanes: numbers, strictly ascending.
+    pub(crate) fn new(lanes: Arc<[u16]>) -> Self {
+        debug_assert!(lanes.is_sorted_by(|a, b| a < b));
+        Self {
+            columns: vec![Vec::new(); lanes.len()],
+            lanes,
+            documents: 0,
+            last_id: None,
+            greatest_id: 0,
+            ids_ascend: true,
+        }
+    }
+
+    /// Adds a document: a code, or none, for each lane. Ascending ids are the quick case.
+    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) {
+        debug_assert_eq!(codes.len(), self.columns.len());
+        for (column, code) in self.columns.iter_mut().zip(codes) {
+            if let Some(code) = *code {
+                column.push(Posting { code, id });
+            }
+        }
+        self.ids_ascend &= self.last_id.is_none_or(|last| last < id);
+        self.last_id = Some(id);
+        self.greatest_id = self.greatest_id.max(id);
+        self.documents += 1;
+    }
+
+    /// Visits the postings of a lane whose codes are in `low_code..=high_code`, unordered. It looks at
+    /// every posting of the lane: keep the builder small if it is probed.
+    pub(crate) fn postings_in(
+        &self,
+        lane: u16,
+        low_code: u64,
+        high_code: u64,
+        visit: &mut impl FnMut(Posting),
+    ) {
+        let Ok(index) = self.lanes.binary_search(&lane) else {
+            return;
+        };
+        for posting in self.columns.get(index).into_iter().flatten() {
+            if (low_code..=high_code).contains(&posting.code) {
+                visit(*posting);
+            }
+        }
+    }
+
+    /// How many documents have been added.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Sorts what was added, and leaves the builder empty.
+    pub(crate) fn build(&mut self) -> Segment {
+        let mut postings = Vec::with_capacity(self.columns.iter().map(Vec::len).sum());
+        let mut ends = Vec::with_capacity(self.columns.len());
+        let mut scratch = Vec::new();
+        for column in &mut self.columns {
+            if self.ids_ascend {
+                sort_by_number(column, &mut scratch, |posting| posting.code);
+            } else {
+                column.sort_unstable();
+            }
+            postings.append(column);
+            ends.push(postings.len());
+        }
+        self.last_id = None;
+        self.ids_ascend = true;
+        Segment {
+            lanes: Arc::clone(&self.lanes),
+            ends,
+            postings,
+            documents: std::mem::take(&mut self.documents),
+            greatest_id: std::mem::take(&mut self.greatest_id),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "segment_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+use super::*;
+use crate::index::testing::{Random, posting};
+
+fn lanes(numbers: &[u16]) -> Arc<[u16]> {
+    numbers.into()
+}
+
+/// Documents with codes in some lanes only, and the postings of each lane, sorted.
+fn build(
+    random: &mut Random,
+    numbers: &[u16],
+    ids: impl Iterator<Item = u64>,
+) -> (Segment, Vec<Vec<Posting>>) {
+    let mut builder = SegmentBuilder::new(lanes(numbers));
+    let mut expected = vec![Vec::new(); numbers.len()];
+    let mut documents = 0;
+    for id in ids {
+        let codes: Vec<Option<u64>> = (0..numbers.len() as u32)
+            .map(|lane| (random.below(4) > 0).then(|| random.next() >> (lane * 20)))
+            .collect();
+        for (lane, code) in expected.iter_mut().zip(&codes) {
+            lane.extend(code.map(|code| posting(code, id)));
+        }
+        builder.push(id, &codes);
+        documents += 1;
+    }
+    for (lane, postings) in numbers.iter().zip(&mut expected) {
+        let mut found = Vec::new();
+        builder.postings_in(*lane, 9, u64::MAX / 2, &mut |posting| found.push(posting));
+        let in_range = |p: &&Posting| (9..=u64::MAX / 2).contains(&p.code);
+        assert!(postings.iter().filter(in_range).eq(&found));
+        postings.sort_unstable();
+    }
+    assert_eq!(builder.documents(), documents);
+    let segment = builder.build();
+    assert_eq!((builder.documents(), segment.documents()), (0, documents));
+    assert_eq!(builder.build().postings(), 0);
+    (segment, expected)
+}
+
+fn assert_holds(segment: &Segment, numbers: &[u16], expected: &[Vec<Posting>]) {
+    for (lane, postings) in numbers.iter().zip(expected) {
+        assert_eq!(segment.lane(*lane), postings);
+    }
+    let total: usize = expected.iter().map(Vec::len).sum();
+    assert_eq!(segment.postings(), total);
+    assert!(segment.heap_bytes() >= total * 16);
+}
+
+#[test]
+fn segments_are_sorted_whatever_their_length() {
+    let mut random = Random(1);
+    let numbers = [0, 3, 4, 900];
+    // Lengths around the one from which the radix sort is used.
+    for documents in [0, 1, 2, 100, 600, 700, 3_000] {
+        let (segment, expected) = build(&mut random, &numbers, 5..5 + documents);
+        assert_holds(&segment, &numbers, &expected);
+        assert!(segment.lane(1).is_empty() && segment.lane(901).is_empty());
+        let backwards = (0..documents).map(|i| u64::MAX - i);
+        let (segment, expected) = build(&mut random, &numbers, backwards);
+        assert_holds(&segment, &numbers, &expected);
+    }
+}
+
+#[test]
+fn ranges_are_those_of_a_filter() {
+    let mut random = Random(2);
+    let (segment, expected) = build(&mut random, &[0, 1, 2, 3], 0..2_000);
+    for (lane, postings) in expected.iter().enumerate() {
+        for _ in 0..300 {
+            let low = random.next() >> random.below(64);
+            let wide = low.saturating_add(random.next() >> random.below(64));
+            for high in [low, wide, u64::MAX, low / 2] {
+                let in_range = |p: &&Posting| low <= p.code && p.code <= high;
+                let found = segment.range(lane as u16, low, high);
+                assert!(postings.iter().filter(in_range).eq(found));
+                let range = |lane| CodeRange {
+                    lane,
+                    low_code: low,
+                    high_code: high,
+                };
+                let mut probed = [const { Vec::new() }; 3];
+                let ranges = [range(lane as u16), range(77), range(0)];
+                let visit = &mut |index: usize, posting| {
+                    probed[index].push(posting);
+                    Ok(true)
+                };
+                segment.probe(&ranges, visit).unwrap();
+                let at_zero = segment.range(0, low, high);
+                assert_eq!(probed, [found, &[], at_zero]);
+            }
+        }
+    }
+}
+
+#[test]
+fn merging_gives_what_building_at_once_gives() {
+    let mut random = Random(3);
+    for sizes in [vec![], vec![5], vec![7, 7], vec![1000, 600, 30, 1, 0, 9]] {
+        let mut first = 0;
+        let mut all = vec![Vec::new(); 3];
+        let mut segments = Vec::new();
+        for size in &sizes {
+            let (segment, expected) = build(&mut random, &[1, 2, 5], first..first + size);
+            first += size;
+            segments.push(segment);
+            for (all, lane) in all.iter_mut().zip(expected) {
+                all.extend(lane);
+                all.sort_unstable();
+            }
+        }
+        let merged = Segment::merge(&segments.iter().collect::<Vec<_>>());
+        assert_holds(&merged, &[1, 2, 5], &all);
+        assert_eq!(merged.documents(), first);
+    }
+}
+
+#[test]
+fn segments_of_different_lanes_merge() {
+    let mut random = Random(4);
+    let (a, in_a) = build(&mut random, &[0, 1, 5], 0..100);
+    let (b, in_b) = build(&mut random, &[1, 6], 100..200);
+    let merged = Segment::merge(&[&a, &b]);
+    assert_eq!(merged.lanes(), [0, 1, 5, 6]);
+    let mut both = [in_a[1].clone(), in_b[0].clone()].concat();
+    both.sort_unstable();
+    let expected = [in_a[0].clone(), both, in_a[2].clone(), in_b[1].clone()];
+    assert_holds(&merged, &[0, 1, 5, 6], &expected);
+}

@@ -1,0 +1,260 @@
+//! Many ranges of codes at once: a lane is gone through in order, and no block is read twice.
+
+use std::ops::Bound;
+
+use redb::{AccessGuard, Cursor, ReadableTable};
+
+use crate::engine::engine_error;
+use crate::error::{Error, Result};
+use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, checksum, split_block_key};
+use crate::index::run::{Key, ProbeCost, Value, is_of, missing};
+
+/// The codes `low_code..=high_code` of a lane, and who asks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) low_code: u64,
+    pub(crate) high_code: u64,
+    pub(crate) asker: u32,
+}
+
+/// How a sweep goes on after a posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    /// The rest of this range is not wanted, of the slice or the run at hand.
+    PassOver,
+    /// Nothing more is wanted.
+    End,
+}
+
+/// Called with who asked and what was found.
+pub(crate) type VisitAsked<'v> = dyn FnMut(u32, Posting) -> Result<Next> + 'v;
+
+/// Decoding a block costs as much as finding one code in it for every so many of its postings.
+const POSTINGS_A_SEARCH: u64 = 40;
+
+/// Visits what `wanted`, sorted by low code, asks for among sorted postings: for each asker in
+/// order. Whether all was visited.
+///
+/// # Errors
+/// Those of `visit`.
+pub(crate) fn sweep_slice(
+    postings: &[Posting],
+    wanted: &[Wanted],
+    visit: &mut VisitAsked<'_>,
+) -> Result<bool> {
+    let mut rest = postings;
+    for wanted in wanted {
+        let below = count_below(rest, wanted.low_code);
+        rest = rest.get(below..).unwrap_or_default();
+        let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
+        for posting in rest.iter().take_while(in_range) {
+            match visit(wanted.asker, *posting)? {
+                Next::GoOn => {}
+                Next::PassOver => break,
+                Next::End => return Ok(false),
+            }
+        }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+/// How many postings at the start are below a code, looked for in doubling steps: the next code is
+/// mostly near.
+fn count_below(postings: &[Posting], code: u64) -> usize {
+    let is_below = |posting: &Posting| posting.code < code;
+    let mut end = 1;
+    while postings.get(end - 1).is_some_and(is_below) {
+        end *= 2;
+    }
+    let start = end / 2;
+    let end = end.min(postings.len());
+    let last_step = postings.get(start..end).unwrap_or_default();
+    start + last_step.partition_point(is_below)
+}
+
+/// Visits what `wanted`, sorted by low code, asks for in a lane of a run: for each asker in order,
+/// block by block. It ends early if `visit` says so.
+///
+/// # Errors
+/// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
+pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
+    table: &T,
+    table_name: &'static str,
+    run: u32,
+    lane: &LaneSummary,
+    wanted: &[Wanted],
+    visit: &mut VisitAsked<'_>,
+) -> Result<ProbeCost> {
+    let mut blocks = Blocks {
+        table,
+        place: (run, lane.lane),
+        cursor: None,
+        reached: None,
+        span: 0,
+        cost: ProbeCost::default(),
+    };
+    let Some(end) = lane.last else {
+        return Ok(blocks.cost);
+    };
+    let mut asked = Asked {
+        rest: wanted,
+        open: Vec::new(),
+        decoded: Vec::new(),
+        searches: lane.postings / lane.blocks.max(1) / POSTINGS_A_SEARCH,
+    };
+    let first = lane.first_possible();
+    let visit = &mut |asker, posting| match posting < first {
+        true => Ok(Next::GoOn),
+        false => visit(asker, posting),
+    };
+    let target = |asked: &Asked<'_>, reached| asked.target(reached).map(|t| t.max(first));
+    while let Some(target) = target(&asked, blocks.reached).filter(|t| *t <= end) {
+        let row = blocks.seek(target)?;
+        let follows = |block: &Block<'_>, is_next| match (is_next, block.previous()) {
+            (true, previous) => previous == blocks.reached,
+            (false, previous) => previous.is_none_or(|previous| previous < target),
+        };
+        let lost = |found| missing(table_name, run, lane.lane, Some(target), found);
+        let (key, value, is_next) = row.ok_or_else(|| lost(None))?;
+        let block = Block::parse(table_name, key.value(), value.value())?;
+        if !follows(&block, is_next) {
+            return Err(lost(block.previous()));
+        }
+        if !asked.answer(table_name, key.value(), &block, visit)? {
+            break;
+        }
+        blocks.pass(&block);
+    }
+    Ok(blocks.cost)
+}
+
+/// The way through the blocks of a lane.
+struct Blocks<'t, T> {
+    table: &'t T,
+    /// Run and lane.
+    place: (u32, u16),
+    cursor: Option<Cursor<'t, Key, Value>>,
+    /// The last posting of the block that was read last.
+    reached: Option<Posting>,
+    /// How far the codes of that block lie apart.
+    span: u64,
+    cost: ProbeCost,
+}
+
+/// A block's key and value, and whether it is the one after that which was read last.
+type Row<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>, bool);
+
+impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
+    /// The first block that reaches `target`, if the lane has one. What is likely in the next block
+    /// is looked for there, which saves the way down the tree.
+    fn seek(&mut self, target: Posting) -> Result<Option<Row<'t>>> {
+        let (run, lane) = self.place;
+        let is_near = |reached: Posting| target.code - reached.code <= self.span.max(1);
+        if self.reached.is_some_and(is_near)
+            && let Some(cursor) = &mut self.cursor
+        {
+            let row = cursor.next().map_err(engine_error)?;
+            self.cost.blocks += 1;
+            match row.filter(|(key, _)| is_of(key.value(), run, lane)) {
+                None => return Ok(None),
+                Some((key, value)) if split_block_key(key.value()).2 >= target => {
+                    return Ok(Some((key, value, true)));
+                }
+                Some(_) => {}
+            }
+        }
+        let start = block_key(run, lane, target);
+        let cursor = self.table.lower_bound(Bound::Included(&start));
+        let cursor = self.cursor.insert(cursor.map_err(engine_error)?);
+        let row = cursor.next().map_err(engine_error)?;
+        self.cost.blocks += 1;
+        let row = row.filter(|(key, _)| is_of(key.value(), run, lane));
+        Ok(row.map(|(key, value)| (key, value, false)))
+    }
+
+    fn pass(&mut self, block: &Block<'_>) {
+        let (first, last) = (block.previous().map_or(0, |p| p.code), block.last());
+        self.reached = Some(last);
+        // Wraps in a forged block only, and then costs a look into the next one.
+        self.span = last.code.wrapping_sub(first);
+    }
+}
+
+/// The ranges that are still to be answered.
+struct Asked<'w> {
+    /// Those that no block has reached yet.
+    rest: &'w [Wanted],
+    /// Those that the next block may continue, ascending.
+    open: Vec<Wanted>,
+    /// A block, decoded; kept to be filled again.
+    decoded: Vec<Posting>,
+    /// From so many searches in a block on, it is decoded.
+    searches: u64,
+}
+
+impl Asked<'_> {
+    /// The next block to read is the first that reaches this.
+    fn target(&self, reached: Option<Posting>) -> Option<Posting> {
+        match reached {
+            Some(reached) if !self.open.is_empty() => {
+                (reached < Posting::MAX).then(|| reached.next())
+            }
+            _ => self.rest.first().map(|w| Posting::lowest_of(w.low_code)),
+        }
+    }
+
+    /// Visits what a block holds of the ranges; whether to go on.
+    fn answer(
+        &mut self,
+        table_name: &str,
+        key: &BlockKey,
+        block: &Block<'_>,
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<bool> {
+        let last_code = block.last().code;
+        let begun = self.rest.partition_point(|w| w.low_code <= last_code);
+        let (begun, rest) = self.rest.split_at(begun);
+        self.open.extend_from_slice(begun);
+        self.rest = rest;
+        let mut passed_over = Vec::new();
+        let visit = &mut |asker, posting| {
+            let next = visit(asker, posting)?;
+            if next == Next::PassOver {
+                passed_over.push(asker);
+            }
+            Ok(next)
+        };
+        if self.open.len() as u64 > self.searches {
+            self.decoded.clear();
+            block
+                .decode(&mut self.decoded)
+                .map_err(|detail| Error::corrupt(checksum::place(table_name, key), detail))?;
+            if !sweep_slice(&self.decoded, &self.open, visit)? {
+                return Ok(false);
+            }
+        } else {
+            for wanted in &self.open {
+                for posting in block.find_range(wanted.low_code, wanted.high_code) {
+                    match visit(wanted.asker, posting)? {
+                        Next::GoOn => {}
+                        Next::PassOver => break,
+                        Next::End => return Ok(false),
+                    }
+                }
+            }
+        }
+        passed_over.sort_unstable();
+        self.open.retain(|wanted| {
+            wanted.high_code >= last_code && passed_over.binary_search(&wanted.asker).is_err()
+        });
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;

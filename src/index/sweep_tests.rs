@@ -1,0 +1,254 @@
+use std::collections::BTreeSet;
+
+use redb::WriteTransaction;
+
+use super::*;
+use crate::index::run::{BlockTable, probe_lane};
+use crate::index::testing::{NAME, Random, TABLE, database, in_range, posting, rows, write};
+
+const MAX: u64 = u64::MAX;
+
+/// Lanes with uniform, crowded, extreme and equal codes, and without any.
+fn lanes() -> Vec<BTreeSet<Posting>> {
+    let mut random = Random(1);
+    let mut uniform = BTreeSet::new();
+    let mut crowded = BTreeSet::new();
+    for id in 0..20_000 {
+        uniform.insert(posting(random.next() >> 24, id));
+        crowded.insert(posting(random.below(3) << 60, random.next()));
+        crowded.insert(posting(random.below(1000) << 54, MAX - id));
+    }
+    let extreme = [0, 1, MAX - 1, MAX].map(|code| [0, 1, MAX - 1, MAX].map(|id| posting(code, id)));
+    vec![
+        uniform,
+        crowded,
+        extreme.into_iter().flatten().collect(),
+        BTreeSet::new(),
+        [posting(MAX, MAX)].into(),
+    ]
+}
+
+/// Ranges of all widths, equal and overlapping ones among them, sorted by low code.
+fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<Wanted> {
+    let held: Vec<u64> = postings.iter().map(|posting| posting.code).collect();
+    let mut wanted: Vec<Wanted> = (0..count)
+        .map(|asker| {
+            let low_code = match random.below(4) {
+                0 => random.next() >> random.below(64),
+                1 => [0, 1, 1 << 60, MAX - 1, MAX][random.below(5) as usize],
+                _ if held.is_empty() => MAX,
+                _ => held[random.below(held.len() as u64) as usize],
+            };
+            let width = match random.below(8) {
+                0 => random.next() >> random.below(64),
+                1 => 1 << 34,
+                _ => 0,
+            };
+            Wanted {
+                low_code,
+                high_code: low_code.saturating_add(width),
+                asker,
+            }
+        })
+        .collect();
+    wanted.sort_by_key(|wanted| (wanted.low_code, wanted.asker));
+    wanted
+}
+
+/// What each asker finds, in the order in which it comes.
+type Found = Vec<Vec<Posting>>;
+
+fn sweep(
+    transaction: &WriteTransaction,
+    lane: &LaneSummary,
+    wanted: &[Wanted],
+) -> Result<(Found, ProbeCost)> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let mut found = vec![Vec::new(); wanted.len()];
+    let cost = sweep_lane(&table, NAME, 7, lane, wanted, &mut |asker, posting| {
+        found[asker as usize].push(posting);
+        Ok(Next::GoOn)
+    })?;
+    Ok((found, cost))
+}
+
+/// The same, one range after the other.
+fn probe(
+    transaction: &WriteTransaction,
+    lane: &LaneSummary,
+    wanted: &[Wanted],
+) -> Result<(Found, ProbeCost)> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let mut found = vec![Vec::new(); wanted.len()];
+    let mut cost = ProbeCost::default();
+    for wanted in wanted {
+        let visit = &mut |posting| {
+            found[wanted.asker as usize].push(posting);
+            Ok(())
+        };
+        let (low, high) = (wanted.low_code, wanted.high_code);
+        cost.blocks += probe_lane(&table, NAME, 7, lane, low, high, visit)?.blocks;
+    }
+    Ok((found, cost))
+}
+
+#[test]
+fn a_sweep_finds_what_probes_find_and_reads_no_block_twice() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let mut random = Random(2);
+    for (number, postings) in (2..).zip(lanes()) {
+        for neighbour in [number - 1, number + 1] {
+            write(&transaction, 7, neighbour, &postings);
+        }
+        let lane = write(&transaction, 7, number, &postings);
+        for count in [0, 1, 2, 10, 100, 1_000] {
+            let wanted = ranges(&mut random, count, &postings);
+            let (swept, cost) = sweep(&transaction, &lane, &wanted).unwrap();
+            let (probed, apart) = probe(&transaction, &lane, &wanted).unwrap();
+            assert_eq!(swept, probed);
+            assert!(cost.blocks <= lane.blocks, "{cost:?} of {lane:?}");
+            if count <= 1 {
+                assert_eq!(cost, apart);
+            }
+            for wanted in &wanted {
+                let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
+                assert_eq!(swept[wanted.asker as usize], expected);
+            }
+        }
+        for neighbour in [number - 1, number, number + 1] {
+            let mut table = transaction.open_table(TABLE).unwrap();
+            crate::index::run::delete_run(&mut table, 7, neighbour).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_few_far_codes_cost_a_block_each() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let postings = &lanes()[0];
+    let lane = write(&transaction, 7, 2, postings);
+    assert!(lane.blocks > 20);
+    let wanted: Vec<Wanted> = (0..)
+        .zip(postings.iter().step_by(postings.len() / 5 + 1))
+        .map(|(asker, posting)| Wanted {
+            low_code: posting.code,
+            high_code: posting.code,
+            asker,
+        })
+        .collect();
+    let (found, cost) = sweep(&transaction, &lane, &wanted).unwrap();
+    assert!(found.iter().all(|found| found.len() == 1));
+    assert_eq!((wanted.len(), cost.blocks), (5, 5));
+}
+
+#[test]
+fn a_sweep_ends_when_it_is_told_to() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let postings = &lanes()[1];
+    let lane = write(&transaction, 7, 2, postings);
+    let all = Wanted {
+        low_code: 0,
+        high_code: MAX,
+        asker: 0,
+    };
+    for wanted in [vec![all], vec![all; 500]] {
+        let mut seen = 0;
+        let table = transaction.open_table(TABLE).unwrap();
+        let cost = sweep_lane(&table, NAME, 7, &lane, &wanted, &mut |_, _| {
+            seen += 1;
+            Ok(if seen < 10 { Next::GoOn } else { Next::End })
+        });
+        assert_eq!((seen, cost.unwrap().blocks), (10, 1));
+    }
+    let failed = {
+        let table = transaction.open_table(TABLE).unwrap();
+        sweep_lane(&table, NAME, 7, &lane, &[all], &mut |_, _| Err(Error::Busy))
+    };
+    assert!(matches!(failed, Err(Error::Busy)));
+}
+
+#[test]
+fn lost_and_damaged_blocks_are_noticed() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let mut random = Random(3);
+    for postings in &lanes()[..2] {
+        write(&transaction, 7, 1, postings);
+        write(&transaction, 7, 3, postings);
+        let lane = write(&transaction, 7, 2, postings);
+        let blocks = rows(&transaction);
+        let blocks: Vec<_> = blocks.iter().filter(|(key, _)| is_of(key, 7, 2)).collect();
+        let all = Wanted {
+            low_code: 0,
+            high_code: MAX,
+            asker: 0,
+        };
+        for (key, value) in blocks.iter().step_by(5).chain(blocks.last()) {
+            let last = split_block_key(key).2;
+            let of_last = Wanted {
+                low_code: last.code,
+                high_code: last.code,
+                asker: 0,
+            };
+            let mut flipped = value.clone();
+            flipped[30] ^= 1;
+            for wrong in [None, Some(flipped), Some(Vec::new())] {
+                let mut table = transaction.open_table(TABLE).unwrap();
+                match wrong {
+                    Some(value) => drop(table.insert(key, value.as_slice()).unwrap()),
+                    None => drop(table.remove(key).unwrap()),
+                }
+                drop(table);
+                for wanted in [all, of_last] {
+                    let damaged = sweep(&transaction, &lane, &[wanted]);
+                    assert!(matches!(damaged, Err(Error::Corrupt { .. })));
+                }
+                let wanted = ranges(&mut random, 200, postings);
+                match sweep(&transaction, &lane, &wanted) {
+                    Ok((found, _)) => {
+                        let probed = probe(&transaction, &lane, &wanted).unwrap();
+                        assert_eq!(found, probed.0);
+                    }
+                    Err(error) => assert!(matches!(error, Error::Corrupt { .. })),
+                }
+            }
+            let mut table: BlockTable<'_> = transaction.open_table(TABLE).unwrap();
+            table.insert(key, value.as_slice()).unwrap();
+        }
+        let whole = sweep(&transaction, &lane, &[all]).unwrap();
+        assert!(whole.0[0].iter().eq(postings));
+        for lane in 1..=3 {
+            let mut table = transaction.open_table(TABLE).unwrap();
+            crate::index::run::delete_run(&mut table, 7, lane).unwrap();
+        }
+    }
+}
+
+#[test]
+fn slices_are_searched_in_doubling_steps() {
+    let mut random = Random(4);
+    for length in [0, 1, 2, 3, 4, 5, 100, 1_000] {
+        let postings: BTreeSet<Posting> = (0..length)
+            .map(|id| posting(random.below(length) * 3, id))
+            .collect();
+        let sorted: Vec<Posting> = postings.iter().copied().collect();
+        for code in 0..length * 3 + 2 {
+            let below = sorted.iter().filter(|posting| posting.code < code).count();
+            assert_eq!(count_below(&sorted, code), below);
+        }
+        let wanted = ranges(&mut random, 50, &postings);
+        let mut found = vec![Vec::new(); wanted.len()];
+        let visit = &mut |asker: u32, posting| {
+            found[asker as usize].push(posting);
+            Ok(Next::GoOn)
+        };
+        assert!(sweep_slice(&sorted, &wanted, visit).unwrap());
+        for wanted in &wanted {
+            let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
+            assert_eq!(found[wanted.asker as usize], expected);
+        }
+    }
+}

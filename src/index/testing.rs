@@ -1,0 +1,122 @@
+//! What the tests of this module share.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use redb::backends::InMemoryBackend;
+use redb::{Database, ReadableTable, WriteTransaction};
+
+use redb::TableDefinition;
+
+use crate::format::{BlockKey, FilterKey, FilterShape, LaneSummary, Posting};
+use crate::index::filter_writer::FilterPlan;
+use crate::index::run::{Key, RunTables, Value};
+use crate::lanes::BucketBits;
+
+pub(crate) const NAME: &str = "bands";
+pub(crate) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
+
+const FILTERS: TableDefinition<'static, &FilterKey, Value> = TableDefinition::new("filters");
+
+/// Of codes of 64 bits, each a bucket.
+pub(crate) const BUCKETS: BucketBits = BucketBits {
+    shift: 0,
+    length: 64,
+};
+
+/// The tables, open for writing.
+pub(crate) fn tables(transaction: &WriteTransaction) -> RunTables<'_> {
+    RunTables {
+        name: NAME,
+        blocks: transaction.open_table(TABLE).unwrap(),
+        filters: transaction.open_table(FILTERS).unwrap(),
+    }
+}
+
+/// The pieces of all filters.
+pub(crate) fn pieces(transaction: &WriteTransaction) -> Vec<(FilterKey, Vec<u8>)> {
+    let table = transaction.open_table(FILTERS).unwrap();
+    let rows = table.iter().unwrap().map(|row| {
+        let (key, value) = row.unwrap();
+        (*key.value(), value.value().to_vec())
+    });
+    rows.collect()
+}
+
+/// SplitMix64: numbers for tests that are the same everywhere.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+pub(crate) fn posting(code: u64, id: u64) -> Posting {
+    Posting { code, id }
+}
+
+pub(crate) fn database() -> Database {
+    let builder = Database::builder();
+    builder.create_with_backend(InMemoryBackend::new()).unwrap()
+}
+
+/// Writes a lane and gives its summary.
+pub(crate) fn write(
+    transaction: &WriteTransaction,
+    run: u32,
+    lane: u16,
+    postings: &BTreeSet<Posting>,
+) -> LaneSummary {
+    let postings = postings.iter().copied().map(Ok);
+    crate::index::lane_writer::write_lane(&mut tables(transaction), run, lane, None, postings)
+        .unwrap()
+}
+
+/// Writes a lane with a filter of this shape.
+pub(crate) fn write_filtered(
+    transaction: &WriteTransaction,
+    run: u32,
+    lane: u16,
+    shape: FilterShape,
+    postings: &BTreeSet<Posting>,
+) -> LaneSummary {
+    let filter = FilterPlan {
+        shape,
+        buckets: BUCKETS,
+    };
+    let postings = postings.iter().copied().map(Ok);
+    crate::index::lane_writer::write_lane(
+        &mut tables(transaction),
+        run,
+        lane,
+        Some(filter),
+        postings,
+    )
+    .unwrap()
+}
+
+/// All rows of the table.
+pub(crate) fn rows(transaction: &WriteTransaction) -> Vec<(BlockKey, Vec<u8>)> {
+    let table = transaction.open_table(TABLE).unwrap();
+    let rows = table.iter().unwrap().map(|row| {
+        let (key, value) = row.unwrap();
+        (*key.value(), value.value().to_vec())
+    });
+    rows.collect()
+}
+
+/// What a probe of these codes must find.
+pub(crate) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>) -> Vec<Posting> {
+    let low = posting(*codes.start(), 0);
+    let high = posting(*codes.end(), u64::MAX);
+    postings.range(low..=high).copied().collect()
+}

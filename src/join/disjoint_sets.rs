@@ -1,0 +1,290 @@
+//! Disjoint sets of ids.
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result};
+
+/// Ids that are given memory together: those around an id that was joined.
+const PAGE_IDS: usize = 256;
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// Disjoint sets (Tarjan 1975) with path halving. The least id of a set is its root, so that the
+/// result does not depend on the order of the pairs.
+///
+/// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
+/// of pairs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forest {
+    pages: Vec<Page>,
+    /// The page of each stretch.
+    places: HashMap<u64, u32>,
+}
+
+/// The nodes of a stretch of ids. A node is numbered by its page and its place there.
+#[derive(Clone, Debug)]
+struct Page {
+    first_id: u64,
+    parents: Box<[u32]>,
+    /// The next member of the same set, once all are joined.
+    next: Box<[u32]>,
+}
+
+fn split(node: u32) -> (usize, usize) {
+    (node as usize / PAGE_IDS, node as usize % PAGE_IDS)
+}
+
+impl Forest {
+    /// Makes one set of the sets of two ids.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] beyond four billion ids.
+    pub(crate) fn join(&mut self, a: u64, b: u64) -> Result<()> {
+        let (a, b) = (self.node(a)?, self.node(b)?);
+        let (a, b) = (self.root(a), self.root(b));
+        let (root, other) = if self.id(a) <= self.id(b) {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        self.set_parent(other, root);
+        Ok(())
+    }
+
+    /// Whether two ids are in one set.
+    pub(crate) fn are_joined(&mut self, a: u64, b: u64) -> bool {
+        let nodes = self.known_node(a).zip(self.known_node(b));
+        a == b || nodes.is_some_and(|(a, b)| self.root(a) == self.root(b))
+    }
+
+    fn known_node(&self, id: u64) -> Option<u32> {
+        let place = self.places.get(&(id / PAGE_IDS as u64))?;
+        Some(place + (id % PAGE_IDS as u64) as u32)
+    }
+
+    fn node(&mut self, id: u64) -> Result<u32> {
+        let stretch = id / PAGE_IDS as u64;
+        let offset = (id % PAGE_IDS as u64) as u32;
+        let place = match self.places.get(&stretch) {
+            Some(place) => *place,
+            None => self.push_page(stretch)?,
+        };
+        Ok(place + offset)
+    }
+
+    /// The number of a new page's first node.
+    fn push_page(&mut self, stretch: u64) -> Result<u32> {
+        // The last number means no node.
+        let first = u32::try_from(self.pages.len() * PAGE_IDS);
+        let first = first.ok().filter(|first| NONE - first > PAGE_IDS as u32);
+        let Some(first) = first else {
+            let found = "more than four billion";
+            return Err(Error::invalid("documents in clusters", found, "fewer"));
+        };
+        self.pages.push(Page {
+            first_id: stretch * PAGE_IDS as u64,
+            parents: (first..first + PAGE_IDS as u32).collect(),
+            next: vec![NONE; PAGE_IDS].into(),
+        });
+        self.places.insert(stretch, first);
+        Ok(first)
+    }
+
+    fn id(&self, node: u32) -> u64 {
+        let (page, place) = split(node);
+        let first = self.pages.get(page).map_or(0, |page| page.first_id);
+        first + place as u64
+    }
+
+    fn parent(&self, node: u32) -> u32 {
+        let (page, place) = split(node);
+        let page = self.pages.get(page);
+        page.and_then(|page| page.parents.get(place))
+            .copied()
+            .unwrap_or(node)
+    }
+
+    fn set_parent(&mut self, node: u32, parent: u32) {
+        let (page, place) = split(node);
+        let page = self.pages.get_mut(page);
+        if let Some(entry) = page.and_then(|page| page.parents.get_mut(place)) {
+            *entry = parent;
+        }
+    }
+
+    fn root(&mut self, mut node: u32) -> u32 {
+        loop {
+            let parent = self.parent(node);
+            if parent == node {
+                return node;
+            }
+            let grandparent = self.parent(parent);
+            self.set_parent(node, grandparent);
+            node = grandparent;
+        }
+    }
+
+    fn next(&self, node: u32) -> u32 {
+        let (page, place) = split(node);
+        let page = self.pages.get(page);
+        page.and_then(|page| page.next.get(place))
+            .copied()
+            .unwrap_or(NONE)
+    }
+
+    fn set_next(&mut self, node: u32, next: u32) {
+        let (page, place) = split(node);
+        let page = self.pages.get_mut(page);
+        if let Some(entry) = page.and_then(|page| page.next.get_mut(place)) {
+            *entry = next;
+        }
+    }
+
+    /// The sets of two ids or more.
+    pub(crate) fn into_sets(mut self) -> Sets {
+        let mut firsts: Vec<(u64, u32)> = self.places.drain().collect();
+        firsts.sort_unstable();
+        let nodes: Vec<u32> = firsts.into_iter().map(|(_, first)| first).collect();
+        // From the greatest id down, each to the front of its set's chain, behind the root.
+        for first in nodes.iter().rev() {
+            for node in (*first..*first + PAGE_IDS as u32).rev() {
+                let root = self.root(node);
+                if root != node {
+                    self.set_next(node, self.next(root));
+                    self.set_next(root, node);
+                }
+            }
+        }
+        Sets {
+            forest: self,
+            pages: nodes,
+            place: 0,
+        }
+    }
+}
+
+/// Sets by their least ids, each ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct Sets {
+    forest: Forest,
+    /// The first nodes of the pages, by their ids.
+    pages: Vec<u32>,
+    /// How many nodes have been passed.
+    place: usize,
+}
+
+impl Sets {
+    /// The least id and the size of every set.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
+        let nodes = self
+            .pages
+            .iter()
+            .flat_map(|first| *first..*first + PAGE_IDS as u32);
+        let roots = nodes.filter(|node| self.is_root(*node));
+        roots.map(|root| (self.forest.id(root), self.nodes_of(root).count() as u64))
+    }
+
+    /// Whether the node is the least of a set.
+    fn is_root(&self, node: u32) -> bool {
+        self.forest.parent(node) == node && self.forest.next(node) != NONE
+    }
+
+    fn nodes_of(&self, root: u32) -> impl Iterator<Item = u32> {
+        let nodes = std::iter::successors(Some(root), |node| Some(self.forest.next(*node)));
+        nodes.take_while(|node| *node != NONE)
+    }
+}
+
+impl Iterator for Sets {
+    type Item = Vec<u64>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let first = self.pages.get(self.place / PAGE_IDS)?;
+            let node = first + (self.place % PAGE_IDS) as u32;
+            self.place += 1;
+            if self.is_root(node) {
+                return Some(
+                    self.nodes_of(node)
+                        .map(|node| self.forest.id(node))
+                        .collect(),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Components by repeated relabelling, until nothing changes.
+    fn by_relabelling(count: u64, pairs: &[(u64, u64)]) -> Vec<Vec<u64>> {
+        let mut labels: Vec<u64> = (0..count).collect();
+        loop {
+            let before = labels.clone();
+            for &(a, b) in pairs {
+                let least = labels[a as usize].min(labels[b as usize]);
+                labels[a as usize] = least;
+                labels[b as usize] = least;
+            }
+            if labels == before {
+                break;
+            }
+        }
+        let mut sets: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (id, label) in (0..count).zip(labels) {
+            sets.entry(label).or_default().push(id);
+        }
+        sets.into_values().filter(|set| set.len() > 1).collect()
+    }
+
+    #[test]
+    fn components_are_those_of_relabelling_in_any_order() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state >> 33
+        };
+        for _ in 0..200 {
+            let count = 2 + random() % 40;
+            let mut pairs = Vec::new();
+            for _ in 0..random() % 40 {
+                let (a, b) = (random() % count, random() % count);
+                if a != b {
+                    pairs.push((a, b));
+                }
+            }
+            let expected = by_relabelling(count, &pairs);
+            // Close together, and far apart: every id on a page of its own.
+            for step in [1, 1_000, u64::MAX / 64] {
+                let spread: Vec<Vec<u64>> = expected
+                    .iter()
+                    .map(|set| set.iter().map(|id| id * step).collect())
+                    .collect();
+                let mut forest = Forest::default();
+                for &(a, b) in &pairs {
+                    forest.join(a * step, b * step).unwrap();
+                }
+                for (a, b) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
+                    let is_in_one = |set: &Vec<u64>| set.contains(&a) && set.contains(&b);
+                    let are_joined = a == b || expected.iter().any(is_in_one);
+                    assert_eq!(forest.are_joined(a * step, b * step), are_joined);
+                }
+                let sets = forest.into_sets();
+                let sizes: Vec<_> = spread
+                    .iter()
+                    .map(|set| (set[0], set.len() as u64))
+                    .collect();
+                assert_eq!(sets.sizes().collect::<Vec<_>>(), sizes);
+                assert_eq!(sets.collect::<Vec<_>>(), spread);
+                pairs.reverse();
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The signatures that are compared next, side by side in memory.
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{Error, Result};
+use crate::format::SignatureRow;
+use crate::sketch::ValueLayout;
+use crate::snapshot::Snapshot;
+
+/// Fewer documents are not worth a thread.
+const LEAST_A_THREAD: usize = 512;
+
+/// Tells signatures apart: 96 bits of a hash of all that they consist of. Two of ten million
+/// different ones agree with a probability of 10⁻¹⁵, below that of a damaged row with a right
+/// checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Digest(u64, u32);
+
+/// Signatures by slot, in the order of their ids.
+#[derive(Default)]
+pub(crate) struct Arena {
+    ids: Vec<u64>,
+    /// The MinHash values as the schema lays them out, in as many bytes for each slot.
+    values: Vec<u8>,
+    layout: Option<ValueLayout>,
+    /// The codes of the bands, where a join reads them.
+    codes: Vec<u64>,
+    code_count: usize,
+    fingerprints: Vec<u128>,
+    empty: Vec<bool>,
+    digests: Vec<Digest>,
+    /// For the bytes of one signature.
+    scratch: Vec<u8>,
+}
+
+impl Arena {
+    /// Bytes that a document takes.
+    pub(crate) fn document_bytes(snapshot: &Snapshot) -> usize {
+        let shape = snapshot.core().shape();
+        let values = shape.values.map_or(0, ValueLayout::size_bytes);
+        let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
+        let bands = usize::from(snapshot.core().lanes.band_count());
+        let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<Digest>();
+        fixed + values + 8 * bands + fingerprint
+    }
+
+    /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
+    /// `with_codes`.
+    pub(crate) fn load(
+        snapshot: &Snapshot,
+        ids: &[u64],
+        with_codes: bool,
+        threads: usize,
+    ) -> Result<Self> {
+        let threads = threads.min(ids.len() / LEAST_A_THREAD).max(1);
+        let share = ids.len().div_ceil(threads).max(1);
+        let mut parts = ids.chunks(share);
+        let own = parts.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let load = |part: &[u64], room| {
+                let core = snapshot.core();
+                core.guarded(|| Self::read(snapshot, part, with_codes, room))
+            };
+            let others: Vec<_> = parts
+                .map(|part| scope.spawn(move || load(part, part.len())))
+                .collect();
+            // All come together in the first part.
+            let mut arena = load(own, ids.len());
+            for other in others {
+                let other = other.join().unwrap_or_else(|_| Err(stopped()));
+                arena = arena.and_then(|mut arena| {
+                    arena.append(other?);
+                    Ok(arena)
+                });
+            }
+            arena
+        })
+    }
+
+    /// Reads signatures, with room for `room` of them.
+    fn read(snapshot: &Snapshot, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
+        let core = snapshot.core();
+        let bands = usize::from(core.lanes.band_count());
+        let mut arena = Self {
+            layout: core.shape().values,
+            code_count: if with_codes { bands } else { 0 },
+            ..Self::default()
+        };
+        arena.ids.reserve_exact(room);
+        arena.values.reserve_exact(room * arena.value_bytes());
+        arena.codes.reserve_exact(room * arena.code_count);
+        arena.digests.reserve_exact(room);
+        snapshot.source().live_signatures(ids, &mut |id, row| {
+            if with_codes {
+                core.band_codes(&row.to_signature(core.recipe), &mut arena.codes)?;
+            }
+            arena.push(id, &row);
+            Ok(())
+        })?;
+        Ok(arena)
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.layout.map_or(0, ValueLayout::size_bytes)
+    }
+
+    fn push(&mut self, id: u64, row: &SignatureRow<'_>) {
+        self.scratch.clear();
+        self.scratch.push(u8::from(row.is_empty()));
+        self.scratch.extend_from_slice(row.values());
+        // Equal values that were cut may be filed under different codes.
+        self.scratch.extend_from_slice(row.code_bytes());
+        if let Some(fingerprint) = row.fingerprint() {
+            self.scratch.extend_from_slice(&fingerprint.to_le_bytes());
+            self.fingerprints.push(fingerprint);
+        }
+        let hash = xxh3_128(&self.scratch);
+        self.digests
+            .push(Digest((hash >> 64) as u64, (hash >> 32) as u32));
+        self.ids.push(id);
+        self.values.extend_from_slice(row.values());
+        // Where there are fewer hashes than there could be, what stands for none follows.
+        let end = self.ids.len() * self.value_bytes();
+        self.values.resize(end, u8::MAX);
+        self.empty.push(row.is_empty());
+    }
+
+    fn append(&mut self, other: Self) {
+        self.ids.extend(other.ids);
+        self.values.extend(other.values);
+        self.codes.extend(other.codes);
+        self.fingerprints.extend(other.fingerprints);
+        self.empty.extend(other.empty);
+        self.digests.extend(other.digests);
+    }
+
+    /// The slot of a document, `None` if it is not here.
+    pub(crate) fn slot(&self, id: u64) -> Option<usize> {
+        self.ids.binary_search(&id).ok()
+    }
+
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, Digest)> {
+        self.ids.iter().copied().zip(self.digests.iter().copied())
+    }
+
+    pub(crate) fn digest(&self, slot: usize) -> Option<Digest> {
+        self.digests.get(slot).copied()
+    }
+
+    fn values(&self, slot: usize) -> &[u8] {
+        let start = slot * self.value_bytes();
+        let values = self.values.get(start..start + self.value_bytes());
+        values.unwrap_or_default()
+    }
+
+    /// How far the MinHash values of two documents agree.
+    pub(crate) fn agreement(&self, a: usize, b: usize) -> usize {
+        let layout = self.layout;
+        layout.map_or(0, |layout| layout.agreement(self.values(a), self.values(b)))
+    }
+
+    pub(crate) fn codes(&self, slot: usize) -> &[u64] {
+        let start = slot * self.code_count;
+        self.codes
+            .get(start..start + self.code_count)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn fingerprint(&self, slot: usize) -> Option<u128> {
+        self.fingerprints.get(slot).copied()
+    }
+
+    pub(crate) fn is_empty(&self, slot: usize) -> bool {
+        self.empty.get(slot).copied().unwrap_or(false)
+    }
+}
+
+/// A thread ended in a panic, which is nobody's fault but a damaged file's.
+pub(crate) fn stopped() -> Error {
+    Error::corrupt("memory", "a thread of the join stopped")
+}

@@ -1,0 +1,236 @@
+//! From a signature to the codes under which it is filed, one a lane.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::error::{Error, Result};
+use crate::lanes::bands::{Banding, MAX_CODE_BITS, MIN_CODE_BITS, band_code};
+use crate::lanes::tables::TableDesign;
+
+/// What a lane files documents by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum LaneRole {
+    /// The hash of the key.
+    Key,
+    /// A MinHash band, by its number from 0.
+    Band(u16),
+    /// A SimHash table, by its number from 0.
+    Table(u16),
+}
+
+impl fmt::Display for LaneRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key => f.write_str("key"),
+            Self::Band(band) => write!(f, "band {band}"),
+            Self::Table(table) => write!(f, "table {table}"),
+        }
+    }
+}
+
+/// Seeds the hash of keys, lest anything else that is hashed with seed 0 (bands, checksums of
+/// callers) coincide with it: the bytes "key lane" as a big-endian number. Frozen by the format.
+const KEY_SEED: u64 = 0x6b65_7920_6c61_6e65;
+
+/// The code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
+pub(crate) fn hash_key(key: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, KEY_SEED)
+}
+
+/// The bits of a code that are the same in a whole bucket: `length` of them, after a shift to the
+/// left by `shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BucketBits {
+    pub(crate) shift: u32,
+    /// 1 to 64.
+    pub(crate) length: u8,
+}
+
+impl BucketBits {
+    /// The bucket of a code, in the order of the codes, spread over all numbers of 64 bits.
+    #[inline]
+    pub(crate) fn bucket(self, code: u64) -> u64 {
+        let mask = u64::MAX << (64 - u32::from(self.length.clamp(1, 64)));
+        (code << self.shift) & mask
+    }
+}
+
+/// The lanes of a store and how a signature is coded in each.
+///
+/// A fresh store numbers them 0 for the key, then the bands, then the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lanes {
+    /// With the number of bits of a band's code.
+    banding: Option<(Banding, u8)>,
+    design: Option<TableDesign>,
+}
+
+impl Lanes {
+    /// The lanes of a schema: the MinHash bands with the bits of their codes, the SimHash tables.
+    pub(crate) fn new(banding: Option<(Banding, u8)>, design: Option<TableDesign>) -> Result<Self> {
+        if let Some((banding, code_bits)) = banding {
+            if !(MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits) {
+                let expected = format!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
+                return Err(Error::invalid("code_bits", code_bits, expected));
+            }
+            // The key and at most 256 tables need numbers too.
+            let most = u16::MAX - 1_000;
+            if banding.bands() > most {
+                let expected = format!("at most {most}");
+                return Err(Error::invalid("bands", banding.bands(), expected));
+            }
+        }
+        Ok(Self { banding, design })
+    }
+
+    /// The roles in the order of the lanes' numbers.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = LaneRole> + use<> {
+        let bands = (0..self.band_count()).map(LaneRole::Band);
+        let tables = (0..self.table_count()).map(LaneRole::Table);
+        std::iter::once(LaneRole::Key).chain(bands).chain(tables)
+    }
+
+    /// The number of lanes, the key's included.
+    pub(crate) fn count(&self) -> u16 {
+        1 + self.band_count() + self.table_count()
+    }
+
+    pub(crate) fn band_count(&self) -> u16 {
+        self.banding.map_or(0, |(banding, _)| banding.bands())
+    }
+
+    pub(crate) fn table_count(&self) -> u16 {
+        // A design has at most 256 tables.
+        self.design
+            .as_ref()
+            .map_or(0, |design| design.table_count() as u16)
+    }
+
+    pub(crate) fn design(&self) -> Option<&TableDesign> {
+        self.design.as_ref()
+    }
+
+    /// The least and the greatest code that share a bucket of a lane with `code`: itself, and in a
+    /// permuted table all with its prefix.
+    pub(crate) fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
+        let table = lane
+            .checked_sub(1 + self.band_count())
+            .and_then(|table| self.design.as_ref()?.tables().get(usize::from(table)));
+        table.map_or((code, code), |table| table.prefix_range(code))
+    }
+
+    /// Which bits of a lane's codes tell its buckets apart.
+    pub(crate) fn bucket_bits(&self, lane: u16) -> BucketBits {
+        let bands = self.band_count();
+        if (1..=bands).contains(&lane) {
+            let code_bits = self.banding.map_or(64, |(_, code_bits)| code_bits);
+            return BucketBits {
+                shift: 64 - u32::from(code_bits.clamp(1, 64)),
+                length: code_bits.clamp(1, 64),
+            };
+        }
+        let tables = self.design.as_ref().map(TableDesign::tables);
+        let table = lane
+            .checked_sub(1 + bands)
+            .and_then(|table| tables?.get(usize::from(table)));
+        BucketBits {
+            shift: 0,
+            length: table.map_or(64, |table| table.prefix_bits()),
+        }
+    }
+
+    /// Appends the codes of a MinHash signature, one a band; nothing without bands.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if the signature has fewer values than the bands take.
+    pub(crate) fn band_codes(&self, minhash: &[u32], codes: &mut Vec<u64>) -> Result<()> {
+        let Some((banding, code_bits)) = self.banding else {
+            return Ok(());
+        };
+        let Some(values) = minhash.get(..banding.values() as usize) else {
+            let expected = format!("at least {} for bands of {banding}", banding.values());
+            let found = format!("{} MinHash values", minhash.len());
+            return Err(Error::signature(found, expected));
+        };
+        let bands = values.chunks_exact(usize::from(banding.rows()));
+        codes.extend(bands.map(|rows| band_code(rows, code_bits)));
+        Ok(())
+    }
+
+    /// Appends the codes of a SimHash fingerprint, one a table; nothing without tables.
+    pub(crate) fn table_codes(&self, fingerprint: u128, codes: &mut Vec<u64>) {
+        if let Some(design) = &self.design {
+            codes.extend(
+                design
+                    .tables()
+                    .iter()
+                    .map(|table| table.permute(fingerprint)),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hashed_as_ever() {
+        assert_eq!(hash_key(b""), 0x98fb_bdb7_3e4b_8462);
+        assert_eq!(hash_key(b"a"), 0x9165_8ca8_5b09_225e);
+        assert_eq!(hash_key(b"https://example.org/"), 0xb01c_ef34_9a93_62c9);
+        assert_eq!(hash_key(&[7; 300]), 0x62a0_b5e1_a784_df79);
+    }
+
+    #[test]
+    fn lanes_are_numbered_key_bands_tables() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
+        let lanes = Lanes::new(Some((banding, 40)), Some(design)).unwrap();
+        let roles: Vec<String> = lanes.roles().map(|role| role.to_string()).collect();
+        let expected = ["key", "band 0", "band 1", "band 2", "table 0", "table 1"];
+        assert_eq!(roles, expected);
+        assert_eq!(usize::from(lanes.count()), roles.len());
+
+        let none = Lanes::new(None, None).unwrap();
+        assert_eq!(none.roles().collect::<Vec<_>>(), [LaneRole::Key]);
+        assert_eq!(none.count(), 1);
+        let mut codes = Vec::new();
+        none.band_codes(&[1, 2], &mut codes).unwrap();
+        none.table_codes(1, &mut codes);
+        assert!(codes.is_empty());
+    }
+
+    #[test]
+    fn codes_are_those_of_bands_and_tables() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
+        let lanes = Lanes::new(Some((banding, 40)), Some(design)).unwrap();
+        let values = [1, 2, 3, 4, 5, 6, 7, 8];
+        let mut codes = vec![99];
+        lanes.band_codes(&values, &mut codes).unwrap();
+        lanes.table_codes(0x0123_4567_89ab_cdef, &mut codes);
+        let expected = [
+            99,
+            band_code(&[1, 2], 40),
+            band_code(&[3, 4], 40),
+            band_code(&[5, 6], 40),
+            0x0123_4567_89ab_cdef,
+            0x89ab_cdef_0123_4567,
+        ];
+        assert_eq!(codes, expected);
+        let short = lanes.band_codes(&values[..5], &mut codes);
+        assert!(matches!(short, Err(Error::SignatureMismatch { .. })));
+    }
+
+    #[test]
+    fn lanes_refuse_what_they_cannot_number() {
+        let banding = Banding::explicit(3, 2, 8).unwrap();
+        assert!(Lanes::new(Some((banding, 31)), None).is_err());
+        assert!(Lanes::new(Some((banding, 65)), None).is_err());
+        let many = Banding::explicit(u16::MAX, 1, u16::MAX).unwrap();
+        assert!(Lanes::new(Some((many, 40)), None).is_err());
+    }
+}

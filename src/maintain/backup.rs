@@ -1,0 +1,395 @@
+//! A copy of a store that is in use.
+//!
+//! Rows are copied as they are: their checksums cover table, key and value, not the place in the
+//! file. The pages around them are made anew, full.
+
+use std::ops::{Bound, ControlFlow};
+use std::path::Path;
+
+use redb::{Key, ReadableTableMetadata, TableDefinition, TableHandle, Value};
+
+use crate::engine::{
+    BANDS, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS,
+    SIGNATURES, ScratchPath, contained, engine_error, io_error, must_not_exist, row_check,
+};
+use crate::error::{Error, Result};
+use crate::format::{FORMAT_VERSION, Header, header};
+use crate::maintain::stats::file_size;
+use crate::observe::{UPKEEP, log as events};
+use crate::options::StoreOptions;
+use crate::snapshot::Snapshot;
+use crate::types::{folder_of, go_on};
+
+/// Rows that are read together, and then written: many at a time go into whole pages.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// What one transaction of the copy writes. What it has written cannot be used again before its end,
+/// and is listed in memory until then.
+const TRANSACTION_BYTES: u64 = 64 << 20;
+
+/// In errors.
+const WORK: &str = "the backup";
+
+/// What [`Snapshot::backup_with`] tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BackupEvent {
+    /// So much is in the copy.
+    Copied {
+        /// Rows of all tables that are copied.
+        rows: u64,
+        /// All of them.
+        of: u64,
+        /// Bytes of keys and values in these rows.
+        bytes: u64,
+        /// About how many bytes there are, at most: the length of the store's file, in which pages
+        /// may be free.
+        of_bytes: u64,
+    },
+}
+
+/// What a finished backup holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Live documents.
+    pub documents: u64,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// What the copy takes on the disk, in bytes.
+    pub size_bytes: u64,
+}
+
+impl Snapshot {
+    /// Copies the store, as this snapshot sees it, into another file, while readers and the writer go
+    /// on with it. The copy is a store of its own: the same documents with the same ids, the same
+    /// runs, merges under way and marks of removed documents, and so the same answers. It can be
+    /// opened and written to as any other. A handle that only reads will do.
+    ///
+    /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
+    /// is complete and durable. A killed process leaves a file whose name begins with
+    /// `.resemblance-`, which may be removed.
+    ///
+    /// The checksums of all pages and rows that are read are verified on the way. Free pages are not
+    /// copied, so the copy can be smaller. While the snapshot lives, space that the writer frees is
+    /// not used again, as always: drop it after the backup.
+    ///
+    /// Memory: the cache of the copy, 64 MiB by default, and some MiB more.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, copy) = (folder.path().join("seen.rsm"), folder.path().join("backup.rsm"));
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three")?)?;
+    ///
+    /// let report = store.snapshot()?.backup(&copy)?; // other threads may write meanwhile
+    /// assert_eq!(report.documents, 1);
+    /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name `path`: it stays as it is.
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
+    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
+    /// this one does not know; [`Error::Io`] if the disk is full, for one. There is no copy then.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`backup`](Self::backup) with the options of the copy's file, of which the cache alone
+    /// matters, and `watch` is told how far it is: about every 4 MiB. If it breaks off there is no
+    /// copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`backup`](Self::backup); [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::Io`] of the kind [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke
+    /// off.
+    pub fn backup_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: &StoreOptions,
+        mut watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
+    ) -> Result<BackupReport> {
+        let path = path.as_ref();
+        options.validate()?;
+        let files = options.shared_files();
+        must_not_exist(path, files)?;
+        self.core().guarded(|| self.check_tables())?;
+        // The copy is read by nobody: all of the cache is for its pages.
+        let options = &options.for_bands(false);
+        let make = |file: &Path| Engine::create(file, options);
+        let made = ScratchPath::create(&folder_of(path), files, make);
+        // The name that was asked for tells more than the one that it has meanwhile.
+        let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
+        let mut copy = Copy {
+            snapshot: self,
+            path,
+            write: None,
+            engine,
+            written_bytes: 0,
+            rows: 0,
+            bytes: 0,
+            of: self.core().guarded(|| self.row_count())?,
+            of_bytes: file_size(&self.core().path, &self.core().options)?.0,
+            watch: &mut watch,
+        };
+        copy.tell()?;
+        copy.all_tables()?;
+        let rows = copy.finish()?;
+        scratch.publish(path)?;
+        let message = format_args!("copied to {}: {rows} rows", path.display());
+        events::debug(UPKEEP, &self.core().path, message);
+        Ok(BackupReport {
+            documents: self.len(),
+            rows,
+            size_bytes: file_size(path, options)?.1,
+        })
+    }
+
+    /// An error if the store may have tables that this release does not know: a copy without them
+    /// would be another store.
+    fn check_tables(&self) -> Result<()> {
+        let read = &self.inner.tables()?.read;
+        let row = read.open_table(META)?.get(header::HEADER)?;
+        let row =
+            row.ok_or_else(|| Error::corrupt("table meta", "found no row header, expected one"))?;
+        let header = Header::decode(row.value())?;
+        if header.version > FORMAT_VERSION {
+            return Err(Error::NewerFormat {
+                found: header.version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        let flags = header.ignorable | header.read_only | header.refuse;
+        if flags != 0 {
+            return Err(Error::UnknownFeatures { flags });
+        }
+        let known = table_names();
+        let mut tables = read.list_tables()?;
+        match tables.find(|table| !known.contains(&table.name())) {
+            None => Ok(()),
+            Some(table) => {
+                let place = format!("table {}", table.name());
+                let detail = "found it, but no feature of the store has it";
+                Err(Error::corrupt(place, detail))
+            }
+        }
+    }
+
+    /// The rows of all tables.
+    fn row_count(&self) -> Result<u64> {
+        let tables = self.inner.tables()?;
+        let read = &tables.read;
+        let counts = [
+            read.open_table(META)?.len()?,
+            read.open_table(LANES)?.len()?,
+            read.open_table(RUNS)?.len()?,
+            read.open_table(DEAD)?.len()?,
+            tables.documents.len()?,
+            tables.signatures.len()?,
+            tables.keys.len()?,
+            tables.bands.len()?,
+            tables.permuted.len()?,
+            tables.filters.len()?,
+        ];
+        Ok(counts.into_iter().fold(0, u64::saturating_add))
+    }
+}
+
+fn table_names() -> [&'static str; 10] {
+    [
+        META.name(),
+        LANES.name(),
+        RUNS.name(),
+        DEAD.name(),
+        DOCUMENTS.name(),
+        SIGNATURES.name(),
+        KEYS.name(),
+        BANDS.name(),
+        PERMUTED.name(),
+        FILTERS.name(),
+    ]
+}
+
+/// A failure of the copy's file, which the engine does not name.
+fn of_copy(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Io { source, .. } => io_error("writing", path, source),
+        error => error,
+    }
+}
+
+/// Rows on their way from one table to the same one of the copy.
+#[derive(Default)]
+struct Piece {
+    /// Key and value of each row, one after the other.
+    bytes: Vec<u8>,
+    /// How long they are.
+    lengths: Vec<(usize, usize)>,
+}
+
+impl Piece {
+    /// Takes the next rows of a table, in the place of those before.
+    fn fill<K: Key + 'static>(
+        &mut self,
+        table: &str,
+        rows: &mut impl Iterator<Item = redb::Result<OwnedRow<K>>>,
+    ) -> Result<()> {
+        self.bytes.clear();
+        self.lengths.clear();
+        while self.bytes.len() < PIECE_BYTES {
+            let Some(row) = rows.next() else {
+                break;
+            };
+            let (key, value) = row?;
+            let (key, value) = (key.value(), value.value());
+            let key = K::as_bytes(&key);
+            let key = key.as_ref();
+            row_check(table, key, value)?;
+            self.bytes.extend_from_slice(key);
+            self.bytes.extend_from_slice(value);
+            self.lengths.push((key.len(), value.len()));
+        }
+        Ok(())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut rest = self.bytes.as_slice();
+        self.lengths.iter().map_while(move |(key, value)| {
+            let (found, after) = rest.split_at_checked(*key)?;
+            let (row, after) = after.split_at_checked(*value)?;
+            rest = after;
+            Some((found, row))
+        })
+    }
+}
+
+type OwnedRow<K> = (
+    redb::OwnedAccessGuard<K>,
+    redb::OwnedAccessGuard<&'static [u8]>,
+);
+
+/// A copy that is being made.
+struct Copy<'a> {
+    snapshot: &'a Snapshot,
+    path: &'a Path,
+    // before the file that it is of
+    write: Option<Contained<redb::WriteTransaction>>,
+    engine: Engine,
+    /// What the transaction has written.
+    written_bytes: u64,
+    rows: u64,
+    bytes: u64,
+    of: u64,
+    of_bytes: u64,
+    watch: &'a mut dyn FnMut(BackupEvent) -> ControlFlow<()>,
+}
+
+impl Copy<'_> {
+    fn tell(&mut self) -> Result<()> {
+        let event = BackupEvent::Copied {
+            rows: self.rows,
+            of: self.of,
+            bytes: self.bytes,
+            of_bytes: self.of_bytes.max(self.bytes),
+        };
+        go_on((self.watch)(event), WORK)
+    }
+
+    fn all_tables(&mut self) -> Result<()> {
+        self.table(META)?;
+        self.table(LANES)?;
+        self.table(RUNS)?;
+        for rows in [DEAD, DOCUMENTS, SIGNATURES] {
+            self.table(rows)?;
+        }
+        for blocks in [KEYS, BANDS, PERMUTED] {
+            self.table(blocks)?;
+        }
+        self.table(FILTERS)
+    }
+
+    /// Copies a table, an empty one too.
+    fn table<K: Key + 'static>(
+        &mut self,
+        table: TableDefinition<'static, K, &'static [u8]>,
+    ) -> Result<()> {
+        let core = self.snapshot.core();
+        let (mut rows, expected) = core.guarded(|| {
+            let opened = self.snapshot.inner.tables()?.read.open_table(table)?;
+            let rows = opened.range_owned::<K::SelfType<'_>>(..)?;
+            Ok((Contained::new(rows), opened.len()?))
+        })?;
+        let before = self.rows;
+        let mut piece = Piece::default();
+        loop {
+            core.guarded(|| piece.fill::<K>(table.name(), &mut rows))?;
+            self.write(table, &piece)?;
+            if piece.lengths.is_empty() {
+                break;
+            }
+            self.tell()?;
+        }
+        let found = self.rows - before;
+        if found == expected {
+            return Ok(());
+        }
+        let detail = format!("found {found} rows, expected {expected}");
+        Err(Error::corrupt(format!("table {}", table.name()), detail))
+    }
+
+    /// Writes rows that follow those that are in a table of the copy.
+    fn write<K: Key + 'static>(
+        &mut self,
+        table: TableDefinition<'static, K, &'static [u8]>,
+        piece: &Piece,
+    ) -> Result<()> {
+        let (engine, write) = (&self.engine, &mut self.write);
+        let written = contained(|| {
+            let write = match write {
+                Some(write) => write.get()?,
+                none => none.insert(Contained::new(engine.begin_write()?)).get()?,
+            };
+            let mut table = write.open_table(table)?;
+            let mut cursor = table.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+            for (key, value) in piece.rows() {
+                let key = <K as Value>::from_bytes(key);
+                cursor.insert_before(key, value).map_err(engine_error)?;
+            }
+            Ok(cursor.close()?)
+        });
+        written.map_err(|error| of_copy(self.path, error))?;
+        let bytes = piece.bytes.len() as u64;
+        self.rows += piece.lengths.len() as u64;
+        self.bytes += bytes;
+        self.written_bytes += bytes;
+        if self.written_bytes >= TRANSACTION_BYTES {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.written_bytes = 0;
+        let Some(write) = self.write.take() else {
+            return Ok(());
+        };
+        let committed = contained(|| Ok(write.into_inner()?.commit()?));
+        committed.map_err(|error| of_copy(self.path, error))
+    }
+
+    /// Makes everything durable and closes the file, so that it can be opened under another name. How
+    /// many rows it has.
+    fn finish(mut self) -> Result<u64> {
+        self.commit()?;
+        let (path, rows) = (self.path, self.rows);
+        let closed = self.engine.close();
+        closed.map_err(|error| of_copy(path, error))?;
+        Ok(rows)
+    }
+}

@@ -1,0 +1,442 @@
+//! `check`: the rows say what postings there must be, the runs say what postings there are.
+//!
+//! The two are compared by sums of hashes of (lane, code, id), so that the memory does not grow
+//! with the postings: a bit a document, and one sum a run and lane.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use crate::engine::DEAD;
+use crate::error::{Error, Result};
+use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, SignatureRow};
+use crate::index::lane_iter_owned;
+use crate::lanes::{LaneRole, hash_key};
+use crate::maintain::check::filters::{FilterCheck, check_pieces};
+use crate::maintain::check::pages::{check_bookkeeping, check_pages};
+use crate::options::StoreOptions;
+use crate::read::PostingTable;
+use crate::snapshot::Snapshot;
+use crate::state::{DeadSet, may_write};
+use crate::store::Store;
+use crate::types::CheckReport;
+use crate::write::document_codes;
+
+impl Store {
+    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
+    /// then, if the pages are whole, everything of ours in it.
+    ///
+    /// Every damaged page is told, with the documents whose rows can be below it, and every damaged
+    /// row. A file with damaged pages or rows is not changed; in others the storage engine may put
+    /// right what it has noted of free pages. If pages are damaged no documents are counted:
+    /// [`repair`](Self::repair) says how many can be kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// assert!(Store::check(&path)?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
+        Self::check_with(path, &StoreOptions::new())
+    }
+
+    /// [`check`](Self::check) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
+        let path = path.as_ref();
+        options.validate()?;
+        let mut report = CheckReport::default();
+        if !check_pages(path, options, &mut report)? {
+            return Ok(report);
+        }
+        let checked = check_tables(path, options, &mut report);
+        // What damaged rows keep from being read is told by then.
+        match checked {
+            Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
+                let mut last = report.clone();
+                last.problems.clear();
+                last.add(2, place, detail);
+                report.append(last);
+            }
+            Err(Error::NeedsRecovery { .. }) if !report.is_clean() => {}
+            checked => checked?,
+        }
+        Ok(report)
+    }
+}
+
+/// Checks everything of ours. Only a file without damage is opened for writing.
+fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -> Result<()> {
+    let store = if report.is_clean() {
+        // Checking pages may repair them: nothing for a file that this release must not write.
+        if may_write(path, options)? {
+            check_bookkeeping(path, options, report)?;
+        }
+        Store::open_with(path, options)?
+    } else {
+        Store::open_read_only_with(path, options)?
+    };
+    report.append(store.snapshot()?.check()?);
+    Ok(())
+}
+
+impl Snapshot {
+    /// Checks everything of ours in this snapshot; the pages underneath only as far as they are
+    /// read. Other threads may go on reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        let mut check = Check::new(self);
+        // What even the engine cannot pass ends the check and this handle, but not the report.
+        let all = self.core().guarded(|| check.all());
+        check.report.note(8, all)?;
+        Ok(check.report)
+    }
+}
+
+/// How many postings there are or must be, and the sum of their hashes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    postings: u64,
+    hashes: u64,
+}
+
+impl Sum {
+    /// Postings are as good as random in their codes already; the mixing ties code and id.
+    fn add(&mut self, posting: Posting) {
+        self.postings += 1;
+        let mixed = (posting.code ^ posting.id.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_mul(0xff51_afd7_ed55_8ccd);
+        self.hashes = self.hashes.wrapping_add(mixed ^ (mixed >> 33));
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.postings += other.postings;
+        self.hashes = self.hashes.wrapping_add(other.hashes);
+    }
+}
+
+/// Which sum a posting belongs to: the place of the run, or `None` for the memtable; and the lane.
+type SumKey = (Option<usize>, u16);
+
+struct Check<'a> {
+    snapshot: &'a Snapshot,
+    report: CheckReport,
+    /// The readable documents.
+    live: DeadSet,
+    /// The removed ones whose rows are there.
+    buried: DeadSet,
+    expected: BTreeMap<SumKey, Sum>,
+}
+
+impl<'a> Check<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            report: CheckReport::default(),
+            live: DeadSet::default(),
+            buried: DeadSet::default(),
+            expected: BTreeMap::new(),
+        }
+    }
+
+    fn all(&mut self) -> Result<()> {
+        let rows = self.rows();
+        self.report.note(2, rows)?;
+        let dead = self.dead();
+        self.report.note(2, dead)?;
+        self.runs()?;
+        self.memtable();
+        let keys = self.keys();
+        self.report.note(6, keys)
+    }
+
+    fn is_live(&self, id: u64) -> bool {
+        self.live.contains(id)
+    }
+
+    fn is_dead(&self, id: u64) -> bool {
+        self.snapshot.inner.committed.dead.contains(id)
+    }
+
+    /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
+    fn rows(&mut self) -> Result<()> {
+        let tables = self.snapshot.inner.tables()?;
+        let state = self.snapshot.inner.committed.state;
+        let mut signatures = ReadableTable::iter(&tables.signatures)?;
+        let mut signature = signatures.next().transpose()?;
+        for entry in ReadableTable::iter(&tables.documents)? {
+            let (id, document) = entry?;
+            let id = id.value();
+            while let Some((orphan, _)) = signature.as_ref().filter(|(s, _)| s.value() < id) {
+                let place = format!("table signatures, document {}", orphan.value());
+                self.report
+                    .add(1, place, "found a row, but no row in documents");
+                signature = signatures.next().transpose()?;
+            }
+            match signature.as_ref().filter(|(found, _)| found.value() == id) {
+                Some((_, row)) => {
+                    let read = self.row(id, document.value(), row.value());
+                    self.report.note(2, read)?;
+                    signature = signatures.next().transpose()?;
+                }
+                None => {
+                    let place = format!("table signatures, document {id}");
+                    self.report.add(1, place, "found no row, expected one");
+                }
+            }
+        }
+        if let Some((orphan, _)) = signature {
+            let place = format!("table signatures, document {}", orphan.value());
+            self.report
+                .add(1, place, "found a row, but no row in documents");
+        }
+        if self.report.documents != state.documents {
+            let detail = format!(
+                "found {}, expected {}",
+                self.report.documents, state.documents
+            );
+            self.report
+                .add(1, "the number of readable documents", detail);
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, id: u64, document: &[u8], signature: &[u8]) -> Result<()> {
+        let core = self.snapshot.core();
+        let committed = &self.snapshot.inner.committed;
+        let document = DocumentRow::decode(id, document)?;
+        let signature = SignatureRow::decode(id, signature, core.shape())?;
+        let key_code = document.key.map(hash_key);
+        if signature.key_code() != key_code {
+            let place = format!("table signatures, document {id}");
+            self.report.add(1, place, "found the code of another key");
+        }
+        if self.is_dead(id) {
+            self.buried.insert(id);
+            return Ok(());
+        }
+        let signature = signature.to_signature(core.recipe);
+        if id >= committed.state.next_id {
+            let place = format!("table documents, document {id}");
+            let detail = format!("found it, expected ids below {}", committed.state.next_id);
+            self.report.add(1, place, detail);
+            return Ok(());
+        }
+        self.live.insert(id);
+        self.report.documents += 1;
+        let (mut codes, mut row) = (Vec::new(), Vec::new());
+        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        // A sealed document with postings is in the range of a run.
+        let runs = &committed.runs;
+        let place = (id < committed.state.sealed_below)
+            .then(|| runs.place_of(id).unwrap_or(runs.standing.len()));
+        for (code, lane) in row.into_iter().zip(0u16..) {
+            if let Some(code) = code {
+                self.expected
+                    .entry((place, lane))
+                    .or_default()
+                    .add(Posting { code, id });
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariant 4: the dead are those that this handle knows, and have the rows that no merge has
+    /// dropped.
+    fn dead(&mut self) -> Result<()> {
+        let committed = &self.snapshot.inner.committed;
+        let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
+        let dead = DeadSet::read(&table)?;
+        let expected = &committed.dead;
+        for id in dead.ids().filter(|id| !expected.contains(*id)) {
+            let place = format!("table dead, document {id}");
+            self.report.add(4, place, "found its bit, expected none");
+        }
+        if dead.len() != expected.len() {
+            let detail = format!("found {} bits, expected {}", dead.len(), expected.len());
+            self.report.add(4, "table dead", detail);
+        }
+        for id in expected.ids() {
+            let found = self.buried.contains(id);
+            if found == committed.has_lost_rows(id) {
+                let place = format!("table documents, document {id}");
+                let detail = format!("it is dead: found rows {found}, expected {}", !found);
+                self.report.add(4, place, detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Invariants 3, 4, 5, 7 and 9: the blocks and filters of every run and lane.
+    fn runs(&mut self) -> Result<()> {
+        let inner = &self.snapshot.inner;
+        let runs = &inner.committed.runs;
+        let mut found = BTreeMap::new();
+        let mut blocks = BTreeMap::new();
+        for run in runs.descriptors() {
+            for (role, lane) in self.snapshot.core().lanes.roles().zip(0u16..) {
+                let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
+                    continue;
+                };
+                let table = PostingTable::of(role);
+                *blocks.entry(table.name()).or_insert(0) += summary.blocks;
+                self.report.blocks += summary.blocks;
+                let read = self.lane(table, run, summary, &mut found);
+                self.report.note(7, read)?;
+            }
+        }
+        for (place, run) in runs.standing.iter().enumerate() {
+            for lane in 0..self.snapshot.core().lanes.count() {
+                let key = (Some(place), lane);
+                let found = found.remove(&key).unwrap_or_default();
+                let run = run.descriptor.run;
+                self.compare(key, found, format!("documents of run {run}, lane {lane}"));
+            }
+        }
+        self.block_counts(&blocks)
+    }
+
+    /// Reads a lane of a run.
+    fn lane(
+        &mut self,
+        table: PostingTable,
+        run: &RunDescriptor,
+        summary: &LaneSummary,
+        found: &mut BTreeMap<SumKey, Sum>,
+    ) -> Result<()> {
+        let inner = &self.snapshot.inner;
+        let runs = &inner.committed.runs;
+        let (name, lane) = (table.name(), summary.lane);
+        let mut filter = FilterCheck::new(self.snapshot, run, summary);
+        // Documents come in no order, but mostly from one run, or from few.
+        let mut sums = vec![Sum::default(); runs.standing.len()];
+        let place = runs
+            .place_of(run.first_id)
+            .filter(|_| run.inputs.is_empty());
+        for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
+            let posting = posting?;
+            self.report.postings += 1;
+            let within = (run.first_id..=run.last_id).contains(&posting.id);
+            if within && self.is_live(posting.id) {
+                let place = place.or_else(|| runs.place_of(posting.id));
+                if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
+                    sum.add(posting);
+                }
+            } else if !within || !self.is_dead(posting.id) {
+                let place = format!("table {name}, run {}, lane {lane}", run.run);
+                let detail = format!(
+                    "found a posting of document {}, which is neither live nor dead",
+                    posting.id
+                );
+                self.report.add(4, place, detail);
+            }
+            let held = filter.holds(posting.code);
+            self.report.note(9, held)?;
+        }
+        for (place, sum) in sums.into_iter().enumerate() {
+            let key = (Some(place), lane);
+            found.entry(key).or_default().merge(sum);
+        }
+        Ok(())
+    }
+
+    fn block_counts(&mut self, blocks: &BTreeMap<&'static str, u64>) -> Result<()> {
+        for table in [
+            PostingTable::Keys,
+            PostingTable::Bands,
+            PostingTable::Permuted,
+        ] {
+            let found = self.snapshot.inner.blocks(table)?.len()?;
+            let expected = blocks.get(table.name()).copied().unwrap_or(0);
+            if found != expected {
+                let detail = format!("found {found} blocks, expected {expected}");
+                self.report
+                    .add(3, format!("table {}", table.name()), detail);
+            }
+        }
+        let pieces = check_pieces(self.snapshot, &mut self.report);
+        self.report.note(9, pieces)
+    }
+
+    /// Invariant 5 for the memtable. Postings of documents that were removed since may stay there.
+    fn memtable(&mut self) {
+        for lane in 0..self.snapshot.core().lanes.count() {
+            let mut found = Sum::default();
+            for posting in self.snapshot.inner.committed.memtable.lane(lane) {
+                self.report.postings += 1;
+                if self.is_live(posting.id) {
+                    found.add(posting);
+                }
+            }
+            self.compare((None, lane), found, format!("memtable, lane {lane}"));
+        }
+        let unfiled = self.expected.keys().copied().collect::<Vec<_>>();
+        for (place, lane) in unfiled {
+            let detail = "documents have postings to be found, but no run holds them";
+            self.report
+                .add(5, format!("runs, place {place:?}, lane {lane}"), detail);
+        }
+    }
+
+    fn compare(&mut self, key: SumKey, found: Sum, place: String) {
+        let expected = self.expected.remove(&key).unwrap_or_default();
+        if found != expected {
+            let detail = format!(
+                "found {} postings of live documents (sum {:016x}), expected {} (sum {:016x})",
+                found.postings, found.hashes, expected.postings, expected.hashes
+            );
+            self.report.add(5, place, detail);
+        }
+    }
+
+    /// Invariant 6: no key twice. Only documents whose key hashes are equal are looked at.
+    fn keys(&mut self) -> Result<()> {
+        let stream = self
+            .snapshot
+            .inner
+            .lane_stream(PostingTable::of(LaneRole::Key), 0)?;
+        let (mut code, mut ids) = (0, Vec::new());
+        for posting in stream {
+            let posting = posting?;
+            if posting.code != code {
+                self.same_code(&ids)?;
+                ids.clear();
+            }
+            code = posting.code;
+            if self.is_live(posting.id) {
+                ids.push(posting.id);
+            }
+        }
+        self.same_code(&ids)
+    }
+
+    fn same_code(&mut self, ids: &[u64]) -> Result<()> {
+        if ids.len() < 2 {
+            return Ok(());
+        }
+        let mut seen = BTreeMap::new();
+        for &id in ids {
+            let key = self.snapshot.source().key_of(id)?.flatten();
+            if let Some(other) = seen.insert(key, id) {
+                let detail = format!("found the key of document {other} again");
+                self.report
+                    .add(6, format!("table documents, document {id}"), detail);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Invariant 9: filters rule nothing out that is there.
+
+use std::collections::BTreeMap;
+
+use redb::ReadableTable;
+
+use crate::error::{Error, Result};
+use crate::format::{
+    FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,
+};
+use crate::lanes::BucketBits;
+use crate::snapshot::Snapshot;
+use crate::types::CheckReport;
+
+/// Asks the filter of a lane for each of its postings, which come in order.
+pub(crate) struct FilterCheck<'a> {
+    snapshot: &'a Snapshot,
+    run: u32,
+    lane: u16,
+    buckets: BucketBits,
+    /// `None` if there is none to ask, or no more since a piece could not be read.
+    shape: Option<FilterShape>,
+    piece: Option<(u32, FilterPiece)>,
+}
+
+impl<'a> FilterCheck<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, run: &RunDescriptor, lane: &LaneSummary) -> Self {
+        Self {
+            snapshot,
+            run: run.run,
+            lane: lane.lane,
+            buckets: snapshot.core().lanes.bucket_bits(lane.lane),
+            shape: lane.filter.filter(|_| !run.is_growing(lane.lane)),
+            piece: None,
+        }
+    }
+
+    /// An error, the first time, if the filter rules the code out, or cannot be read.
+    pub(crate) fn holds(&mut self, code: u64) -> Result<()> {
+        let Some(shape) = self.shape else {
+            return Ok(());
+        };
+        let bucket = self.buckets.bucket(code);
+        let number = shape.piece(bucket);
+        if self.piece.as_ref().is_none_or(|(held, _)| *held != number) {
+            let piece = self.read(shape, number);
+            if piece.is_err() {
+                self.shape = None;
+            }
+            self.piece = Some((number, piece?));
+        }
+        if self
+            .piece
+            .as_ref()
+            .is_some_and(|(_, piece)| piece.may_hold(bucket))
+        {
+            return Ok(());
+        }
+        self.shape = None;
+        let detail = format!("code {code:#x} is ruled out, but there (invariant 9)");
+        Err(Error::corrupt(self.place(), detail))
+    }
+
+    fn place(&self) -> String {
+        format!("table {FILTERS}, run {}, lane {}", self.run, self.lane)
+    }
+
+    fn read(&self, shape: FilterShape, number: u32) -> Result<FilterPiece> {
+        let key = filter_key(self.run, self.lane, number);
+        let row = self.snapshot.inner.tables()?.filters.get(&key)?;
+        let row = row.ok_or_else(|| {
+            Error::corrupt(
+                self.place(),
+                format!("piece {number} is missing (invariant 9)"),
+            )
+        })?;
+        FilterPiece::decode(&key, shape, row.value())
+    }
+}
+
+/// Whether the pieces of filters are those of the runs, no more and no fewer; each that is not goes
+/// to the report.
+pub(crate) fn check_pieces(snapshot: &Snapshot, report: &mut CheckReport) -> Result<()> {
+    let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
+    let runs = &snapshot.inner.committed.runs;
+    for entry in snapshot.inner.tables()?.filters.iter()? {
+        let (run, lane, piece) = split_filter_key(entry?.0.value());
+        let descriptor = runs.descriptors().find(|descriptor| descriptor.run == run);
+        let shape = descriptor.and_then(|run| run.lane(lane)?.filter);
+        if shape.is_none_or(|shape| piece >= shape.pieces) {
+            let place = format!("table {FILTERS}, run {run}, lane {lane}");
+            report.add(9, place, format!("found piece {piece}, expected none"));
+            continue;
+        }
+        *found.entry((run, lane)).or_insert(0) += 1;
+    }
+    for run in runs.descriptors() {
+        for lane in &run.lanes {
+            let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
+                continue;
+            };
+            let buckets = snapshot.core().lanes.bucket_bits(lane.lane);
+            let gone = lane
+                .after
+                .map_or(0, |after| shape.piece(buckets.bucket(after.code)));
+            let found = found.get(&(run.run, lane.lane)).copied().unwrap_or(0);
+            let expected = shape.pieces.saturating_sub(gone);
+            if found != expected {
+                let place = format!("table {FILTERS}, run {}, lane {}", run.run, lane.lane);
+                report.add(
+                    9,
+                    place,
+                    format!("found {found} pieces, expected {expected}"),
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Whether a store keeps its invariants: rows against postings, both ways, and every page.
+
+mod check;
+mod filters;
+mod pages;

@@ -1,0 +1,74 @@
+//! Invariant 8, and 2 as far as checksums go: every page of the file, and every row in them.
+
+use std::path::Path;
+
+use crate::engine::{Found, Leaf, Tree, open_commit, problem_of, row_check, verify_pages};
+use crate::error::{Error, Result};
+use crate::options::StoreOptions;
+use crate::types::CheckReport;
+
+/// Reads all pages and verifies them and their rows; changes nothing. Whether the pages are whole.
+pub(crate) fn check_pages(
+    path: &Path,
+    options: &StoreOptions,
+    report: &mut CheckReport,
+) -> Result<bool> {
+    let commit = open_commit(path, options, false)?;
+    let mut is_whole = commit.head.is_empty();
+    for problem in &commit.head {
+        report.push(problem.clone());
+    }
+    commit.walk_all(|tree, found| match found {
+        Found::Leaf(page) => {
+            if let Some(leaf) = page.leaf() {
+                check_rows(tree, &leaf, report);
+            }
+        }
+        Found::Damaged(page, _) => {
+            is_whole = false;
+            report.push(problem_of(page, &tree.name));
+        }
+    });
+    Ok(is_whole)
+}
+
+/// The invariant under which a row of a table is told; none if the table is not ours.
+fn invariant_of(table: &str) -> Option<u8> {
+    match table {
+        "meta" | "documents" | "signatures" | "lanes" | "runs" | "dead" | "filters" => Some(2),
+        "keys" | "bands" | "permuted" => Some(7),
+        _ => None,
+    }
+}
+
+fn check_rows(tree: &Tree, leaf: &Leaf<'_>, report: &mut CheckReport) {
+    let Some(invariant) = invariant_of(&tree.name) else {
+        return;
+    };
+    for row in 0..leaf.rows() {
+        let checked = match leaf.key(row).zip(leaf.value(row)) {
+            Some((key, value)) => row_check(&tree.name, key, value),
+            None => Err(Error::corrupt(
+                format!("table {}", tree.name),
+                "found a page whose rows overlap",
+            )),
+        };
+        if let Err(Error::Corrupt { place, detail }) = checked {
+            report.add(invariant, place, detail);
+        }
+    }
+}
+
+/// Has the engine verify its bookkeeping, which it repairs where it is wrong.
+pub(crate) fn check_bookkeeping(
+    path: &Path,
+    options: &StoreOptions,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let pages = verify_pages(path, options).map(|clean| {
+        if !clean {
+            report.add(8, "pages", "the storage engine repaired its bookkeeping");
+        }
+    });
+    report.note(8, pages)
+}

@@ -1,0 +1,64 @@
+//! Which documents were removed, as far as that can be read.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{Commit, Tree, ids_of, ids_of_chunks};
+use crate::format::{CHUNK_DOCUMENTS, DeadChunk, State};
+use crate::maintain::repair::losses::Losses;
+use crate::maintain::repair::scanner::each_row;
+
+#[derive(Debug, Default)]
+pub(crate) struct DeadRows {
+    chunks: BTreeMap<u64, DeadChunk>,
+    /// Ids of which removed ones may be taken for live.
+    pub(crate) may_be_back: Vec<(u64, u64)>,
+}
+
+impl DeadRows {
+    pub(crate) fn read(
+        commit: &Commit,
+        table: Option<&Tree>,
+        state: Option<&State>,
+        losses: &mut Losses,
+    ) -> Self {
+        let mut dead = Self::default();
+        let mut lost = Vec::new();
+        let mut errors = Vec::new();
+        match table {
+            Some(table) => {
+                let take = |key: &[u8], row: crate::error::Result<&[u8]>| {
+                    let Ok(key) = key.try_into() else {
+                        return;
+                    };
+                    let chunk = u64::from_le_bytes(key);
+                    match row.and_then(|row| DeadChunk::decode(chunk, row)) {
+                        Ok(bitmap) => {
+                            dead.chunks.insert(chunk, bitmap);
+                        }
+                        Err(error) => errors.push((chunk, error)),
+                    }
+                };
+                each_row(commit, table, losses, take, |keys| {
+                    lost.extend(ids_of("dead", keys));
+                });
+            }
+            None => lost.push((0, u64::MAX)),
+        }
+        for (chunk, error) in errors {
+            lost.push(ids_of_chunks(chunk, chunk));
+            losses.error(error);
+        }
+        let found = dead.chunks.values().map(DeadChunk::count).sum::<u64>();
+        // Nothing is lost if all are there.
+        if state.is_none_or(|state| state.dead_documents != found) {
+            lost.sort_unstable();
+            dead.may_be_back = lost;
+        }
+        dead
+    }
+
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
+        chunk.is_some_and(|chunk| chunk.contains(id))
+    }
+}

@@ -1,0 +1,199 @@
+//! What of a damaged file is lost: told in ranges of ids, of which there are not too many.
+
+use crate::error::Error;
+use crate::types::{DocumentId, Problem};
+
+/// Beyond this many ranges or damaged places no more are listed.
+const MOST_LISTED: usize = 1_000;
+
+pub(crate) const DOCUMENT_ROWS: &str = "documents";
+pub(crate) const SIGNATURE_ROWS: &str = "signatures";
+
+/// Documents with ids from one to another, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdRange {
+    /// The first id.
+    pub first: DocumentId,
+    /// The last id.
+    pub last: DocumentId,
+    /// What has happened to them.
+    pub reason: String,
+}
+
+/// What is lost.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    pub(crate) damage: Vec<Problem>,
+    pub(crate) lost: Vec<IdRange>,
+    /// Documents that are lost for certain.
+    pub(crate) documents: u64,
+    pub(crate) may_be_back: Vec<IdRange>,
+    pub(crate) is_truncated: bool,
+    /// Ids whose rows in `documents` can be out of reach, and those in `signatures`.
+    unreachable: [Vec<(u64, u64)>; 2],
+}
+
+impl Losses {
+    /// Notes a damaged place.
+    pub(crate) fn problem(&mut self, problem: Problem) {
+        if self.damage.len() < MOST_LISTED {
+            self.damage.push(problem);
+        } else {
+            self.is_truncated = true;
+        }
+    }
+
+    /// The same, of an error that is about one.
+    pub(crate) fn error(&mut self, error: Error) {
+        if let Error::Corrupt { place, detail } = error {
+            self.problem(Problem {
+                invariant: 2,
+                place,
+                detail,
+            });
+        }
+    }
+
+    /// Notes a document that is lost. Ids come ascending.
+    pub(crate) fn lost(&mut self, id: u64, reason: String) {
+        self.documents += 1;
+        let last = self.lost.last_mut();
+        if let Some(range) = last.filter(|range| range.reason == reason)
+            && range.last.get().checked_add(1) == Some(id)
+        {
+            range.last = DocumentId::new(id);
+            return;
+        }
+        let id = DocumentId::new(id);
+        self.push_lost(IdRange {
+            first: id,
+            last: id,
+            reason,
+        });
+    }
+
+    fn push_lost(&mut self, range: IdRange) {
+        if self.lost.len() < MOST_LISTED {
+            self.lost.push(range);
+        } else {
+            self.is_truncated = true;
+        }
+    }
+
+    /// Notes that the rows of some documents in a table cannot be reached. Ranges come ascending.
+    pub(crate) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
+        let [documents, signatures] = &mut self.unreachable;
+        let ranges = if table == SIGNATURE_ROWS {
+            signatures
+        } else {
+            documents
+        };
+        if let Some(last) = ranges.last_mut()
+            && (last.1 == u64::MAX || ids.0 <= last.1 + 1)
+        {
+            last.1 = last.1.max(ids.1);
+        } else if ranges.len() < MOST_LISTED {
+            ranges.push(ids);
+        } else if let Some(last) = ranges.last_mut() {
+            // Too much is said rather than too little.
+            last.1 = last.1.max(ids.1);
+            self.is_truncated = true;
+        }
+    }
+
+    /// Documents of which no row is left are in what cannot be reached in both tables.
+    pub(crate) fn finish(&mut self, next_id: Option<u64>, may_be_back: Vec<(u64, u64)>) {
+        let end = next_id.unwrap_or(u64::MAX);
+        let within = |(first, last): (u64, u64)| {
+            (first < end).then(|| (first, last.min(end.saturating_sub(1))))
+        };
+        let [documents, signatures] = std::mem::take(&mut self.unreachable);
+        let both = intersections(&documents, &signatures);
+        for (first, last) in both.into_iter().filter_map(within) {
+            self.push_lost(range(
+                first,
+                last,
+                "their rows are out of reach: those that are not in the new store, if there were any",
+            ));
+        }
+        let back = may_be_back.into_iter().filter_map(within);
+        let reason = "what says which of them were removed is lost, or was not asked";
+        self.may_be_back = back
+            .map(|(first, last)| range(first, last, reason))
+            .collect();
+        if self.may_be_back.len() > MOST_LISTED {
+            self.may_be_back.truncate(MOST_LISTED);
+            self.is_truncated = true;
+        }
+    }
+}
+
+fn range(first: u64, last: u64, reason: &str) -> IdRange {
+    IdRange {
+        first: DocumentId::new(first),
+        last: DocumentId::new(last),
+        reason: reason.into(),
+    }
+}
+
+/// What is in ranges of both; both ascend.
+fn intersections(mut a: &[(u64, u64)], mut b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut both = Vec::new();
+    while let ([(a_first, a_last), a_rest @ ..], [(b_first, b_last), b_rest @ ..]) = (a, b) {
+        let (first, last) = (*a_first.max(b_first), *a_last.min(b_last));
+        if first <= last {
+            both.push((first, last));
+        }
+        if a_last <= b_last {
+            a = a_rest;
+        } else {
+            b = b_rest;
+        }
+    }
+    both
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_lack_is_lost() {
+        let a = [(0, 3), (10, 20), (30, u64::MAX)];
+        let b = [(3, 11), (13, 14), (15, 15), (25, 31), (40, 40)];
+        let expected = [(3, 3), (10, 11), (13, 14), (15, 15), (30, 31), (40, 40)];
+        assert_eq!(intersections(&a, &b), expected);
+        assert_eq!(intersections(&b, &a), expected);
+        assert_eq!(intersections(&a, &[]), []);
+    }
+
+    #[test]
+    fn neighbours_are_one_range_and_many_are_cut() {
+        let mut losses = Losses::default();
+        for id in [4, 5, 6, 8] {
+            losses.lost(id, "gone".into());
+        }
+        losses.lost(9, "other".into());
+        let ranges: Vec<(u64, u64)> = losses
+            .lost
+            .iter()
+            .map(|range| (range.first.get(), range.last.get()))
+            .collect();
+        assert_eq!(ranges, [(4, 6), (8, 8), (9, 9)]);
+        assert_eq!((losses.documents, losses.is_truncated), (5, false));
+        for id in 0..2 * MOST_LISTED as u64 {
+            losses.lost(100 + 2 * id, "gone".into());
+            losses.unreachable(DOCUMENT_ROWS, (3 * id, 3 * id + 1));
+        }
+        losses.unreachable(SIGNATURE_ROWS, (0, u64::MAX));
+        assert_eq!(losses.lost.len(), MOST_LISTED);
+        assert!(losses.is_truncated);
+        losses.lost.clear();
+        losses.finish(Some(5_000), vec![(4_000, u64::MAX), (6_000, 7_000)]);
+        // Those that were too many are in the last range.
+        assert_eq!(losses.lost.last().unwrap().last.get(), 4_999);
+        assert_eq!(losses.may_be_back.len(), 1);
+        assert_eq!(losses.may_be_back[0].last.get(), 4_999);
+    }
+}

@@ -1,0 +1,99 @@
+//! The rows of `meta`, as far as they can be read.
+
+use crate::engine::{Commit, Tree, row_check};
+use crate::error::{Error, Result};
+use crate::format::{Header, State, decode_meta, header};
+use crate::maintain::repair::losses::Losses;
+use crate::maintain::repair::scanner::each_row;
+use crate::schema::Schema;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MetaRows {
+    pub(crate) header: Option<Header>,
+    pub(crate) schema: Option<Schema>,
+    pub(crate) self_test: Option<(u64, u64)>,
+    pub(crate) state: Option<State>,
+}
+
+impl MetaRows {
+    pub(crate) fn read(commit: &Commit, table: Option<&Tree>, losses: &mut Losses) -> Self {
+        let mut rows = Self::default();
+        let mut errors = Vec::new();
+        if let Some(table) = table {
+            let take = |key: &[u8], row: Result<&[u8]>| {
+                errors.extend(row.and_then(|row| rows.take(key, row)).err());
+            };
+            each_row(commit, table, losses, take, |_| {});
+        }
+        for error in errors {
+            losses.error(error);
+        }
+        let is_there = [
+            (header::HEADER, rows.header.is_some()),
+            (header::SCHEMA, rows.schema.is_some()),
+            (header::SELF_TEST, rows.self_test.is_some()),
+            (header::STATE, rows.state.is_some()),
+        ];
+        for (name, _) in is_there.iter().filter(|(_, is_there)| !is_there) {
+            let place = format!("table meta, row {name}");
+            losses.error(Error::corrupt(place, "it cannot be read"));
+        }
+        rows
+    }
+
+    /// Takes a row over, if it is one of ours and intact.
+    pub(crate) fn take(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+        row_check(header::META, key, row)?;
+        match std::str::from_utf8(key) {
+            Ok(header::HEADER) => self.header = Some(Header::decode(row)?),
+            Ok(header::SCHEMA) => self.schema = Some(decode_meta(header::SCHEMA, row)?),
+            Ok(header::SELF_TEST) => self.self_test = Some(decode_meta(header::SELF_TEST, row)?),
+            Ok(header::STATE) => self.state = Some(decode_meta(header::STATE, row)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over what is missing from rows that were found elsewhere. The state of another commit
+    /// says nothing of this one.
+    pub(crate) fn complete(&mut self, other: &Self) {
+        self.header = self.header.or(other.header);
+        self.self_test = self.self_test.or(other.self_test);
+        if self.schema.is_none() {
+            self.schema.clone_from(&other.schema);
+        }
+    }
+
+    /// The schema of the file, or else the one that was given, if this build hashes by it as the one
+    /// that made the store did.
+    pub(crate) fn usable_schema(&self, given: Option<&Schema>) -> Result<Schema> {
+        if let Some(header) = &self.header
+            && !header.admit()?
+        {
+            // A newer release wrote what this one would leave out.
+            return Err(Error::ReadOnly);
+        }
+        let schema = self.schema.as_ref().or(given).cloned();
+        let schema = schema.ok_or_else(|| {
+            let detail = "it cannot be read; give the schema that the store was made with";
+            Error::corrupt("table meta, row schema", detail)
+        })?;
+        schema.validate().map_err(|error| match error {
+            Error::SelfTest { .. } => error,
+            error => Error::corrupt("table meta, row schema", error.to_string()),
+        })?;
+        let sketcher = schema.sketcher();
+        let found = (sketcher.recipe_fingerprint(), sketcher.self_test()?);
+        match self.self_test {
+            Some(expected) if expected.0 != found.0 => Err(Error::InvalidParameter {
+                parameter: "schema",
+                found: format!("one whose signatures are made by recipe {:016x}", found.0),
+                expected: format!("the store's, by recipe {:016x}", expected.0),
+            }),
+            Some(expected) if expected != found => Err(Error::SelfTest {
+                detail: format!("found {found:016x?}, expected {expected:016x?}"),
+            }),
+            _ => Ok(schema),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! A new store from what is left of a damaged one.
+
+mod dead;
+mod losses;
+mod meta;
+mod repair;
+mod rows;
+mod scan;
+mod scanner;
+
+pub use losses::IdRange;
+pub use repair::{RepairEvent, RepairOptions, RepairReport};

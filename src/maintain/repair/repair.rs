@@ -1,0 +1,249 @@
+//! A new store of the documents that can still be read of a damaged one.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
+use crate::error::Result;
+use crate::maintain::repair::losses::IdRange;
+use crate::maintain::repair::scanner::Salvage;
+use crate::schema::Schema;
+use crate::store::Store;
+use crate::types::{Problem, go_on};
+
+/// Documents that are read between two events.
+const DOCUMENTS_AN_EVENT: u64 = 4_096;
+
+/// In errors.
+const WORK: &str = "repairing the store";
+
+/// How [`Store::repair`] works.
+///
+/// ```
+/// use resemblance::{BulkOptions, RepairOptions};
+/// let options = RepairOptions::new().bulk(BulkOptions::new().memory_bytes(64 << 20));
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RepairOptions {
+    bulk: BulkOptions,
+    schema: Option<Schema>,
+    scan: bool,
+}
+
+impl RepairOptions {
+    /// The default [`BulkOptions`], no schema, no scan.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How the new store is built. The rule for keys that come twice has nothing to do here: the
+    /// newest document is kept.
+    #[must_use]
+    pub fn bulk(mut self, options: BulkOptions) -> Self {
+        self.bulk = options;
+        self
+    }
+
+    /// The schema to go by if that of the file cannot be read. It must be the one that the store was
+    /// made with; another threshold, and other bands of values that were not cut, do no harm.
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Whether all pages of the file are looked at for rows, instead of those that its tables lead
+    /// to: the last resort, if the tables cannot be found. **Removed and replaced documents may come
+    /// back**, where their rows have not been overwritten, and others with an earlier stamp or
+    /// payload. Off by default. It keeps 24 bytes a page
+    /// with rows in memory.
+    #[must_use]
+    pub fn scan(mut self, on: bool) -> Self {
+        self.scan = on;
+        self
+    }
+}
+
+/// What [`Store::repair_with`] tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RepairEvent {
+    /// So many documents have been kept, of so many that there were, if that is known.
+    Read {
+        /// Documents kept until now.
+        documents: u64,
+        /// All of them.
+        of: Option<u64>,
+    },
+    /// So many postings are written, of so many in all lanes.
+    Written {
+        /// Postings written until now.
+        postings: u64,
+        /// All of them.
+        of: u64,
+    },
+}
+
+/// What a repair kept, and what is lost. Lists have at most 1,000 entries;
+/// [`truncated`](Self::truncated) says whether there were more.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Documents in the new store.
+    pub documents: u64,
+    /// Documents that there were, as the file says; none if it cannot say so any more.
+    pub documents_before: Option<u64>,
+    /// Documents of which something was found, but not everything: they are lost for certain.
+    /// Of others nothing may be left to be counted.
+    pub documents_lost: u64,
+    /// Documents that were left out because a newer one has their key: they were replaced, and what
+    /// said so is lost.
+    pub documents_replaced: u64,
+    /// Ids of documents that are lost, or can be.
+    pub lost: Vec<IdRange>,
+    /// Ids of which documents in the new store may have been removed from the old one.
+    pub may_be_back: Vec<IdRange>,
+    /// Damaged places, those included without which nothing is lost.
+    pub damage: Vec<Problem>,
+    /// The schema of the new store.
+    pub schema: Schema,
+    /// Whether that was read from the file, and not taken from the options.
+    pub has_own_schema: bool,
+    /// Whether the last commit could not be read, and this is the state of the one before, or may be:
+    /// where one of the two commits that a file tells of is damaged, it may have been the last.
+    pub is_earlier_commit: bool,
+    /// Whether lists were cut short.
+    pub truncated: bool,
+}
+
+impl RepairReport {
+    /// Whether the new store has exactly the documents of the old one, as far as can be known.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.documents_before == Some(self.documents)
+            && self.lost.is_empty()
+            && self.may_be_back.is_empty()
+            && self.documents_replaced == 0
+            && !self.is_earlier_commit
+            && !self.truncated
+    }
+}
+
+impl Store {
+    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
+    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
+    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
+    /// have been closed properly. Nobody can write it meanwhile.
+    ///
+    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
+    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
+    /// a key comes twice, because what says that a document was replaced is lost, the newest document
+    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
+    /// report says so.
+    ///
+    /// The new store appears under `target`, complete and durable, as one of
+    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three")?)?;
+    /// drop(store);
+    ///
+    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
+    /// assert!(report.is_complete() && report.documents == 1);
+    /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if something has the name `target`;
+    /// [`Error::NotFound`](crate::Error::NotFound), [`Error::NotAStore`](crate::Error::NotAStore),
+    /// [`Error::Locked`](crate::Error::Locked) of the old file;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if its schema cannot be read and the options have
+    /// none; [`Error::InvalidParameter`](crate::Error::InvalidParameter) if theirs makes other
+    /// signatures; [`Error::NewerFormat`](crate::Error::NewerFormat),
+    /// [`Error::UnknownFeatures`](crate::Error::UnknownFeatures) and
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) if a newer release must do it;
+    /// [`Error::SelfTest`](crate::Error::SelfTest) as in [`open`](Self::open);
+    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. There is no new store then.
+    pub fn repair(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+    ) -> Result<RepairReport> {
+        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Self::repair), and `watch` is told how far it is. If it breaks off there is no new
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// As [`repair`](Self::repair); [`Error::Io`](crate::Error::Io) of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn repair_with(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+        mut watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
+    ) -> Result<RepairReport> {
+        let bulk = options.bulk.clone().duplicate_keys(DuplicateKeys::KeepLast);
+        let (given, store_options) = (options.schema.as_ref(), &bulk.store);
+        let mut old = Salvage::open(path.as_ref(), given, options.scan, store_options)?;
+        let schema = old.schema().clone();
+        let mut build = Store::bulk_build(target, schema.clone(), &bulk)?;
+        fill(&mut build, &mut old, &mut watch)?;
+        let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
+        let has_own_schema = old.has_own_schema;
+        let losses = old.finish();
+        let built = build.finish_with(|event| match event {
+            BulkEvent::Merged { postings, of } => watch(RepairEvent::Written { postings, of }),
+            BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
+        })?;
+        Ok(RepairReport {
+            documents: built.documents,
+            documents_before: expected,
+            documents_lost: losses.documents,
+            documents_replaced: built.duplicates,
+            lost: losses.lost,
+            may_be_back: losses.may_be_back,
+            damage: losses.damage,
+            schema,
+            has_own_schema,
+            is_earlier_commit,
+            truncated: losses.is_truncated,
+        })
+    }
+}
+
+/// Puts what can be read into the new store.
+fn fill(
+    build: &mut BulkBuild,
+    old: &mut Salvage,
+    watch: &mut dyn FnMut(RepairEvent) -> ControlFlow<()>,
+) -> Result<()> {
+    let of = old.expected;
+    let mut documents = 0_u64;
+    loop {
+        if documents.is_multiple_of(DOCUMENTS_AN_EVENT) {
+            go_on(watch(RepairEvent::Read { documents, of }), WORK)?;
+        }
+        let more = old.next_document(&mut |id, document, signature| {
+            build.insert_as(id, document, signature)
+        })?;
+        if !more {
+            break;
+        }
+        documents += 1;
+    }
+    // Ids that were given are never given again.
+    build.skip_to(old.next_id().unwrap_or(0));
+    go_on(watch(RepairEvent::Read { documents, of }), WORK)
+}

@@ -1,0 +1,193 @@
+//! Rows wherever they are in a file, whether a tree leads to them or not.
+//!
+//! A page of rows is told by the checksums of its rows. Where each begins is kept in memory, 24 bytes
+//! a page, so that the rows can be read in the order of their ids.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::engine::{
+    Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, row_check, stated_count,
+};
+use crate::maintain::repair::losses::{DOCUMENT_ROWS, SIGNATURE_ROWS};
+use crate::maintain::repair::meta::MetaRows;
+use crate::maintain::repair::rows::{Row, row_at};
+
+/// Of the tables of documents and of signatures.
+const ROWS: Widths = Widths {
+    key: Some(8),
+    value: None,
+};
+
+const NAMED_ROWS: Widths = Widths {
+    key: None,
+    value: None,
+};
+
+/// What was found.
+pub(crate) struct Scanned {
+    pub(crate) documents: ScannedRows,
+    pub(crate) signatures: ScannedRows,
+    /// Those of the newest commit that were found together.
+    pub(crate) meta: MetaRows,
+}
+
+/// Looks at all pages of a file.
+pub(crate) fn scan(pages: &PageFile) -> Scanned {
+    let mut scanned = Scanned {
+        documents: ScannedRows::new(DOCUMENT_ROWS),
+        signatures: ScannedRows::new(SIGNATURE_ROWS),
+        meta: MetaRows::default(),
+    };
+    for offset in (0..pages.length_bytes()).step_by(PAGE_BYTES).skip(1) {
+        let Some(bytes) = read_page(pages, offset) else {
+            continue;
+        };
+        scanned.documents.look_at(offset, &bytes);
+        scanned.signatures.look_at(offset, &bytes);
+        look_for_meta(&bytes, &mut scanned.meta);
+    }
+    for rows in [&mut scanned.documents, &mut scanned.signatures] {
+        rows.leaves
+            .sort_unstable_by_key(|leaf| Reverse(leaf.first_id));
+    }
+    scanned
+}
+
+/// The bytes of what can be a page of rows: how long it is, its last row says.
+fn read_page(pages: &PageFile, offset: u64) -> Option<Vec<u8>> {
+    let rest = pages.length_bytes().checked_sub(offset)?;
+    let most = usize::try_from(rest).unwrap_or(usize::MAX);
+    let bytes = pages.read(offset, most.min(PAGE_BYTES)).ok()?;
+    let ends_beyond = || {
+        let leaf = Leaf::of_rows(&bytes, ROWS, stated_count(&bytes))?;
+        let end = leaf.stated_ends()?;
+        let length = end.checked_next_power_of_two()?;
+        (length > PAGE_BYTES && length <= most.min(128 << 20)).then_some(length)
+    };
+    match ends_beyond() {
+        Some(length) => pages.read(offset, length).ok(),
+        None => Some(bytes),
+    }
+}
+
+/// Keeps the rows of `meta` of a page, if its commit is newer than that of those before.
+fn look_for_meta(bytes: &[u8], newest: &mut MetaRows) {
+    let Some(Page::Leaf(leaf)) = Page::parse(bytes, NAMED_ROWS) else {
+        return;
+    };
+    let mut rows = MetaRows::default();
+    for row in 0..leaf.rows() {
+        if let Some((key, value)) = leaf.key(row).zip(leaf.value(row)) {
+            // Anything else is no row of ours.
+            let _ = rows.take(key, value);
+        }
+    }
+    let commit = |rows: &MetaRows| rows.state.map(|state| state.commit);
+    if rows.schema.is_some() && (newest.schema.is_none() || commit(&rows) > commit(newest)) {
+        *newest = rows;
+    }
+}
+
+/// A page in which rows were found.
+#[derive(Clone, Copy, Debug)]
+struct LeafPlace {
+    first_id: u64,
+    offset: u64,
+    rows: u16,
+}
+
+/// The rows of one table.
+pub(crate) struct ScannedRows {
+    table: &'static str,
+    /// Descending by their first ids.
+    leaves: Vec<LeafPlace>,
+    /// Those whose rows are being taken, with the id of the next: the least first.
+    open: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    held: std::collections::BTreeMap<u64, LeafPage>,
+    last: Option<u64>,
+}
+
+impl ScannedRows {
+    fn new(table: &'static str) -> Self {
+        Self {
+            table,
+            leaves: Vec::new(),
+            open: BinaryHeap::new(),
+            held: std::collections::BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    fn is_good(&self, key: &[u8], value: &[u8]) -> bool {
+        row_check(self.table, key, value).is_ok()
+    }
+
+    fn look_at(&mut self, offset: u64, bytes: &[u8]) {
+        let good = |key: &[u8], value: &[u8]| self.is_good(key, value);
+        let Some((rows, _)) = intact_rows(bytes, ROWS, good) else {
+            return;
+        };
+        let Some(leaf) = Leaf::of_rows(bytes, ROWS, rows) else {
+            return;
+        };
+        if let Some((_, first_id)) = self.good_row(&leaf, 0)
+            && let Ok(rows) = u16::try_from(rows)
+        {
+            self.leaves.push(LeafPlace {
+                first_id,
+                offset,
+                rows,
+            });
+        }
+    }
+
+    /// The first intact row from one on, and its id.
+    fn good_row(&self, leaf: &Leaf<'_>, from: usize) -> Option<(usize, u64)> {
+        (from..leaf.rows()).find_map(|row| {
+            let (id, key, value) = row_at(leaf, row)?;
+            self.is_good(key, value).then_some((row, id))
+        })
+    }
+
+    /// The next row. Of rows with the same id the first that is found: they are equal, but for stamps
+    /// and payloads that were written in their place.
+    pub(crate) fn next(&mut self, pages: &PageFile) -> Option<Row> {
+        loop {
+            self.open_leaves(pages);
+            let Reverse((id, offset, place)) = self.open.pop()?;
+            let page = self.held.remove(&offset)?;
+            let leaf = page.leaf()?;
+            let value = row_at(&leaf, place).map(|(_, _, value)| value.to_vec());
+            let next = self.good_row(&leaf, place + 1);
+            if let Some((row, id)) = next {
+                self.open.push(Reverse((id, offset, row)));
+                self.held.insert(offset, page);
+            }
+            if let Some(value) = value.filter(|_| self.last.is_none_or(|last| last < id)) {
+                self.last = Some(id);
+                return Some(Row { id, value });
+            }
+        }
+    }
+
+    /// Reads the pages whose rows come next.
+    fn open_leaves(&mut self, pages: &PageFile) {
+        while let Some(place) = self.leaves.last().copied() {
+            let least = self.open.peek().map(|Reverse((id, ..))| *id);
+            if least.is_some_and(|least| least < place.first_id) {
+                return;
+            }
+            self.leaves.pop();
+            let Some(bytes) = read_page(pages, place.offset) else {
+                continue;
+            };
+            let page = LeafPage::damaged(bytes, ROWS, place.rows.into());
+            let first = page.leaf().and_then(|leaf| self.good_row(&leaf, 0));
+            if let Some((row, id)) = first {
+                self.open.push(Reverse((id, place.offset, row)));
+                self.held.insert(place.offset, page);
+            }
+        }
+    }
+}

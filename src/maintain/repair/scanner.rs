@@ -1,0 +1,269 @@
+//! What can still be read of a damaged file: its documents one by one, and what is lost.
+
+use std::path::Path;
+
+use crate::engine::{
+    Commit, Found, KeyRange, LeafPage, Tree, Walk, Widths, intact_rows, open_commit, problem_of,
+    row_check,
+};
+use crate::error::{Error, Result};
+use crate::format::{DocumentRow, Shape, SignatureRow};
+use crate::lanes::hash_key;
+use crate::maintain::repair::dead::DeadRows;
+use crate::maintain::repair::losses::{DOCUMENT_ROWS, Losses, SIGNATURE_ROWS};
+use crate::maintain::repair::meta::MetaRows;
+use crate::maintain::repair::rows::{Row, Rows};
+use crate::options::StoreOptions;
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::state::shape_of;
+use crate::types::Document;
+
+/// What is told of a document that has one row only.
+const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
+const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
+
+/// A damaged file, whose documents come one by one.
+pub(crate) struct Salvage {
+    commit: Commit,
+    documents: Rows,
+    signatures: Rows,
+    next: (Option<Row>, Option<Row>),
+    dead: DeadRows,
+    schema: Schema,
+    shape: Shape,
+    recipe: u64,
+    next_id: Option<u64>,
+    pub(crate) losses: Losses,
+    /// How many documents there were, if that can be read.
+    pub(crate) expected: Option<u64>,
+    /// Whether the schema is that of the file.
+    pub(crate) has_own_schema: bool,
+}
+
+impl Salvage {
+    /// Opens a file; nobody may write it meanwhile. With `scans` all its pages are looked at, those
+    /// too that no tree leads to.
+    pub(crate) fn open(
+        path: &Path,
+        given: Option<&Schema>,
+        scans: bool,
+        options: &StoreOptions,
+    ) -> Result<Self> {
+        let commit = open_commit(path, options, scans)?;
+        let mut losses = Losses::default();
+        losses.damage.extend(commit.head.iter().cloned());
+        let mut of_tables = Vec::new();
+        let tables = commit.our_tables(&mut of_tables);
+        for (page, name) in &of_tables {
+            losses.problem(problem_of(page, name));
+        }
+        let table = |name: &str| tables.iter().find(|table| &*table.name == name);
+        if !scans
+            && [DOCUMENT_ROWS, SIGNATURE_ROWS]
+                .iter()
+                .any(|name| table(name).is_none())
+        {
+            return Err(Error::corrupt(
+                "the definitions of the tables",
+                "they cannot be read, so that no document can be reached; scan all pages for rows",
+            ));
+        }
+        let found = scans.then(|| super::scan::scan(&commit.pages));
+        let mut meta = MetaRows::read(&commit, table("meta"), &mut losses);
+        if let Some(found) = &found {
+            meta.complete(&found.meta);
+        }
+        let has_own_schema = meta.schema.is_some();
+        let schema = meta.usable_schema(given)?;
+        let mut dead = DeadRows::read(&commit, table("dead"), meta.state.as_ref(), &mut losses);
+        if scans {
+            dead.may_be_back = vec![(0, u64::MAX)];
+        }
+        let (documents, signatures) = match found {
+            Some(found) => (
+                Rows::scanned(found.documents),
+                Rows::scanned(found.signatures),
+            ),
+            None => (
+                Rows::of(DOCUMENT_ROWS, table("documents"), &mut losses),
+                Rows::of(SIGNATURE_ROWS, table("signatures"), &mut losses),
+            ),
+        };
+        let mut salvage = Self {
+            next: (None, None),
+            documents,
+            signatures,
+            dead,
+            shape: shape_of(&schema),
+            recipe: schema.sketcher().recipe_fingerprint(),
+            schema,
+            next_id: meta.state.map(|state| state.next_id),
+            losses,
+            expected: meta.state.map(|state| state.documents),
+            has_own_schema,
+            commit,
+        };
+        salvage.advance(true, true);
+        Ok(salvage)
+    }
+
+    /// The schema by which the documents can be stored.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Whether what is read is the state before the last commit.
+    pub(crate) fn is_earlier_commit(&self) -> bool {
+        self.commit.is_earlier
+    }
+
+    /// The id that the next document would have got, as far as that is known.
+    pub(crate) fn next_id(&self) -> Option<u64> {
+        self.next_id
+    }
+
+    /// Hands the next document that can be read in whole to `take`, ascending by id; `false` after the
+    /// last.
+    pub(crate) fn next_document(
+        &mut self,
+        take: &mut dyn FnMut(u64, Document<'_>, &Signature) -> Result<()>,
+    ) -> Result<bool> {
+        loop {
+            let (document, signature) = match &self.next {
+                (None, None) => return Ok(false),
+                (Some(document), Some(signature)) if document.id == signature.id => {
+                    (Some(document), Some(signature))
+                }
+                (Some(document), Some(signature)) if signature.id < document.id => {
+                    (None, Some(signature))
+                }
+                (Some(document), _) => (Some(document), None),
+                (None, Some(signature)) => (None, Some(signature)),
+            };
+            let (of_documents, of_signatures) = (document.is_some(), signature.is_some());
+            let id = document.or(signature).map_or(0, |row| row.id);
+            let mut taken = Ok(false);
+            if !self.dead.contains(id) && self.next_id.is_none_or(|next| id < next) {
+                match self.decode(document, signature) {
+                    Ok((document, signature)) => {
+                        taken = take(id, document, &signature).map(|()| true);
+                    }
+                    Err(reason) => self.losses.lost(id, reason),
+                }
+            }
+            self.advance(of_documents, of_signatures);
+            match taken {
+                Ok(false) => {}
+                taken => return taken,
+            }
+        }
+    }
+
+    /// A document of its rows, or why it is lost.
+    fn decode<'r>(
+        &self,
+        document: Option<&'r Row>,
+        signature: Option<&'r Row>,
+    ) -> std::result::Result<(Document<'r>, Signature), String> {
+        let document = document.ok_or(NO_DOCUMENT_ROW)?;
+        let signature = signature.ok_or(NO_SIGNATURE_ROW)?;
+        let damage = |error: Error| error.to_string();
+        let row = DocumentRow::decode(document.id, &document.value)
+            .map_err(|error| reason("documents", &error))?;
+        let signature = SignatureRow::decode(signature.id, &signature.value, &self.shape)
+            .map_err(|error| reason("signatures", &error))?;
+        if signature.key_code() != row.key.map(hash_key) {
+            return Err("its signature is that of another key".into());
+        }
+        let document = Document { row };
+        document.validate().map_err(damage)?;
+        Ok((document, signature.to_signature(self.recipe)))
+    }
+
+    fn advance(&mut self, documents: bool, signatures: bool) {
+        let pages = &self.commit.pages;
+        if documents {
+            self.next.0 = self.documents.next(pages, &mut self.losses);
+        }
+        if signatures {
+            self.next.1 = self.signatures.next(pages, &mut self.losses);
+        }
+    }
+
+    /// What is lost, after the last document.
+    pub(crate) fn finish(self) -> Losses {
+        let mut losses = self.losses;
+        losses.finish(self.next_id, self.dead.may_be_back);
+        losses
+    }
+}
+
+/// Why a row is of no use.
+fn reason(table: &str, error: &Error) -> String {
+    match error {
+        // The place would make every reason another one.
+        Error::Corrupt { detail, .. } if !detail.contains("checksum") => {
+            format!("its row in {table}: {detail}")
+        }
+        _ => format!("its row in {table} is damaged"),
+    }
+}
+
+/// Walks over a small table and hands every row to `take`, or the error that its checksum is another.
+/// `lost` gets the ranges of keys of which rows are out of reach.
+pub(crate) fn each_row(
+    commit: &Commit,
+    table: &Tree,
+    losses: &mut Losses,
+    mut take: impl FnMut(&[u8], Result<&[u8]>),
+    mut lost: impl FnMut(&KeyRange),
+) {
+    let mut walk = Walk::new(table);
+    while let Some(found) = walk.next(&commit.pages) {
+        let page = match found {
+            Found::Leaf(page) => page,
+            Found::Damaged(page, bytes) => {
+                losses.problem(problem_of(&page, &table.name));
+                let (leaf, has_lost) = remaining(&table.name, bytes, table.widths, page.has_lost);
+                if has_lost {
+                    lost(&page.keys);
+                }
+                match leaf {
+                    Some(leaf) => leaf,
+                    None => continue,
+                }
+            }
+        };
+        let Some(leaf) = page.leaf() else {
+            continue;
+        };
+        for row in 0..leaf.rows() {
+            let Some((key, value)) = leaf.key(row).zip(leaf.value(row)) else {
+                continue;
+            };
+            match row_check(&table.name, key, value) {
+                Ok(()) => take(key, Ok(value)),
+                Err(error) if page.is_whole() => take(key, Err(error)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The rows that are left in a damaged page, and whether there are others that are lost.
+pub(crate) fn remaining(
+    table: &str,
+    bytes: Option<Vec<u8>>,
+    widths: Widths,
+    has_lost: bool,
+) -> (Option<LeafPage>, bool) {
+    let Some(bytes) = bytes else {
+        return (None, has_lost);
+    };
+    let good = |key: &[u8], value: &[u8]| row_check(table, key, value).is_ok();
+    match intact_rows(&bytes, widths, good) {
+        Some((rows, good)) => (Some(LeafPage::damaged(bytes, widths, rows)), good < rows),
+        None => (None, true),
+    }
+}

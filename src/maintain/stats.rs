@@ -1,0 +1,436 @@
+//! What a store consists of, in figures.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
+
+use crate::engine::{
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
+};
+use crate::error::Result;
+use crate::format::RunDescriptor;
+use crate::lanes::LaneRole;
+use crate::options::StoreOptions;
+use crate::read::PostingTable;
+use crate::schema::DesignReport;
+use crate::snapshot::Snapshot;
+use crate::types::DocumentId;
+use crate::write::KEY_FILTER_BITS;
+
+/// How many of the largest buckets are named.
+const NAMED_BUCKETS: usize = 10;
+
+/// How many documents of each are named.
+const SAMPLES: usize = 5;
+
+/// What a store consists of. Made by [`Snapshot::stats`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Live documents.
+    pub documents: u64,
+    /// Whether they are as many as the bands and tables were chosen for.
+    pub design: DesignReport,
+    /// The id that the next document gets: how many documents were ever inserted.
+    pub next_id: u64,
+    /// Documents inserted since the last seal, whose postings are in memory.
+    pub memtable_documents: u64,
+    /// Bytes of memory that the memtable takes.
+    pub memtable_bytes: u64,
+    /// Removed documents whose payloads and signatures are still there: merges drop them.
+    pub dead_rows: u64,
+    /// Bytes of memory that marks of removed documents take, whose postings are still there.
+    pub dead_bytes: u64,
+    /// Bytes of memory that pieces of filters take, a part of the cache.
+    pub filter_cache_bytes: u64,
+    /// The runs, ascending by the ids they hold.
+    pub runs: Vec<RunStats>,
+    /// The merges of runs that are under way.
+    pub merges: Vec<MergeStats>,
+    /// The tables of the file.
+    pub tables: Vec<TableStats>,
+    /// The lanes.
+    pub lanes: Vec<LaneStats>,
+    /// The largest buckets, largest first.
+    pub buckets: Vec<BucketStats>,
+    /// The length of the file, in bytes.
+    pub file_bytes: u64,
+    /// The bytes that the file takes on the disk, where the system tells; else its length.
+    pub allocated_bytes: u64,
+    /// About how many of these [`Store::compact`](crate::Store::compact) would give back: pages that
+    /// are free, filters that a single run does not need, and what is left of removed documents. An
+    /// estimate.
+    pub compact_gain_bytes: u64,
+    /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
+    pub bytes_per_document: f64,
+}
+
+/// A run: sealed postings of documents with neighbouring ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunStats {
+    /// Its number.
+    pub run: u32,
+    /// How often its postings have been merged.
+    pub level: u8,
+    /// The least id of its range.
+    pub first_id: u64,
+    /// The greatest id of its range.
+    pub last_id: u64,
+    /// Postings in all lanes, those left that have not moved to the run that it is merged into.
+    pub postings: u64,
+    /// Blocks in all lanes.
+    pub blocks: u64,
+    /// Documents that were removed and whose postings are still there.
+    pub dead: u64,
+}
+
+/// A merge of runs that is under way: commits advance it, by work that is in proportion to what they
+/// insert and remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergeStats {
+    /// The number of the run that is being made.
+    pub run: u32,
+    /// Its level.
+    pub level: u8,
+    /// The runs that are being merged.
+    pub inputs: Vec<u32>,
+    /// Postings that are in the new run.
+    pub postings: u64,
+    /// Blocks that are in the new run.
+    pub blocks: u64,
+    /// Postings that are still in the old ones.
+    pub postings_left: u64,
+    /// Removed documents whose payloads and signatures it has still to drop, which it does first.
+    pub rows_left: u64,
+}
+
+/// A table of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableStats {
+    /// Its name, as in the format specification.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Bytes of keys and values.
+    pub stored_bytes: u64,
+    /// Bytes of the tree around them.
+    pub metadata_bytes: u64,
+    /// Bytes of its pages that are not used.
+    pub fragmented_bytes: u64,
+}
+
+impl TableStats {
+    /// All bytes of its pages.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.stored_bytes + self.metadata_bytes + self.fragmented_bytes
+    }
+}
+
+/// A lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaneStats {
+    /// Its number.
+    pub lane: u16,
+    /// `key`, `band 3`, `table 2`.
+    pub role: String,
+    /// Postings, in runs and in memory, those of removed documents included until a merge.
+    pub postings: u64,
+    /// Blocks on disk.
+    pub blocks: u64,
+}
+
+/// A bucket: documents that share a code, or in a permuted table the prefix of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketStats {
+    /// Its lane.
+    pub lane: u16,
+    /// What the lane is for.
+    pub role: String,
+    /// Live documents in it.
+    pub documents: u64,
+    /// The first of them by id, up to five.
+    pub samples: Vec<BucketSample>,
+}
+
+/// A document of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketSample {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its key, if it has one.
+    pub key: Option<Vec<u8>>,
+}
+
+/// The documents of a bucket as they are counted.
+#[derive(Default)]
+struct Counted {
+    documents: u64,
+    /// The least ids, ascending.
+    first: Vec<u64>,
+}
+
+impl Counted {
+    fn add(&mut self, id: u64) {
+        self.documents += 1;
+        if self.first.len() < SAMPLES || self.first.last() > Some(&id) {
+            let place = self.first.partition_point(|first| *first < id);
+            self.first.insert(place, id);
+            self.first.truncate(SAMPLES);
+        }
+    }
+}
+
+impl Snapshot {
+    /// Counts what the store consists of. Reads every posting and walks all tables: seconds for
+    /// millions of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
+    /// let stats = store.snapshot()?.stats()?;
+    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        self.core().guarded(|| {
+            let committed = &self.inner.committed;
+            let state = committed.state;
+            let runs = committed.runs.standing.iter().map(|run| RunStats {
+                run: run.descriptor.run,
+                level: run.descriptor.level,
+                first_id: run.descriptor.first_id,
+                last_id: run.descriptor.last_id,
+                postings: run.descriptor.postings(),
+                blocks: run.descriptor.blocks(),
+                dead: run.dead,
+            });
+            let tables = table_stats(&self.inner.tables()?.read)?;
+            let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
+            let (file_bytes, allocated_bytes) = file_size(&self.core().path, &self.core().options)?;
+            let kept = total.saturating_sub(self.droppable_bytes(&tables));
+            let per_document = total as f64 / state.documents.max(1) as f64;
+            Ok(Stats {
+                documents: state.documents,
+                design: self.design(),
+                next_id: state.next_id,
+                memtable_documents: state.unsealed_documents,
+                memtable_bytes: committed.memtable.heap_bytes() as u64,
+                dead_rows: dead_rows(&tables, state.documents),
+                dead_bytes: committed.dead.heap_bytes(),
+                filter_cache_bytes: self.core().filters.size_bytes(),
+                runs: runs.collect(),
+                merges: self.merge_stats(),
+                lanes: self.lane_stats(),
+                buckets: self.largest_buckets()?,
+                file_bytes,
+                allocated_bytes,
+                compact_gain_bytes: allocated_bytes.saturating_sub(kept),
+                bytes_per_document: if state.documents == 0 {
+                    0.0
+                } else {
+                    per_document
+                },
+                tables,
+            })
+        })
+    }
+
+    /// The live documents that are in no run, ascending: from the rows without payloads.
+    pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
+        let first = self.inner.committed.state.sealed_below;
+        let mut ids = Vec::new();
+        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
+            ids.push(entry?.0.value());
+        }
+        Ok(ids)
+    }
+
+    fn merge_stats(&self) -> Vec<MergeStats> {
+        let runs = &self.inner.committed.runs;
+        let of_merge = |output: &Arc<RunDescriptor>| {
+            let inputs = runs.inputs(output).unwrap_or_default();
+            let left = inputs.iter().map(|run| run.descriptor.postings());
+            MergeStats {
+                run: output.run,
+                level: output.level,
+                inputs: output.inputs.clone(),
+                postings: output.postings(),
+                blocks: output.blocks(),
+                postings_left: left.fold(0, u64::saturating_add),
+                rows_left: self.inner.committed.rows_left(output),
+            }
+        };
+        runs.outputs.iter().map(of_merge).collect()
+    }
+
+    /// About how many bytes of tables a merge of all runs would drop.
+    fn droppable_bytes(&self, tables: &[TableStats]) -> u64 {
+        let committed = &self.inner.committed;
+        let dead = committed.runs.standing.iter().map(|run| {
+            let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
+            let bytes = bytes.fold(0, u64::saturating_add);
+            let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
+            (bytes as f64 * share.min(1.0)) as u64
+        });
+        let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
+        let of_rows = tables
+            .iter()
+            .filter(|table| row_tables.contains(&&*table.name));
+        let of_rows: u64 = of_rows.map(TableStats::total_bytes).sum();
+        let rows = dead_rows(tables, committed.state.documents);
+        let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
+        let dead_rows = (of_rows as f64 * share) as u64;
+        let filters = tables.iter().filter(|table| table.name == FILTERS.name());
+        let filters: u64 = filters.map(TableStats::total_bytes).sum();
+        let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
+        let dead = dead.fold(0, u64::saturating_add);
+        dead.saturating_add(dead_rows)
+            .saturating_add(filters.saturating_sub(key_filter))
+    }
+
+    fn lane_stats(&self) -> Vec<LaneStats> {
+        let committed = &self.inner.committed;
+        let of_lane = |(role, lane): (LaneRole, u16)| {
+            let runs = committed.runs.descriptors();
+            let runs = runs.filter_map(|run| run.lane(lane));
+            let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
+                let postings = u64::saturating_add(postings, summary.postings);
+                (postings, u64::saturating_add(blocks, summary.blocks))
+            });
+            let in_memory = committed.memtable.lane_postings(lane);
+            LaneStats {
+                lane,
+                role: role.to_string(),
+                postings: postings.saturating_add(in_memory),
+                blocks,
+            }
+        };
+        self.core().lanes.roles().zip(0u16..).map(of_lane).collect()
+    }
+
+    fn largest_buckets(&self) -> Result<Vec<BucketStats>> {
+        let lanes = &self.core().lanes;
+        let dead = &self.inner.committed.dead;
+        let unsealed = self.unsealed_ids()?;
+        let sealed_below = self.inner.committed.state.sealed_below;
+        let is_live = |id: u64| {
+            if id < sealed_below {
+                !dead.contains(id)
+            } else {
+                unsealed.binary_search(&id).is_ok()
+            }
+        };
+        // The least of the largest on top; among equals the one with the lowest lane and id stays.
+        let mut largest = BinaryHeap::new();
+        for (role, lane) in lanes
+            .roles()
+            .zip(0u16..)
+            .filter(|(role, _)| *role != LaneRole::Key)
+        {
+            let mut note = |counted: Counted| {
+                if counted.documents > 1 {
+                    let name = Reverse((lane, counted.first));
+                    largest.push(Reverse((counted.documents, name)));
+                }
+                if largest.len() > NAMED_BUCKETS {
+                    largest.pop();
+                }
+            };
+            let (mut high, mut counted) = (None, Counted::default());
+            for posting in self.inner.lane_stream(PostingTable::of(role), lane)? {
+                let posting = posting?;
+                if !is_live(posting.id) {
+                    continue;
+                }
+                if high.is_none_or(|high| posting.code > high) {
+                    note(std::mem::take(&mut counted));
+                    high = Some(lanes.bucket_range(lane, posting.code).1);
+                }
+                counted.add(posting.id);
+            }
+            note(counted);
+        }
+        let mut buckets = Vec::new();
+        for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
+            let role = lanes.roles().nth(lane.into());
+            let samples = first.into_iter().map(|id| {
+                Ok(BucketSample {
+                    id: DocumentId::new(id),
+                    key: self.source().key_of(id)?.flatten(),
+                })
+            });
+            buckets.push(BucketStats {
+                lane,
+                role: role.map(|role| role.to_string()).unwrap_or_default(),
+                documents,
+                samples: samples.collect::<Result<_>>()?,
+            });
+        }
+        Ok(buckets)
+    }
+}
+
+/// Documents whose rows are there though they are not live.
+fn dead_rows(tables: &[TableStats], live: u64) -> u64 {
+    let documents = tables.iter().find(|table| table.name == DOCUMENTS.name());
+    documents.map_or(0, |table| table.rows.saturating_sub(live))
+}
+
+fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
+    let mut stats = vec![of_table(read, META)?];
+    stats.push(of_table(read, LANES)?);
+    stats.push(of_table(read, RUNS)?);
+    for table in [DOCUMENTS, SIGNATURES, DEAD] {
+        stats.push(of_table(read, table)?);
+    }
+    for table in [KEYS, BANDS, PERMUTED] {
+        stats.push(of_table(read, table)?);
+    }
+    stats.push(of_table(read, FILTERS)?);
+    Ok(stats)
+}
+
+fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    read: &ReadTransaction,
+    definition: TableDefinition<'_, K, V>,
+) -> Result<TableStats> {
+    let table = read.open_table(definition)?;
+    // The engine's walk for its figures does not end where damaged pages form a circle, and
+    // overflows the stack. Reading all rows does end there, with an error.
+    let mut rows = 0;
+    for row in ReadableTable::iter(&table)? {
+        row?;
+        rows += 1;
+    }
+    let stats = table.stats()?;
+    Ok(TableStats {
+        name: definition.name().to_owned(),
+        rows,
+        stored_bytes: stats.stored_bytes(),
+        metadata_bytes: stats.metadata_bytes(),
+        fragmented_bytes: stats.fragmented_bytes(),
+    })
+}
+
+/// Length and bytes on disk.
+pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
+    let size = options.file_source().size_bytes(path);
+    size.map_err(|error| io_error("reading", path, error))
+}

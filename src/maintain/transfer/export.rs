@@ -1,0 +1,217 @@
+//! The documents of a snapshot as a stream, which another store can take in.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use redb::{OwnedRange, TableHandle};
+
+use crate::engine::{Contained, RowTable, SIGNATURES};
+use crate::error::{Error, Result};
+use crate::format::{
+    DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
+};
+use crate::read::Source;
+use crate::snapshot::Snapshot;
+use crate::types::go_on;
+
+/// What is gathered before it is written.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// In errors.
+const WORK: &str = "the export";
+
+/// What [`Snapshot::export_with`] tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExportEvent {
+    /// So much is in the stream.
+    Written {
+        /// Documents written until now.
+        documents: u64,
+        /// All of them.
+        of: u64,
+        /// Bytes written until now.
+        bytes: u64,
+    },
+}
+
+/// What a finished export wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExportReport {
+    /// Documents in the stream.
+    pub documents: u64,
+    /// Its length, in bytes.
+    pub bytes: u64,
+}
+
+impl Snapshot {
+    /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
+    /// signatures, not the bands and tables that they are filed under. [`Store::import`] takes it into
+    /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
+    /// `format-spec.md`; it has checksums, and is not compressed.
+    ///
+    /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
+    ///
+    /// ```
+    /// use resemblance::{ImportOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = |name: &str| folder.path().join(name);
+    /// let schema = |threshold| {
+    ///     let builder = Schema::builder().text(Text::words(1));
+    ///     builder.minhash(MinHash::new(64).threshold(threshold)).build()
+    /// };
+    /// let old = Store::create(file("old.rsm"), schema(0.8)?)?;
+    /// old.insert("a", &old.sketch_text("one two three")?)?;
+    /// let mut stream = Vec::new(); // a file, a pipe, a socket
+    /// assert_eq!(old.snapshot()?.export(&mut stream)?.documents, 1);
+    ///
+    /// let new = Store::create(file("new.rsm"), schema(0.6)?)?;
+    /// new.import(&stream[..], &ImportOptions::new())?;
+    /// assert!(new.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
+    /// or the stream cannot be written: what has been written of it then has no end, and an import
+    /// of it fails there.
+    ///
+    /// [`Store::import`]: crate::Store::import
+    pub fn export(&self, writer: impl Write) -> Result<ExportReport> {
+        self.export_with(writer, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`export`](Self::export), and `watch` is told how far it is. If it breaks off the stream has no
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// As [`export`](Self::export); [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn export_with(
+        &self,
+        mut writer: impl Write,
+        mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
+    ) -> Result<ExportReport> {
+        let core = self.core();
+        let of = self.len();
+        let header = StreamHeader {
+            documents: of,
+            self_test: (core.recipe, core.sketcher.self_test()?),
+            schema: core.schema.clone(),
+        };
+        let mut piece = Vec::new();
+        let mut stream = StreamWriter::begin(&header, &mut piece)?;
+        let mut rows = core.guarded(|| LiveRows::of(self))?;
+        let (mut documents, mut bytes) = (0, 0);
+        loop {
+            let event = ExportEvent::Written {
+                documents,
+                of,
+                bytes,
+            };
+            go_on(watch(event), WORK)?;
+            // The writer is the caller's: what it does is no failure of the store.
+            let found = core.guarded(|| rows.append(&mut stream, &mut piece))?;
+            documents += found;
+            if found == 0 {
+                break;
+            }
+            bytes += write(&mut writer, &mut piece)?;
+        }
+        if documents != of {
+            let detail = format!("found {documents} live documents, expected {of} (invariant 1)");
+            return Err(Error::corrupt("table documents", detail));
+        }
+        stream.end(&mut piece)?;
+        bytes += write(&mut writer, &mut piece)?;
+        writer.flush().map_err(unwritable)?;
+        let event = ExportEvent::Written {
+            documents,
+            of,
+            bytes,
+        };
+        go_on(watch(event), WORK)?;
+        Ok(ExportReport { documents, bytes })
+    }
+}
+
+/// Writes and forgets; how many bytes there were.
+fn write(writer: &mut impl Write, piece: &mut Vec<u8>) -> Result<u64> {
+    writer.write_all(piece).map_err(unwritable)?;
+    let bytes = piece.len() as u64;
+    piece.clear();
+    piece.shrink_to(2 * PIECE_BYTES);
+    Ok(bytes)
+}
+
+fn unwritable(source: std::io::Error) -> Error {
+    Error::Io {
+        action: "writing the stream".into(),
+        source,
+    }
+}
+
+type Rows = Contained<OwnedRange<u64, &'static [u8]>>;
+
+/// The rows of documents that are not removed, ascending by id.
+struct LiveRows<'s> {
+    snapshot: &'s Snapshot,
+    documents: Rows,
+    signatures: Rows,
+    plain: Vec<u8>,
+}
+
+impl<'s> LiveRows<'s> {
+    fn of(snapshot: &'s Snapshot) -> Result<Self> {
+        let tables = snapshot.inner.tables()?;
+        Ok(Self {
+            snapshot,
+            documents: Contained::new(tables.documents.range_owned::<u64>(..)?),
+            signatures: Contained::new(tables.signatures.range_owned::<u64>(..)?),
+            plain: Vec::new(),
+        })
+    }
+
+    /// Appends the next documents, about a piece of them; how many.
+    fn append(&mut self, stream: &mut StreamWriter, piece: &mut Vec<u8>) -> Result<u64> {
+        let mut appended = 0;
+        while piece.len() < PIECE_BYTES {
+            let Some(entry) = self.documents.next() else {
+                break;
+            };
+            let (id, document) = entry?;
+            let id = id.value();
+            let signature = match self.signatures.next().transpose()? {
+                Some((found, row)) if found.value() == id => row,
+                _ => return Err(no_row(SIGNATURES, id)),
+            };
+            if self.snapshot.inner.is_dead(id) {
+                continue;
+            }
+            let (document, signature) = (document.value(), signature.value());
+            DocumentRow::decode(id, document)?;
+            let shape = self.snapshot.core().shape();
+            let row = SignatureRow::decode(id, signature, shape)?;
+            self.plain.clear();
+            append_plain_signature(&row, without_checksum(signature), &mut self.plain);
+            stream.document(id, without_checksum(document), &self.plain, piece)?;
+            appended += 1;
+        }
+        Ok(appended)
+    }
+}
+
+fn without_checksum(row: &[u8]) -> &[u8] {
+    let (body, _) = row
+        .split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()
+        .unwrap_or((row, &[0; checksum::CHECKSUM_BYTES]));
+    body
+}
+
+fn no_row(table: RowTable, id: u64) -> Error {
+    let place = format!("table {}, document {id}", table.name());
+    Error::corrupt(place, "found no row, expected one (invariant 1)")
+}

@@ -1,0 +1,403 @@
+//! Documents of another store, from a stream.
+
+use std::collections::HashMap;
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::format::{DocumentRow, StreamDocument, StreamHeader, StreamReader};
+use crate::observe::{UPKEEP, log as events};
+use crate::query::find_keys;
+use crate::sketch::Signature;
+use crate::state::{Core, shape_of};
+use crate::store::Store;
+use crate::transaction::WriteTransaction;
+use crate::types::{Document, DocumentId, Novelty, go_on};
+use crate::write::Writer;
+
+/// Of the reader, which may be a file.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Documents that one transaction takes in, unless they reach so many bytes before.
+const TRANSACTION_DOCUMENTS: u64 = 10_000;
+const TRANSACTION_BYTES: usize = 16 << 20;
+
+/// In errors.
+const WORK: &str = "the import";
+
+/// What to do with a document of the stream whose key the store has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExistingKeys {
+    /// The import stops there: nothing of its transaction is taken in, what was committed before
+    /// stays.
+    #[default]
+    Refuse,
+    /// It is left out and counted.
+    Skip,
+    /// It replaces the one that is there, and gets an id of its own.
+    Replace,
+    /// It replaces the one that is there if its stamp is greater; else it is left out and counted.
+    ReplaceIfNewer,
+}
+
+/// How [`Store::import`] works.
+///
+/// ```
+/// use resemblance::{ExistingKeys, ImportOptions};
+/// let options = ImportOptions::new().existing_keys(ExistingKeys::Skip).if_new(true);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportOptions {
+    existing_keys: ExistingKeys,
+    if_new: bool,
+    transaction_documents: u64,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ImportOptions {
+    /// Keys that exist are refused, near-duplicates are taken, 10,000 documents a transaction.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            existing_keys: ExistingKeys::Refuse,
+            if_new: false,
+            transaction_documents: TRANSACTION_DOCUMENTS,
+        }
+    }
+
+    /// What to do with a document whose key the store has.
+    #[must_use]
+    pub fn existing_keys(mut self, rule: ExistingKeys) -> Self {
+        self.existing_keys = rule;
+        self
+    }
+
+    /// Whether near-duplicates of what the store holds are left out, those that came earlier in the
+    /// stream included, as [`WriteTransaction::insert_many_if_new`] does it. Existing keys are then
+    /// refused or skipped.
+    #[must_use]
+    pub fn if_new(mut self, on: bool) -> Self {
+        self.if_new = on;
+        self
+    }
+
+    /// How many documents one transaction takes in; at least 1. It takes fewer where they come to
+    /// 16 MiB.
+    #[must_use]
+    pub fn transaction_documents(mut self, documents: u64) -> Self {
+        self.transaction_documents = documents.max(1);
+        self
+    }
+
+    fn validate(&self) -> Result<()> {
+        match self.existing_keys {
+            ExistingKeys::Replace | ExistingKeys::ReplaceIfNewer if self.if_new => {
+                let expected = "existing keys to be refused or skipped";
+                Err(Error::invalid(
+                    "if_new",
+                    "with keys to be replaced",
+                    expected,
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What [`Store::import_with`] tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImportEvent {
+    /// So many documents of the stream are dealt with, and durable.
+    Committed {
+        /// Documents until now.
+        documents: u64,
+        /// All of them, as the start of the stream says.
+        of: u64,
+    },
+}
+
+/// What became of the documents of a stream. Each is counted in [`read`](Self::read) and in one of the
+/// others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// Documents in the stream.
+    pub read: u64,
+    /// Inserted under a key that the store did not have, or without one.
+    pub inserted: u64,
+    /// Inserted in the place of a document with the same key.
+    pub replaced: u64,
+    /// Left out because the store has the key.
+    pub skipped: u64,
+    /// Left out as near-duplicates.
+    pub near_duplicates: u64,
+    /// Of all these, those that the [budget](crate::StoreOptions::probe_budget) of the store kept from being
+    /// compared with all that they share buckets with.
+    pub beyond_budget: u64,
+}
+
+impl Store {
+    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
+    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
+    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
+    /// bands and tables may differ: documents are filed as this store does it. Only where values are
+    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
+    /// that keeps few bits takes whole values, and cuts them.
+    ///
+    /// It goes by transactions of bounded size, each durable; other writers come in between. What
+    /// was committed before an error stays. An import that was interrupted can be repeated with
+    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
+    /// inserted**, a second time too, unless near-duplicates are left out.
+    ///
+    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
+    /// one that was cut short.
+    ///
+    /// There is an example at [`Snapshot::export`].
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
+    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
+    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
+    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
+    ///
+    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
+    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
+    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
+    /// failed, its documents may be there as well.
+    ///
+    /// [`Snapshot::export`]: crate::Snapshot::export
+    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
+        self.import_with(reader, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`import`](Self::import), and `watch` is told how far it is, before each transaction and at the
+    /// end. What was committed before it breaks off stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn import_with(
+        &self,
+        reader: impl Read,
+        options: &ImportOptions,
+        mut watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
+    ) -> Result<ImportReport> {
+        options.validate()?;
+        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
+        let core = &self.inner.core;
+        check_recipe(core, &header)?;
+        if !self.inner.writable {
+            return Err(Error::ReadOnly);
+        }
+        let of = header.documents;
+        let mut report = ImportReport::default();
+        let mut next = || stream.next_document(&shape, core.recipe);
+        loop {
+            let documents = report.read;
+            let stopped = |source| Error::ImportStopped {
+                documents,
+                source: Box::new(source),
+            };
+            let event = ImportEvent::Committed { documents, of };
+            go_on(watch(event), WORK).map_err(stopped)?;
+            let (batch, is_last) = read_batch(options, &mut next).map_err(stopped)?;
+            self.take_in(&batch, options, &mut report)
+                .map_err(stopped)?;
+            if is_last {
+                let documents = report.read;
+                let event = ImportEvent::Committed { documents, of };
+                // There is nothing left to break off.
+                let _ = watch(event);
+                let message = format_args!("imported: {report:?}");
+                events::debug(UPKEEP, &core.path, message);
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Takes documents in, in one transaction.
+    fn take_in(
+        &self,
+        batch: &[StreamDocument],
+        options: &ImportOptions,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let pairs = batch.iter().map(|document| {
+            let row = document.row().map(|row| Document { row });
+            let row = row.ok_or_else(|| no_layout(document.id))?;
+            Ok((row, &document.signature))
+        });
+        let pairs: Vec<Pair<'_>> = pairs.collect::<Result<_>>()?;
+        let mut counted = *report;
+        let mut transaction = self.begin_write()?;
+        if options.if_new {
+            let novelties = transaction.insert_many_if_new(&pairs)?;
+            for (novelty, (document, _)) in novelties.iter().zip(&pairs) {
+                counted.count(novelty, document, options)?;
+            }
+        } else {
+            transaction.insert_by_rule(&pairs, options.existing_keys, &mut counted)?;
+        }
+        counted.read += batch.len() as u64;
+        transaction.commit()?;
+        *report = counted;
+        Ok(())
+    }
+}
+
+fn no_layout(id: u64) -> Error {
+    Error::corrupt(format!("document {id} of the stream"), "it was changed")
+}
+
+/// A document with its signature.
+type Pair<'d> = (Document<'d>, &'d Signature);
+
+impl ImportReport {
+    fn count(
+        &mut self,
+        novelty: &Novelty,
+        document: &Document<'_>,
+        options: &ImportOptions,
+    ) -> Result<()> {
+        self.beyond_budget += u64::from(novelty.beyond_budget().is_some());
+        match novelty {
+            Novelty::New(_) | Novelty::NewWithinBudget { .. } => self.inserted += 1,
+            Novelty::NearDuplicate(_) => self.near_duplicates += 1,
+            Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
+                return Err(key_exists(document.row.key, known.id()));
+            }
+            Novelty::SameKey(_) => self.skipped += 1,
+        }
+        Ok(())
+    }
+}
+
+fn key_exists(key: Option<&[u8]>, id: DocumentId) -> Error {
+    Error::KeyExists {
+        key: key.unwrap_or_default().to_vec(),
+        id,
+    }
+}
+
+/// The documents of a transaction, and whether they are the last.
+fn read_batch(
+    options: &ImportOptions,
+    next: &mut dyn FnMut() -> Result<Option<StreamDocument>>,
+) -> Result<(Vec<StreamDocument>, bool)> {
+    let mut batch = Vec::new();
+    let mut size_bytes = 0;
+    while (batch.len() as u64) < options.transaction_documents && size_bytes < TRANSACTION_BYTES {
+        let Some(document) = next()? else {
+            return Ok((batch, true));
+        };
+        size_bytes += document.size_bytes();
+        batch.push(document);
+    }
+    Ok((batch, false))
+}
+
+/// Whether documents of a stream can be compared with those of the store, and filed as they are.
+fn check_recipe(core: &Core, header: &StreamHeader) -> Result<()> {
+    if let Some(difference) = core.schema.recipe_difference(&header.schema) {
+        return Err(Error::OtherRecipe {
+            part: difference.part,
+            found: difference.found,
+            expected: difference.expected,
+        });
+    }
+    let expected = (core.recipe, core.sketcher.self_test()?);
+    if header.self_test != expected {
+        let found = header.self_test;
+        let detail = format!("found {found:016x?} in the stream, expected {expected:016x?}");
+        return Err(Error::SelfTest { detail });
+    }
+    let (shape, own) = (shape_of(&header.schema), core.shape());
+    let bits = |layout: Option<crate::sketch::ValueLayout>| layout.map_or(0, |l| l.bits());
+    let (found, expected) = (bits(shape.values), bits(own.values));
+    let is_cut_here = found == 32 && own.codes.is_some();
+    if found != expected && !is_cut_here {
+        return Err(Error::OtherRecipe {
+            part: "bits of a value",
+            found: found.to_string(),
+            expected: expected.to_string(),
+        });
+    }
+    if shape.codes.is_some() && shape.codes != own.codes {
+        return Err(Error::NotRebandable { value_bits: found });
+    }
+    Ok(())
+}
+
+impl WriteTransaction {
+    /// Inserts documents, and does with those whose key is there what the rule says.
+    fn insert_by_rule(
+        &mut self,
+        documents: &[Pair<'_>],
+        rule: ExistingKeys,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        self.check_many(documents)?;
+        self.change(|writer| {
+            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
+            let known = find_keys(writer.source(), &keys)?;
+            let mut of_batch = HashMap::new();
+            for ((document, signature), known) in documents.iter().zip(known) {
+                let key = document.row.key;
+                // A stream may have a key twice.
+                let holder = key.and_then(|key| of_batch.get(key).copied().or(known));
+                if let Some(holder) = holder {
+                    if !replaces(writer, &document.row, holder, rule)? {
+                        report.skipped += 1;
+                        continue;
+                    }
+                    writer.remove_document(holder)?;
+                    writer.tally.replaced.add(1);
+                    report.replaced += 1;
+                } else {
+                    report.inserted += 1;
+                }
+                let id = writer.store_document(document, signature)?;
+                of_batch.extend(key.map(|key| (key, id.get())));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Whether a document takes the place of the one that has its key.
+fn replaces(
+    writer: &Writer,
+    document: &DocumentRow<'_>,
+    holder: u64,
+    rule: ExistingKeys,
+) -> Result<bool> {
+    match rule {
+        ExistingKeys::Refuse => Err(key_exists(document.key, DocumentId::new(holder))),
+        ExistingKeys::Skip => Ok(false),
+        ExistingKeys::Replace => Ok(true),
+        ExistingKeys::ReplaceIfNewer => {
+            let mut is_newer = true;
+            writer.source().document_row(holder, &mut |row| {
+                if let Some(row) = row {
+                    is_newer = DocumentRow::decode(holder, row)?.stamp < document.stamp;
+                }
+                Ok(())
+            })?;
+            Ok(is_newer)
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Settings that change speed and memory, and answers only where they say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::query::Budget;
+use crate::types::{FileSource, Files};
+
+/// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
+/// an answer but [`probe_budget`](Self::probe_budget), where every answer that it may have changed says
+/// so.
+///
+/// ```
+/// use resemblance::StoreOptions;
+/// let options = StoreOptions::new().cache_bytes(256 << 20);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    pub(crate) cache_bytes: u64,
+    pub(crate) seal_after_documents: u64,
+    pub(crate) quick_repair: bool,
+    pub(crate) merge_slice_postings: u64,
+    pub(crate) merges_in_parallel: bool,
+    pub(crate) group_calls: usize,
+    pub(crate) group_wait: Duration,
+    pub(crate) probe_budget: Option<u64>,
+    has_bands: bool,
+    files: FileSource,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StoreOptions {
+    /// A cache of 64 MiB, a seal every 65,536 documents, no quick repair.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            cache_bytes: 64 << 20,
+            seal_after_documents: 65_536,
+            quick_repair: false,
+            // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
+            // one before could not fill a block with.
+            merge_slice_postings: 64 * 700,
+            merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
+            group_calls: 1_024,
+            group_wait: Duration::from_millis(1),
+            probe_budget: None,
+            has_bands: true,
+            files: FileSource::default(),
+        }
+    }
+
+    /// Bytes of the cache, shared by reads and the writer: one half for pages, the other for
+    /// filters of runs, or without MinHash seven eighths and one. At least 1 MiB is used.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes.max(1 << 20);
+        self
+    }
+
+    /// How many documents are kept in memory, besides in the log on disk, before their postings
+    /// are sealed into a run: 1 to 1,048,576. Each takes 16 bytes a lane.
+    #[must_use]
+    pub fn seal_after(mut self, documents: u64) -> Self {
+        self.seal_after_documents = documents;
+        self
+    }
+
+    /// Whether commits record what a fast repair after a crash needs. Off, opening after a crash
+    /// reads the file twice; on, each commit syncs once more and also writes which pages are
+    /// free.
+    #[must_use]
+    pub fn quick_repair(mut self, on: bool) -> Self {
+        self.quick_repair = on;
+        self
+    }
+
+    /// Whether a commit that has much to merge computes on a second thread while it reads and writes
+    /// on its own. On where the machine has more than one processor; what is written is the same. The
+    /// thread ends before the commit does.
+    #[must_use]
+    pub fn merge_in_parallel(mut self, on: bool) -> Self {
+        self.merges_in_parallel = on;
+        self
+    }
+
+    /// How many calls of different threads, such as [`Store::insert_if_new`](crate::Store::insert_if_new),
+    /// one transaction makes at most: 1 to 65,536; 1,024 if not given. With 1 each call syncs by itself.
+    #[must_use]
+    pub fn group_calls(mut self, calls: usize) -> Self {
+        self.group_calls = calls;
+        self
+    }
+
+    /// The longest that a call waits for those of other threads before it begins to write, a
+    /// millisecond if not given. It waits only while fewer threads have come than called at about the
+    /// same time lately, and for no longer than a quarter of the time that the last commit took: where
+    /// one thread writes, none waits.
+    #[must_use]
+    pub fn group_wait(mut self, wait: Duration) -> Self {
+        self.group_wait = wait;
+        self
+    }
+
+    /// How many documents `insert_if_new` and its kin compare a document with at most, so that it costs
+    /// no more where templates or error pages fill a bucket: 1 or more, no limit if not given. What is
+    /// compared is chosen as [`Query::probe_budget`](crate::Query::probe_budget) says, after an identical
+    /// document was looked for.
+    ///
+    /// Beyond the budget, a near-duplicate can be taken for new, which is
+    /// [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget), and one that is found need not be
+    /// the best: [`Novelty::beyond_budget`](crate::Novelty::beyond_budget). Queries have a budget of
+    /// their own.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Novelty, Schema, Signature, Store, StoreOptions};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let minhash = MinHash::new(16).banding(4, 2).threshold(0.9);
+    /// # let schema = Schema::builder().minhash(minhash).build()?;
+    /// # let path = folder.path().join("pages.rsm");
+    /// let options = StoreOptions::new().probe_budget(2);
+    /// let store = Store::create_with(path, schema, &options)?;
+    /// // All share a band; no two are near.
+    /// let page = |number| Signature::from_minhash([vec![7; 2], vec![number; 14]].concat());
+    /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New(_)));
+    /// assert!(matches!(store.insert_if_new("2", &page(2))?, Novelty::New(_)));
+    /// assert!(matches!(store.insert_if_new("3", &page(3))?, Novelty::New(_)));
+    /// let fourth = store.insert_if_new("4", &page(4))?;
+    /// assert!(fourth.is_new() && matches!(fourth, Novelty::NewWithinBudget { .. }));
+    /// assert_eq!(fourth.beyond_budget().map(|beyond| beyond.documents), Some(1));
+    /// // An identical document is found all the same.
+    /// assert!(matches!(store.insert_if_new("5", &page(3))?, Novelty::NearDuplicate(_)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probe_budget(mut self, documents: u64) -> Self {
+        self.probe_budget = Some(documents);
+        self
+    }
+
+    /// How many postings a merge is behind before a commit advances it, unless fewer are left. Small
+    /// slices let tests see merges of small runs under way.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn merge_slice(mut self, postings: u64) -> Self {
+        self.merge_slice_postings = postings;
+        self
+    }
+
+    /// Other files than those of the operating system. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn files(mut self, files: Arc<dyn Files>) -> Self {
+        self.files = FileSource(files);
+        self
+    }
+
+    pub(crate) fn file_source(&self) -> &dyn Files {
+        &*self.files.0
+    }
+
+    pub(crate) fn shared_files(&self) -> &FileSource {
+        &self.files
+    }
+
+    /// What `insert_if_new` may compare with.
+    pub(crate) fn budget(&self) -> Result<Option<Budget>> {
+        self.probe_budget.map(Budget::new).transpose()
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.budget()?;
+        if !(1..=1 << 20).contains(&self.seal_after_documents) {
+            let found = self.seal_after_documents;
+            let expected = "1 to 1,048,576 documents";
+            return Err(Error::invalid("seal_after", found, expected));
+        }
+        if !(1..=1 << 16).contains(&self.group_calls) {
+            let expected = "1 to 65,536 calls";
+            return Err(Error::invalid("group_calls", self.group_calls, expected));
+        }
+        Ok(())
+    }
+
+    /// The options for a store with MinHash bands, or without: most lanes of tables have no filters.
+    pub(crate) fn for_bands(&self, has_bands: bool) -> Self {
+        Self {
+            has_bands,
+            ..self.clone()
+        }
+    }
+
+    /// What of the cache is for filters of runs.
+    pub(crate) fn filter_cache_bytes(&self) -> u64 {
+        self.cache_bytes / if self.has_bands { 2 } else { 8 }
+    }
+
+    /// The size of the page cache as the engine takes it.
+    pub(crate) fn cache_size(&self) -> usize {
+        let pages = self.cache_bytes - self.filter_cache_bytes();
+        usize::try_from(pages).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,461 @@
+//! Many signatures at once: the lanes are swept in the order of their codes, and each stored
+//! signature is read once, however many ask for it.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::format::SignatureRow;
+use crate::index::{Next, Wanted};
+use crate::lanes::hash_key;
+use crate::query::best;
+use crate::query::bounds::Resolved;
+use crate::query::budget::Budget;
+use crate::read::{PostingTable, Source};
+use crate::sketch::Signature;
+use crate::state::Core;
+
+/// So many signatures are looked up together: bounds the memory of their codes. Fewer under test,
+/// so that small batches have several pieces.
+const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
+
+/// So many candidates, some of them counted several times, are held together unless a single
+/// signature has more: 48 bytes each with what their verification needs.
+const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
+
+/// So many keys are looked up together.
+const PIECE_KEYS: usize = 1 << 20;
+
+/// Which lanes are swept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Families {
+    pub(crate) bands: bool,
+    /// The greatest distance at which a fingerprint is a candidate.
+    pub(crate) tables: Option<u32>,
+}
+
+impl Families {
+    pub(crate) const ALL: Self = Self {
+        bands: true,
+        tables: Some(u32::MAX),
+    };
+
+    pub(crate) fn of(bounds: &Resolved) -> Self {
+        Self {
+            bands: bounds.probes_bands(),
+            tables: bounds.max_distance,
+        }
+    }
+}
+
+/// A document that shares a bucket with the signature number `asker` of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Candidate {
+    pub(crate) id: u64,
+    pub(crate) asker: u32,
+}
+
+/// The pieces of a batch, in order.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    /// The next one last.
+    waiting: Vec<Range<usize>>,
+}
+
+impl Pieces {
+    pub(crate) fn of(signatures: usize) -> Self {
+        let starts = (0..signatures).step_by(PIECE_SIGNATURES).rev();
+        let piece = |start: usize| start..signatures.min(start + PIECE_SIGNATURES);
+        Self {
+            waiting: starts.map(piece).collect(),
+        }
+    }
+
+    /// Puts back, as two halves, a piece that has too many candidates.
+    pub(crate) fn halve(&mut self, piece: Range<usize>) {
+        let middle = piece.start.midpoint(piece.end);
+        self.waiting.push(middle..piece.end);
+        self.waiting.push(piece.start..middle);
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        self.waiting.pop()
+    }
+}
+
+/// A lane that is swept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Swept {
+    table: PostingTable,
+    lane: u16,
+}
+
+/// The codes of a piece's signatures in the lanes that are swept.
+#[derive(Debug)]
+pub(crate) struct Codes {
+    swept: Vec<Swept>,
+    /// Signature by signature.
+    codes: Vec<u64>,
+    /// Which signatures ask: not those that are filed nowhere.
+    asks: Vec<bool>,
+    /// The greatest distance at which a fingerprint is a candidate.
+    most: u32,
+}
+
+impl Codes {
+    pub(crate) fn of<'s>(
+        core: &Core,
+        families: Families,
+        signatures: impl Iterator<Item = &'s Signature>,
+    ) -> Result<Self> {
+        let bands = (1..).take(core.lanes.band_count().into());
+        let tables = (1 + core.lanes.band_count()..).take(core.lanes.table_count().into());
+        let of = |table| move |lane| Swept { table, lane };
+        let mut swept = Vec::new();
+        if families.bands {
+            swept.extend(bands.map(of(PostingTable::Bands)));
+        }
+        if families.tables.is_some() {
+            swept.extend(tables.map(of(PostingTable::Permuted)));
+        }
+        let (mut codes, mut asks) = (Vec::new(), Vec::new());
+        for signature in signatures {
+            let asks_for = core.is_filed(signature);
+            if asks_for && families.bands {
+                core.band_codes(signature, &mut codes)?;
+            }
+            if let Some(fingerprint) = signature.simhash()
+                && asks_for
+                && families.tables.is_some()
+            {
+                core.lanes.table_codes(fingerprint, &mut codes);
+            }
+            asks.push(asks_for);
+            codes.resize(asks.len() * swept.len(), 0);
+        }
+        Ok(Self {
+            swept,
+            codes,
+            asks,
+            most: families.tables.unwrap_or_default(),
+        })
+    }
+
+    /// Asks nothing for a signature.
+    pub(crate) fn leave_out(&mut self, asker: usize) {
+        if let Some(asks) = self.asks.get_mut(asker) {
+            *asks = false;
+        }
+    }
+
+    /// The codes of a signature with their lanes, if it asks.
+    pub(crate) fn row(&self, asker: usize) -> impl Iterator<Item = (Swept, u64)> {
+        let asks = self.asks.get(asker).copied().unwrap_or_default();
+        let start = asker * self.swept.len();
+        let codes = self.codes.get(start..).filter(|_| asks);
+        let swept = self.swept.iter().copied();
+        swept.zip(codes.unwrap_or_default().iter().copied())
+    }
+
+    fn code(&self, asker: u32, column: usize) -> Option<u64> {
+        let place = (asker as usize).checked_mul(self.swept.len())?;
+        self.codes.get(place.checked_add(column)?).copied()
+    }
+
+    /// Where documents that are identical to a signature are looked for: the first table, or the
+    /// first band; `None` if not all of them need be there.
+    pub(crate) fn first_column(&self, core: &Core) -> Option<usize> {
+        let is_table = |swept: &Swept| swept.table == PostingTable::Permuted;
+        let column = self.swept.iter().position(is_table).unwrap_or(0);
+        let table = self.swept.get(column)?.table;
+        best::codes_follow(core, table).then_some(column)
+    }
+
+    /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone
+    /// tells the distance, or of one of 128 bits a part of it.
+    pub(crate) fn accepts(&self, swept: Swept, code: u64, found: u64) -> bool {
+        swept.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.most
+    }
+
+    /// What is asked for in a lane, sorted.
+    fn wanted(&self, core: &Core, column: usize, swept: Swept) -> Vec<Wanted> {
+        let width = self.swept.len().max(1);
+        let codes = self.codes.iter().skip(column).step_by(width);
+        let askers = (0..).zip(codes).zip(&self.asks).filter(|(_, asks)| **asks);
+        let wanted = askers.map(|((asker, &code), _)| {
+            let (low_code, high_code) = core.lanes.bucket_range(swept.lane, code);
+            Wanted {
+                low_code,
+                high_code,
+                asker,
+            }
+        });
+        let mut wanted: Vec<Wanted> = wanted.collect();
+        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
+        wanted
+    }
+}
+
+impl Swept {
+    /// A name for the bucket of a code: equal for those that share it, and for no others.
+    pub(crate) fn bucket(self, core: &Core, code: u64) -> (u16, u64) {
+        (self.lane, core.lanes.bucket_range(self.lane, code).0)
+    }
+}
+
+/// What a signature has met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meeting {
+    /// Candidates.
+    documents: usize,
+    /// Postings in the fullest of its buckets.
+    postings: usize,
+    /// It has met more than the budget allows for, and not all of it was gathered.
+    pub(crate) is_over: bool,
+}
+
+impl Meeting {
+    /// That of a signature which is to be asked about by itself.
+    pub(crate) fn over() -> Self {
+        Self {
+            is_over: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a budget allows for these and so many more.
+    pub(crate) fn is_within(self, budget: Budget, documents: usize, postings: usize) -> bool {
+        !self.is_over
+            && self.documents.saturating_add(documents) <= budget.documents()
+            && self.postings.saturating_add(postings) <= budget.postings()
+    }
+}
+
+/// Gathers the candidates of a piece, lane by lane.
+pub(crate) struct Gathering<'c> {
+    source: &'c dyn Source,
+    codes: &'c mut Codes,
+    budget: Option<Budget>,
+    found: Vec<Candidate>,
+    room: usize,
+    /// Signature by signature, if there is a budget.
+    meetings: Vec<Meeting>,
+}
+
+/// The candidates of a piece, ascending, each once, without those of signatures that met more than
+/// the budget allows for; and, if there is a budget, what each signature has met.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) meetings: Vec<Meeting>,
+}
+
+impl<'c> Gathering<'c> {
+    pub(crate) fn new(
+        source: &'c dyn Source,
+        codes: &'c mut Codes,
+        budget: Option<Budget>,
+    ) -> Self {
+        let count = budget.map_or(0, |_| codes.asks.len());
+        Self {
+            source,
+            codes,
+            budget,
+            found: Vec::new(),
+            room: PIECE_CANDIDATES,
+            meetings: vec![Meeting::default(); count],
+        }
+    }
+
+    /// Whether a signature has met more than the budget allows for.
+    pub(crate) fn is_over(&self, asker: u32) -> bool {
+        let meeting = self.meetings.get(asker as usize);
+        meeting.is_some_and(|meeting| meeting.is_over)
+    }
+
+    /// Asks nothing more for a signature, whose candidates are not wanted.
+    pub(crate) fn leave_out(&mut self, asker: usize) {
+        self.codes.leave_out(asker);
+    }
+
+    /// Sweeps all lanes but those before and the one at `except`; `None` if there are so many
+    /// candidates that the piece must be halved.
+    pub(crate) fn finish(mut self, except: Option<usize>) -> Result<Option<Gathered>> {
+        for column in (0..self.codes.swept.len()).filter(|column| Some(*column) != except) {
+            if !self.sweep(column, &mut |_| ())? {
+                return Ok(None);
+            }
+        }
+        let asks = &self.codes.asks;
+        self.found
+            .retain(|found| asks.get(found.asker as usize) == Some(&true));
+        self.found.sort_unstable();
+        self.found.dedup();
+        if let Some(budget) = self.budget {
+            for found in &self.found {
+                if let Some(meeting) = self.meetings.get_mut(found.asker as usize) {
+                    meeting.documents += 1;
+                }
+            }
+            for meeting in &mut self.meetings {
+                meeting.is_over = !meeting.is_within(budget, 0, 0);
+            }
+            let meetings = &self.meetings;
+            let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
+            self.found.retain(|found| !is_over(found.asker));
+        }
+        Ok(Some(Gathered {
+            candidates: self.found,
+            meetings: self.meetings,
+        }))
+    }
+
+    /// Sweeps a lane, and shows whose code is that of the signature; `false` if the piece must be halved.
+    pub(crate) fn sweep(
+        &mut self,
+        column: usize,
+        of_own_code: &mut dyn FnMut(Candidate),
+    ) -> Result<bool> {
+        let (codes, source) = (&*self.codes, self.source);
+        let Some(&swept) = codes.swept.get(column) else {
+            return Ok(true);
+        };
+        let can_be_halved = codes.asks.len() > 1;
+        let (found, meetings) = (&mut self.found, &mut self.meetings);
+        let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
+        let mut wanted = codes.wanted(source.core(), column, swept);
+        wanted.retain(|wanted| !is_over(wanted.asker));
+        source.core().reads.add_lanes(wanted.len());
+        let most = self.budget.map(Budget::postings);
+        let mut counts = vec![0; meetings.len()];
+        let (mut fits, room) = (true, &mut self.room);
+        source.sweep(swept.table, swept.lane, &wanted, &mut |asker, posting| {
+            if let (Some(most), Some(count)) = (most, counts.get_mut(asker as usize)) {
+                *count += 1;
+                if *count > most {
+                    return Ok(Next::PassOver);
+                }
+            }
+            let code = codes.code(asker, column);
+            let candidate = Candidate {
+                id: posting.id,
+                asker,
+            };
+            if code.is_some_and(|code| codes.accepts(swept, code, posting.code)) {
+                found.push(candidate);
+            }
+            if code == Some(posting.code) {
+                of_own_code(candidate);
+            }
+            if found.len() > *room {
+                // Documents that are alike meet in many lanes.
+                found.sort_unstable();
+                found.dedup();
+                fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
+                *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
+            }
+            Ok(if fits { Next::GoOn } else { Next::End })
+        })?;
+        for (meeting, count) in meetings.iter_mut().zip(counts) {
+            meeting.postings = meeting.postings.max(count);
+            meeting.is_over |= most.is_some_and(|most| count > most);
+        }
+        Ok(fits)
+    }
+}
+
+/// The candidates of a piece; `None` if there are so many that it must be halved.
+pub(crate) fn candidates(
+    source: &dyn Source,
+    codes: &mut Codes,
+    budget: Option<Budget>,
+) -> Result<Option<Gathered>> {
+    Gathering::new(source, codes, budget).finish(None)
+}
+
+/// Shows the signatures of the live ones among `candidates`, each read once, with who asks for it.
+pub(crate) fn compare(
+    source: &dyn Source,
+    candidates: &[Candidate],
+    visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>),
+) -> Result<()> {
+    let mut ids: Vec<u64> = candidates.iter().map(|candidate| candidate.id).collect();
+    ids.dedup();
+    let mut compared = 0;
+    let mut rest = candidates.iter().peekable();
+    source.live_signatures(&ids, &mut |id, row| {
+        while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
+            if candidate.id == id {
+                compared += 1;
+                visit(*candidate, &row);
+            }
+        }
+        Ok(())
+    })?;
+    source.core().note_candidates(compared);
+    Ok(())
+}
+
+/// The live document with each key.
+pub(crate) fn find_keys(source: &dyn Source, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
+    let mut known = vec![None; keys.len()];
+    for (keys, known) in keys.chunks(PIECE_KEYS).zip(known.chunks_mut(PIECE_KEYS)) {
+        let wanted = (0..).zip(keys).filter_map(|(asker, key)| {
+            let code = hash_key((*key)?);
+            Some(Wanted {
+                low_code: code,
+                high_code: code,
+                asker,
+            })
+        });
+        let mut wanted: Vec<Wanted> = wanted.collect();
+        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
+        let mut found = Vec::new();
+        source.core().reads.add_lanes(wanted.len());
+        source.sweep(PostingTable::Keys, 0, &wanted, &mut |asker, posting| {
+            let id = posting.id;
+            found.push(Candidate { id, asker });
+            Ok(Next::GoOn)
+        })?;
+        // Newest first: a document that replaced another has the greater id.
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        for Candidate { id, asker } in found {
+            let key = keys.get(asker as usize).copied().flatten();
+            let slot = known.get_mut(asker as usize).filter(|slot| slot.is_none());
+            if let (Some(key), Some(slot)) = (key, slot)
+                && source.has_key(id, key)?
+            {
+                *slot = Some(id);
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Says which document of a batch is wrong.
+pub(crate) fn in_batch(error: Error, index: usize) -> Error {
+    let of = |found| format!("{found}, at index {index} of the batch");
+    match error {
+        Error::InvalidParameter {
+            parameter,
+            found,
+            expected,
+        } => Error::InvalidParameter {
+            parameter,
+            found: of(found),
+            expected,
+        },
+        Error::SignatureMismatch { found, expected } => Error::SignatureMismatch {
+            found: of(found),
+            expected,
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod tests;

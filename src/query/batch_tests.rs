@@ -1,0 +1,334 @@
+use crate::options::StoreOptions;
+use crate::query::bounds::{Bounds, By};
+use crate::schema::{MinHash, Near, Schema, SimHash};
+use crate::sketch::EmptyDocuments;
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+use crate::transaction::WriteTransaction;
+use crate::types::{Document, DocumentId, Novelty, Record};
+
+use super::*;
+
+/// SplitMix64: numbers that are the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// A signature of the schema: alone, near one of few centres (the first one's buckets are hot),
+    /// or without features.
+    fn signature(&mut self, schema: &Schema) -> Signature {
+        let family = match self.below(8) {
+            0 => {
+                let minhash = schema.minhash().map(|m| vec![0; m.values().into()]);
+                return Signature::with_all(minhash, schema.simhash().map(|_| 0), true, None);
+            }
+            1 | 2 => self.next(),
+            3..=5 => 1,
+            _ => self.below(30),
+        };
+        let minhash = schema.minhash().map(|minhash| {
+            let mut values: Vec<u32> = (0..u32::from(minhash.values()))
+                .map(|i| (family as u32).wrapping_mul(1_000).wrapping_add(i))
+                .collect();
+            for _ in 0..self.below(12) {
+                let place = self.below(values.len() as u64) as usize;
+                values[place] = self.next() as u32;
+            }
+            values
+        });
+        let simhash = schema.simhash().map(|_| {
+            let bits = (0..self.below(4)).fold(0, |bits, _| bits ^ 1 << self.below(64));
+            family.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ bits
+        });
+        Signature::from_parts(minhash, simhash)
+    }
+
+    fn signatures(&mut self, schema: &Schema, count: usize) -> Vec<Signature> {
+        (0..count).map(|_| self.signature(schema)).collect()
+    }
+
+    /// Some keys come often, and some documents have none.
+    fn key(&mut self) -> Option<Vec<u8>> {
+        match self.below(4) {
+            0 => None,
+            1 => Some(self.below(40).to_le_bytes().to_vec()),
+            _ => Some(self.next().to_le_bytes().to_vec()),
+        }
+    }
+}
+
+fn schemas() -> Vec<Schema> {
+    let minhash = || MinHash::new(32).threshold(0.7);
+    let simhash = || SimHash::bits64().max_distance(3);
+    let both = || Schema::builder().minhash(minhash()).simhash(simhash());
+    let builders = [
+        Schema::builder().minhash(minhash()),
+        Schema::builder().simhash(simhash()),
+        both(),
+        both().near(Near::Both),
+        both().empty_documents(EmptyDocuments::Alike),
+    ];
+    builders.map(|builder| builder.build().unwrap()).into()
+}
+
+fn document(key: &Option<Vec<u8>>) -> Document<'_> {
+    match key {
+        Some(key) => Document::new(key),
+        None => Document::without_key(),
+    }
+}
+
+fn create(folder: &tempfile::TempDir, name: &str, schema: &Schema, seal_after: u64) -> Store {
+    let options = StoreOptions::new().seal_after(seal_after);
+    Store::create_with(folder.path().join(name), schema.clone(), &options).unwrap()
+}
+
+/// Several commits, after each of which some documents go.
+fn fill(store: &Store, random: &mut Random) {
+    for commit in 0..5 {
+        let mut transaction = store.begin_write().unwrap();
+        for _ in 0..random.below(120) + 1 {
+            let (key, signature) = (random.key(), random.signature(store.schema()));
+            transaction
+                .upsert_document(document(&key), &signature)
+                .unwrap();
+        }
+        for _ in 0..10 * commit {
+            let id = random.below(transaction.len() + 50);
+            transaction.remove_id(DocumentId::new(id)).unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+}
+
+fn assert_same_answers(snapshot: &Snapshot, signatures: &[Signature], bounds: Bounds) {
+    for limit in [usize::MAX, 2, 0] {
+        let many = snapshot.query_many(signatures).bounds(bounds).limit(limit);
+        let one = |signature| snapshot.query(signature).bounds(bounds).limit(limit).run();
+        let apart: Result<Vec<_>> = signatures.iter().map(one).collect();
+        assert_eq!(many.run().unwrap(), apart.unwrap(), "{bounds:?}");
+    }
+}
+
+#[test]
+fn many_are_answered_as_each_alone() {
+    let mut random = Random(1);
+    for schema in schemas() {
+        let mut bounds = vec![Bounds::new()];
+        if schema.minhash().is_some() {
+            let lower = Bounds::new().min_similarity(0.2).accept_lower_recall();
+            bounds.extend([lower, Bounds::new().min_similarity(0.9)]);
+        }
+        if schema.simhash().is_some() {
+            bounds.push(Bounds::new().max_distance(1));
+        }
+        if schema.minhash().is_some() && schema.simhash().is_some() {
+            bounds.extend([By::Any, By::Both].map(|by| Bounds::new().by(by)));
+        }
+        for seal_after in [7, 60, 10_000] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = create(&folder, "s", &schema, seal_after);
+            for _ in 0..2 {
+                let snapshot = store.snapshot().unwrap();
+                let signatures = random.signatures(&schema, 150);
+                for bounds in &bounds {
+                    assert_same_answers(&snapshot, &signatures, *bounds);
+                }
+                let many = snapshot.candidates_many(&signatures).unwrap();
+                let apart = signatures.iter().map(|s| snapshot.candidates(s).unwrap());
+                assert!(many.into_iter().eq(apart));
+                fill(&store, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bucket_of_many_blocks_is_found_whole() {
+    let schema = Schema::builder().minhash(MinHash::new(16)).build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder, "s", &schema, 9_000);
+    let hot = Signature::from_minhash(vec![5; 16]);
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..20_000 {
+        let other = Signature::from_minhash(vec![number; 16]);
+        transaction
+            .append(if number % 10 == 0 { &other } else { &hot })
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let stats = snapshot.stats().unwrap();
+    assert!(stats.runs.len() > 1);
+    let signatures = [hot.clone(), Signature::from_minhash(vec![10; 16]), hot];
+    let answers = snapshot.query_many(&signatures).limit(2).run().unwrap();
+    let compared: Vec<usize> = answers.iter().map(|answer| answer.candidates()).collect();
+    assert_eq!(compared, [18_000, 1, 18_000]);
+    assert_same_answers(&snapshot, &signatures, Bounds::new());
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let schema = &schemas()[0];
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder, "s", schema, 10);
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.query_many(&[]).run().unwrap(), []);
+    let signatures = [
+        Signature::from_minhash(vec![1; 32]),
+        Signature::from_simhash(1),
+    ];
+    for refused in [
+        snapshot.query_many(&signatures).run().err(),
+        snapshot.candidates_many(&signatures).err(),
+    ] {
+        let refused = refused.unwrap();
+        assert!(matches!(refused, Error::SignatureMismatch { .. }));
+        assert!(refused.to_string().contains("at index 1 of the batch"));
+    }
+    let low = snapshot.query_many(&signatures[..1]).min_similarity(0.1);
+    assert!(matches!(low.run(), Err(Error::InvalidParameter { .. })));
+}
+
+/// Everything in a store, in order.
+fn records(store: &Store) -> Vec<Record> {
+    let records = store.snapshot().unwrap().iter().unwrap();
+    records.map(Result::unwrap).collect()
+}
+
+fn change_something(transaction: &mut WriteTransaction, random: &mut Random, schema: &Schema) {
+    for _ in 0..random.below(30) {
+        let (key, signature) = (random.key(), random.signature(schema));
+        let document = document(&key);
+        transaction.upsert_document(document, &signature).unwrap();
+        let id = random.below(transaction.len() * 2);
+        transaction.remove_id(DocumentId::new(id)).unwrap();
+    }
+}
+
+#[test]
+fn many_are_inserted_if_new_as_one_after_the_other() {
+    for (schema, seed) in schemas().iter().zip(2..) {
+        for seal_after in [7, 90, 10_000] {
+            let folder = tempfile::tempdir().unwrap();
+            let [many, apart] =
+                ["many", "apart"].map(|name| create(&folder, name, schema, seal_after));
+            let mut novelties = Vec::new();
+            for commit in 0..4 {
+                let [mut at_once, mut one_by_one] =
+                    [&many, &apart].map(|store| store.begin_write().unwrap());
+                for transaction in [&mut at_once, &mut one_by_one] {
+                    change_something(transaction, &mut Random(seed + commit), schema);
+                }
+                let mut random = Random(seed ^ (0xff + commit));
+                for count in [0, 1, 30, 250] {
+                    let keys: Vec<_> = (0..count).map(|_| random.key()).collect();
+                    let signatures = random.signatures(schema, count);
+                    let documents: Vec<_> = keys.iter().map(document).zip(&signatures).collect();
+                    let found = at_once.insert_many_if_new(&documents).unwrap();
+                    let alone = documents.iter().map(|(document, signature)| {
+                        one_by_one.insert_document_if_new(*document, signature)
+                    });
+                    let alone: Vec<Novelty> = alone.map(Result::unwrap).collect();
+                    assert_eq!(found, alone);
+                    novelties.extend(found);
+                }
+                at_once.commit().unwrap();
+                one_by_one.commit().unwrap();
+            }
+            assert_eq!(records(&many), records(&apart));
+            let count = |is: fn(&Novelty) -> bool| novelties.iter().filter(|n| is(n)).count();
+            assert!(count(|novelty| matches!(novelty, Novelty::New(_))) > 100);
+            assert!(count(|novelty| matches!(novelty, Novelty::NearDuplicate(_))) > 100);
+            assert!(count(|novelty| matches!(novelty, Novelty::SameKey(_))) > 100);
+            drop((many, apart));
+            let report = Store::check(folder.path().join("many")).unwrap();
+            assert!(report.is_clean(), "{:#?}", report.problems);
+        }
+    }
+}
+
+#[test]
+fn many_are_inserted_or_none() {
+    let schema = &schemas()[2];
+    let mut random = Random(9);
+    for seal_after in [20, 10_000] {
+        let folder = tempfile::tempdir().unwrap();
+        let [many, apart] = ["many", "apart"].map(|name| create(&folder, name, schema, seal_after));
+        let [mut at_once, mut one_by_one] =
+            [&many, &apart].map(|store| store.begin_write().unwrap());
+        let (mut inserted, mut refused) = (0, 0);
+        for _ in 0..60 {
+            let count = random.below(20) as usize;
+            let keys: Vec<_> = (0..count).map(|_| random.key()).collect();
+            let signatures = random.signatures(schema, count);
+            let documents: Vec<_> = keys.iter().map(document).zip(&signatures).collect();
+            let before = at_once.len();
+            match at_once.insert_many(&documents) {
+                Ok(ids) => {
+                    let alone = documents.iter().map(|(document, signature)| {
+                        one_by_one.insert_document(*document, signature).unwrap()
+                    });
+                    assert!(ids.into_iter().eq(alone));
+                    inserted += count;
+                }
+                Err(error) => {
+                    assert_eq!(at_once.len(), before);
+                    // What the first that is refused says, if those before it were let in.
+                    let mut trial = Vec::new();
+                    let alone = documents.iter().find_map(|(document, signature)| {
+                        let result = one_by_one.insert_document(*document, signature);
+                        result.map(|id| trial.push(id)).err()
+                    });
+                    assert_eq!(error.to_string(), alone.unwrap().to_string());
+                    refused += 1;
+                    // The numbers must go on alike: those that were let in go into both.
+                    let first: Vec<_> = documents[..trial.len()].to_vec();
+                    assert_eq!(at_once.insert_many(&first).unwrap(), trial);
+                }
+            }
+        }
+        assert!(inserted > 50 && refused > 10, "{inserted} {refused}");
+        at_once.commit().unwrap();
+        one_by_one.commit().unwrap();
+        assert_eq!(records(&many), records(&apart));
+    }
+}
+
+#[test]
+fn bad_input_says_where_it_is_and_changes_nothing() {
+    let schema = &schemas()[1];
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder, "s", schema, 10);
+    let mut transaction = store.begin_write().unwrap();
+    let good = Signature::from_simhash(1);
+    let wrong = Signature::from_minhash(vec![1; 16]);
+    let long = [0; 5_000];
+    for bad in [(Document::new("b"), &wrong), (Document::new(&long), &good)] {
+        let batch = [(Document::new("a"), &good), bad];
+        for error in [
+            transaction.insert_many(&batch).err(),
+            transaction.insert_many_if_new(&batch).err(),
+        ] {
+            let error = error.unwrap();
+            assert!(error.to_string().contains("at index 1 of the batch"));
+        }
+    }
+    assert!(transaction.is_empty());
+    transaction
+        .insert_many(&[(Document::new("a"), &good)])
+        .unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(records(&store).len(), 1);
+}

@@ -1,0 +1,249 @@
+//! The best match of a document that may be new: an identical one is looked for first.
+
+use crate::error::Result;
+use crate::lanes::TableDesign;
+use crate::query::batch::Families;
+use crate::query::bounds::Resolved;
+use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
+use crate::query::budget::{BeyondBudget, Budget};
+use crate::query::found_ids::FoundIds;
+use crate::query::query::Subject;
+use crate::query::scored::Scored;
+use crate::read::{PostingTable, Source};
+use crate::sketch::EmptyDocuments;
+use crate::state::Core;
+use crate::types::{Match, Scope};
+
+/// So many documents are looked at for an identical one: 1, then 2, 4 and 8.
+pub(crate) const LOOKED_AT: usize = 15;
+
+/// A bucket with more postings than this is left before its end when an identical document is looked
+/// for.
+const FIRST_POSTINGS: usize = if cfg!(test) { 40 } else { 1_024 };
+
+/// The best match, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Best {
+    pub(crate) found: Option<Match>,
+    pub(crate) beyond: Option<BeyondBudget>,
+}
+
+/// What the search for an identical document has found.
+#[derive(Debug, Default)]
+struct First {
+    identical: Option<Match>,
+    /// The whole bucket, or with a budget what may be read of it.
+    bucket: Option<Bucket>,
+    /// Documents that were compared, ascending by id.
+    compared: Vec<(u64, Option<Scored>)>,
+}
+
+/// Whether every document that is as near as can be has the signature's codes: an estimate of 1 then
+/// means that the signatures are equal. Not so if the codes are of values that were cut since.
+pub(crate) fn codes_follow(core: &Core, table: PostingTable) -> bool {
+    table == PostingTable::Permuted || core.shape().codes.is_none()
+}
+
+impl Scored {
+    /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
+    pub(crate) fn is_whole(&self, core: &Core) -> bool {
+        self.distance == 0 && (core.shape().values.is_none() || self.similarity >= 1.0)
+    }
+}
+
+impl Subject<'_> {
+    /// What [`query`](Self::query) with a limit of 1 gives, for less where an identical document is
+    /// there.
+    ///
+    /// Candidates are ranked by similarity, distance and id. One with similarity 1 and distance 0 is
+    /// in the signature's first bucket: equal fingerprints have equal codes in every table, and equal
+    /// values in every band ([`codes_follow`]). So the first such one by id in that bucket is the
+    /// best match of all. It is within any bounds.
+    pub(crate) fn best(
+        &self,
+        source: &dyn Source,
+        bounds: &Resolved,
+        budget: Option<Budget>,
+    ) -> Result<Best> {
+        let core = source.core();
+        if !core.is_filed(self.signature) {
+            return Ok(Best::default());
+        }
+        let mut asked = Asked::all(core, self.signature, Families::of(bounds))?;
+        let is_first = |asked: &Asked| asked.table == PostingTable::Permuted;
+        let place = asked.iter().position(is_first).unwrap_or(0);
+        let mut first = First::default();
+        if asked
+            .get(place)
+            .is_some_and(|a| codes_follow(core, a.table))
+        {
+            // Stays in its table's stretch, of which it is the first.
+            asked.rotate_left(place);
+            if let Some(lane) = asked.first() {
+                first = self.look_for_identical(source, lane, bounds, budget)?;
+            }
+        }
+        if first.identical.is_some() {
+            return Ok(Best {
+                found: first.identical,
+                beyond: None,
+            });
+        }
+        self.best_of_all(source, &asked, bounds, budget, first)
+    }
+
+    /// Looks at the first documents with the signature's own code in a bucket.
+    fn look_for_identical(
+        &self,
+        source: &dyn Source,
+        lane: &Asked,
+        bounds: &Resolved,
+        budget: Option<Budget>,
+    ) -> Result<First> {
+        let (most, begin) = match budget {
+            Some(budget) => (budget.postings(), Begin::OwnCode),
+            None => (FIRST_POSTINGS, Begin::Start),
+        };
+        let bucket = read_one(source, lane, most, begin)?;
+        let is_in_part = budget.is_none() && bucket.is_cut;
+        let own = if is_in_part && !lane.has_one_code() {
+            let part = lane.of_own_code();
+            own_ids(lane, &read_one(source, &part, LOOKED_AT, begin)?)
+        } else {
+            own_ids(lane, &bucket)
+        };
+        let mut first = First {
+            bucket: (!is_in_part).then_some(bucket),
+            ..First::default()
+        };
+        if codes_tell_all(source.core(), lane.table) {
+            first.identical = self.first_live(source, &own)?;
+        } else {
+            self.compare_first(source, &own, bounds, &mut first)?;
+        }
+        Ok(first)
+    }
+
+    /// The first of these documents, which are known to be identical, that was not removed.
+    fn first_live(&self, source: &dyn Source, ids: &[u64]) -> Result<Option<Match>> {
+        for &id in ids {
+            let Some(key) = source.key_of(id)? else {
+                source.expect_gone(id)?;
+                continue;
+            };
+            let scored = self.scored(source.core(), id, 0, self.signature.simhash());
+            return Ok(Some(self.matched(source.core(), &scored, key)));
+        }
+        Ok(None)
+    }
+
+    /// Compares these documents, which ascend, until one is identical.
+    fn compare_first(
+        &self,
+        source: &dyn Source,
+        mut ids: &[u64],
+        bounds: &Resolved,
+        first: &mut First,
+    ) -> Result<()> {
+        let core = source.core();
+        let mut together = 1;
+        while !ids.is_empty() {
+            let (now, later) = ids.split_at(together.min(ids.len()));
+            let mut identical = None;
+            source.live_signatures(now, &mut |id, row| {
+                let scored = self.score(core, id, &row, Some(bounds));
+                let whole = scored.filter(|scored| scored.is_whole(core));
+                identical = identical.or(whole);
+                first.compared.push((id, scored));
+                Ok(())
+            })?;
+            core.note_candidates(now.len());
+            if let Some(identical) = identical {
+                let matches = self.finish(source, vec![identical], 1, Scope::Candidates, 1)?;
+                first.identical = matches.into_iter().next();
+                return Ok(());
+            }
+            (ids, together) = (later, together * 2);
+        }
+        Ok(())
+    }
+
+    /// The best of the candidates in all these buckets, the first of which has been looked at.
+    fn best_of_all(
+        &self,
+        source: &dyn Source,
+        asked: &[Asked],
+        bounds: &Resolved,
+        budget: Option<Budget>,
+        first: First,
+    ) -> Result<Best> {
+        let read = usize::from(first.bucket.is_some());
+        let unread = asked.get(read..).unwrap_or_default();
+        let mut buckets: Vec<Bucket> = first.bucket.into_iter().collect();
+        let mut beyond = None;
+        let ids = if let Some(budget) = budget {
+            buckets.extend(read_first(
+                source,
+                unread,
+                budget.postings(),
+                Begin::OwnCode,
+            )?);
+            let chosen = budget.choose(source, asked, &buckets, self.exclude)?;
+            beyond = chosen.beyond;
+            chosen.ids
+        } else {
+            let mut found = FoundIds::new();
+            for (lane, bucket) in asked.iter().zip(buckets) {
+                let accepted = bucket.postings.iter().filter(|p| lane.accepts(**p));
+                accepted.for_each(|posting| found.push(posting.id));
+            }
+            read_whole(source, unread, &mut found)?;
+            found.into_ascending()
+        };
+        let place = |id: &u64| first.compared.binary_search_by_key(id, |(id, _)| *id);
+        let known = ids
+            .iter()
+            .filter_map(|id| first.compared.get(place(id).ok()?)?.1);
+        let known: Vec<Scored> = known.filter(|scored| scored.is_within(bounds)).collect();
+        let unknown = ids.iter().copied().filter(|id| place(id).is_err());
+        let accept = |scored: &Scored| scored.is_within(bounds);
+        let (mut scored, _) = self.compare_all(source, unknown.collect(), Some(bounds), accept)?;
+        scored.extend(known);
+        let best = scored.into_iter().min_by_key(Scored::rank);
+        let best: Vec<Scored> = best.into_iter().collect();
+        let mut matches = self.finish(source, best, 1, Scope::Candidates, ids.len())?;
+        matches.set_beyond(beyond);
+        Ok(Best {
+            found: matches.into_iter().next(),
+            beyond,
+        })
+    }
+}
+
+fn read_one(source: &dyn Source, lane: &Asked, most: usize, begin: Begin) -> Result<Bucket> {
+    let buckets = read_first(source, std::slice::from_ref(lane), most, begin)?;
+    Ok(buckets.into_iter().next().unwrap_or_default())
+}
+
+/// The first documents with the signature's own code, ascending.
+fn own_ids(lane: &Asked, bucket: &Bucket) -> Vec<u64> {
+    let own = bucket.postings.iter().filter(|p| lane.is_own(**p));
+    own.map(|posting| posting.id).take(LOOKED_AT).collect()
+}
+
+/// Whether documents with one code are identical: the code is the whole signature, and none without
+/// features is filed.
+fn codes_tell_all(core: &Core, table: PostingTable) -> bool {
+    let is_whole = core
+        .lanes
+        .design()
+        .is_some_and(TableDesign::codes_are_whole);
+    table == PostingTable::Permuted
+        && is_whole
+        && core.shape().values.is_none()
+        && core.schema.empty_documents() == EmptyDocuments::Distinct
+}
+
+#[cfg(test)]
+#[path = "best_tests.rs"]
+mod tests;

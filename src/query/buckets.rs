@@ -1,0 +1,274 @@
+//! The buckets of one signature, read whole or in part.
+
+use std::collections::BinaryHeap;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::index::CodeRange;
+use crate::query::batch::Families;
+use crate::query::found_ids::FoundIds;
+use crate::read::{PostingTable, Source};
+use crate::sketch::Signature;
+use crate::state::Core;
+
+/// The bucket of a signature in a lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) table: PostingTable,
+    lane: u16,
+    /// The signature's own.
+    code: u64,
+    low_code: u64,
+    high_code: u64,
+    /// The greatest distance at which a fingerprint is a candidate.
+    most: u32,
+}
+
+/// Where the reading of a bucket in part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// At its least code.
+    Start,
+    /// At the signature's own code: after the greatest code comes the least.
+    OwnCode,
+}
+
+/// What was read of a bucket.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    /// From the place on where reading began, then by id. No document is there that is marked as
+    /// removed.
+    pub(crate) postings: Vec<Posting>,
+    /// Whether there may be more.
+    pub(crate) is_cut: bool,
+}
+
+impl Asked {
+    /// The buckets of a signature: those of its bands, then those of its tables.
+    pub(crate) fn all(core: &Core, signature: &Signature, families: Families) -> Result<Vec<Self>> {
+        let lanes = &core.lanes;
+        let asked = |table, lane, code| {
+            let (low_code, high_code) = lanes.bucket_range(lane, code);
+            Self {
+                table,
+                lane,
+                code,
+                low_code,
+                high_code,
+                most: families.tables.unwrap_or_default(),
+            }
+        };
+        let mut codes = Vec::new();
+        if families.bands {
+            core.band_codes(signature, &mut codes)?;
+        }
+        let bands = (1..).zip(&codes);
+        let bands = bands.map(|(lane, code)| asked(PostingTable::Bands, lane, *code));
+        let mut all: Vec<Self> = bands.collect();
+        codes.clear();
+        if let (Some(fingerprint), true) = (signature.simhash(), families.tables.is_some()) {
+            lanes.table_codes(fingerprint, &mut codes);
+        }
+        let tables = (1 + lanes.band_count()..).zip(&codes);
+        all.extend(tables.map(|(lane, code)| asked(PostingTable::Permuted, lane, *code)));
+        Ok(all)
+    }
+
+    /// The part of the bucket that has the signature's own code.
+    pub(crate) fn of_own_code(self) -> Self {
+        Self {
+            low_code: self.code,
+            high_code: self.code,
+            ..self
+        }
+    }
+
+    /// Whether the bucket has this code alone.
+    pub(crate) fn has_one_code(&self) -> bool {
+        self.low_code == self.high_code
+    }
+
+    /// Whether a posting of the bucket makes a candidate: of a fingerprint the code alone tells the
+    /// distance, or of one of 128 bits a part of it.
+    pub(crate) fn accepts(&self, posting: Posting) -> bool {
+        self.table != PostingTable::Permuted || (self.code ^ posting.code).count_ones() <= self.most
+    }
+
+    /// Whether a posting has the signature's own code.
+    pub(crate) fn is_own(&self, posting: Posting) -> bool {
+        posting.code == self.code
+    }
+
+    fn range(&self, low_code: u64, high_code: u64) -> CodeRange {
+        CodeRange {
+            lane: self.lane,
+            low_code,
+            high_code,
+        }
+    }
+
+    /// In the order of reading.
+    fn ranges(&self, begin: Begin) -> impl Iterator<Item = CodeRange> {
+        let origin = self.origin(begin);
+        let before = origin.checked_sub(1).filter(|end| *end >= self.low_code);
+        let before = before.map(|end| self.range(self.low_code, end));
+        [self.range(origin, self.high_code)]
+            .into_iter()
+            .chain(before)
+    }
+
+    fn origin(&self, begin: Begin) -> u64 {
+        match begin {
+            Begin::Start => self.low_code,
+            Begin::OwnCode => self.code,
+        }
+    }
+}
+
+/// Adds the candidates in these buckets, all of them.
+pub(crate) fn read_whole(source: &dyn Source, asked: &[Asked], found: &mut FoundIds) -> Result<()> {
+    for asked in asked.chunk_by(|a, b| a.table == b.table) {
+        let ranges = asked.iter().map(|a| a.range(a.low_code, a.high_code));
+        let ranges: Vec<CodeRange> = ranges.collect();
+        let table = asked.first().map_or(PostingTable::Bands, |a| a.table);
+        source.probe(table, &ranges, &mut |index, posting| {
+            if asked.get(index).is_some_and(|a| a.accepts(posting)) {
+                found.push(posting.id);
+            }
+            Ok(true)
+        })?;
+    }
+    Ok(())
+}
+
+/// The first postings of a bucket, whatever order they come in.
+struct Firsts {
+    origin: u64,
+    most: usize,
+    /// Distance of the code from the origin, and id; the last one on top. One more than the most: it
+    /// tells that there are more.
+    heap: BinaryHeap<(u64, u64)>,
+}
+
+impl Firsts {
+    /// Whether one that sorts after this may be among the first.
+    fn push(&mut self, posting: Posting) -> bool {
+        let rank = (posting.code.wrapping_sub(self.origin), posting.id);
+        if self.heap.len() <= self.most {
+            self.heap.push(rank);
+            return true;
+        }
+        match self.heap.peek_mut() {
+            Some(mut last) if rank < *last => {
+                *last = rank;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn into_bucket(self) -> Bucket {
+        let is_cut = self.heap.len() > self.most;
+        let posting = |(code, id)| Posting {
+            code: self.origin.wrapping_add(code),
+            id,
+        };
+        let mut postings: Vec<Posting> = self
+            .heap
+            .into_sorted_vec()
+            .into_iter()
+            .map(posting)
+            .collect();
+        postings.dedup();
+        Bucket { postings, is_cut }
+    }
+}
+
+/// The first `most` postings of each bucket, and one more where there are more. Of each segment and
+/// each run no more than that many are read, beside those of documents that were removed.
+pub(crate) fn read_first(
+    source: &dyn Source,
+    asked: &[Asked],
+    most: usize,
+    begin: Begin,
+) -> Result<Vec<Bucket>> {
+    let mut firsts: Vec<Firsts> = Vec::with_capacity(asked.len());
+    for of_table in asked.chunk_by(|a, b| a.table == b.table) {
+        let first_place = firsts.len();
+        let (mut ranges, mut places) = (Vec::new(), Vec::new());
+        for (place, asked) in (first_place..).zip(of_table) {
+            ranges.extend(asked.ranges(begin));
+            places.resize(ranges.len(), place);
+            firsts.push(Firsts {
+                origin: asked.origin(begin),
+                most,
+                heap: BinaryHeap::new(),
+            });
+        }
+        let table = of_table.first().map_or(PostingTable::Bands, |a| a.table);
+        source.core().reads.add_lanes(of_table.len());
+        let mut visit = |index: usize, posting: Posting| {
+            if source.is_dead(posting.id) {
+                return Ok(true);
+            }
+            let place = places.get(index).copied().unwrap_or_default();
+            Ok(firsts.get_mut(place).is_some_and(|f| f.push(posting)))
+        };
+        source.probe_until(table, &ranges, &mut visit, &mut || Ok(false))?;
+    }
+    Ok(firsts.into_iter().map(Firsts::into_bucket).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_postings_are_kept_whatever_their_order() {
+        let posting = |(code, id)| Posting { code, id };
+        let codes = [(7, 3), (7, 1), (9, 0), (5, 2), (6, 8), (7, 2), (9, 4)];
+        let in_order = [(7, 1), (7, 2), (7, 3), (9, 0), (9, 4), (5, 2), (6, 8)];
+        for most in 0..9 {
+            for turn in 0..codes.len() {
+                let mut firsts = Firsts {
+                    origin: 7,
+                    most,
+                    heap: BinaryHeap::new(),
+                };
+                for at in 0..codes.len() {
+                    firsts.push(posting(codes[(at + turn) % codes.len()]));
+                }
+                let bucket = firsts.into_bucket();
+                assert_eq!(bucket.is_cut, most < codes.len());
+                let expected = in_order.into_iter().map(posting).take(most + 1);
+                assert!(bucket.postings.into_iter().eq(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn reading_from_the_own_code_asks_for_the_whole_bucket() {
+        let asked = |code, low_code, high_code| Asked {
+            table: PostingTable::Permuted,
+            lane: 3,
+            code,
+            low_code,
+            high_code,
+            most: 0,
+        };
+        for (code, expected) in [
+            (0, vec![(0, 15)]),
+            (5, vec![(5, 15), (0, 4)]),
+            (15, vec![(15, 15), (0, 14)]),
+        ] {
+            let asked = asked(code, 0, 15);
+            let ranges = asked.ranges(Begin::OwnCode);
+            let ranges: Vec<_> = ranges.map(|r| (r.low_code, r.high_code)).collect();
+            assert_eq!(ranges, expected);
+            let whole: Vec<_> = asked.ranges(Begin::Start).collect();
+            assert_eq!(whole, [asked.range(0, 15)]);
+            let own: Vec<_> = asked.of_own_code().ranges(Begin::OwnCode).collect();
+            assert_eq!(own, [asked.range(code, code)]);
+        }
+    }
+}

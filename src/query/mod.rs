@@ -1,0 +1,29 @@
+//! Which stored documents are near a signature: bounds, candidates, score, budget, verification.
+//!
+//! Reads through `read::ReadView` alone.
+
+pub(crate) mod batch;
+pub(crate) mod best;
+mod bounds;
+mod buckets;
+mod budget;
+mod found_ids;
+mod query;
+mod query_many;
+mod scored;
+mod verify;
+
+pub(crate) use batch::{
+    Candidate, Codes, Families, Gathered, Gathering, Meeting, Pieces, find_keys,
+};
+pub(crate) use best::{Best, LOOKED_AT};
+pub(crate) use bounds::Resolved;
+pub use bounds::{Bounds, By};
+pub use budget::BeyondBudget;
+pub(crate) use budget::Budget;
+pub use query::Query;
+pub(crate) use query::Subject;
+pub use query_many::QueryMany;
+pub(crate) use scored::Scored;
+pub use verify::Earlier;
+pub(crate) use verify::{Ask, Outside, Told, checked};

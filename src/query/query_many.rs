@@ -1,0 +1,325 @@
+//! Queries for many signatures at once.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::query::batch;
+use crate::query::batch::{Candidate, Codes, Families, Gathered, Pieces};
+use crate::query::bounds::{Bounds, By, Resolved};
+use crate::query::budget::Budget;
+use crate::query::query::Subject;
+use crate::query::scored::{Scored, settle};
+use crate::query::verify::{Ask, Outside, Told};
+use crate::read::Source;
+use crate::sketch::Signature;
+use crate::snapshot::Snapshot;
+use crate::state::Core;
+use crate::types::{DocumentId, Matches, Scope};
+
+/// One question about many signatures, put together and then [`run`](Self::run). Made by
+/// [`Snapshot::query_many`].
+#[must_use = "a query does nothing until it is run"]
+pub struct QueryMany<'a> {
+    source: &'a dyn Source,
+    signatures: &'a [Signature],
+    bounds: Bounds,
+    limit: usize,
+    budget: Option<u64>,
+    verify: Option<Box<Verify<'a>>>,
+}
+
+/// Says how alike the signature at an index and a document are.
+type Verify<'v> = dyn Fn(usize, DocumentId) -> Told + 'v;
+
+impl fmt::Debug for QueryMany<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryMany")
+            .field("signatures", &self.signatures.len())
+            .field("bounds", &self.bounds)
+            .field("limit", &self.limit)
+            .field("budget", &self.budget)
+            .field("verifies", &self.verify.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> QueryMany<'a> {
+    /// All bounds at once.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// See [`Bounds::min_similarity`].
+    pub fn min_similarity(mut self, similarity: f64) -> Self {
+        self.bounds = self.bounds.min_similarity(similarity);
+        self
+    }
+
+    /// See [`Bounds::max_distance`].
+    pub fn max_distance(mut self, distance: u32) -> Self {
+        self.bounds = self.bounds.max_distance(distance);
+        self
+    }
+
+    /// See [`Bounds::by`].
+    pub fn by(mut self, by: By) -> Self {
+        self.bounds = self.bounds.by(by);
+        self
+    }
+
+    /// See [`Bounds::accept_lower_recall`].
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.bounds = self.bounds.accept_lower_recall();
+        self
+    }
+
+    /// At most this many matches for each signature, the best; all if not given.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// See [`Query::probe_budget`](crate::Query::probe_budget): so many documents for each signature.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// for _ in 0..5 {
+    ///     store.append(&page)?;
+    /// }
+    /// let answers = store.snapshot()?.query_many(&[page]).probe_budget(2).run()?;
+    /// assert_eq!(answers[0].beyond_budget().map(|beyond| beyond.documents), Some(3));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn probe_budget(mut self, documents: u64) -> Self {
+        self.budget = Some(documents);
+        self
+    }
+
+    /// Verifies every candidate: as [`Query::verify`](crate::Query::verify), the closure is also
+    /// given the index of the signature that asks.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// store.append(&page)?;
+    /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
+    /// let verified = snapshot.query_many(&pages).verify(|index, _| Ok(Some(index as f64)));
+    /// let answers = verified.run()?;
+    /// assert!(answers[0].is_empty() && answers[1][0].is_exact());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(
+        mut self,
+        similarity: impl Fn(usize, DocumentId) -> Result<Option<f64>> + 'a,
+    ) -> Self {
+        self.verify = Some(Box::new(similarity));
+        self
+    }
+
+    /// Answers the question for each signature, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::run`](crate::Query::run); that of a signature of another kind says its index.
+    pub fn run(self) -> Result<Vec<Matches>> {
+        let core = self.source.core();
+        check_signatures(core, self.signatures)?;
+        let bounds = self.bounds.resolve(&core.schema, false)?;
+        let budget = self.budget.map(Budget::new).transpose()?;
+        let outside = Outside::default();
+        let answers = core.guarded(|| {
+            let mut answers = Vec::with_capacity(self.signatures.len());
+            let families = Families::of(&bounds);
+            each_piece(
+                self.source,
+                self.signatures,
+                families,
+                budget,
+                |piece, met| {
+                    let accept =
+                        |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
+                    let found = score(self.source, piece, &met.candidates, &bounds, accept)?;
+                    for (asker, (signature, mut found)) in piece.iter().zip(found).enumerate() {
+                        let (index, outside) = (answers.len(), &outside);
+                        let ask = self.verify.as_deref().map(|verify| {
+                            move |id| outside.ask(|| verify(index, DocumentId::new(id)))
+                        });
+                        let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
+                        if met.meetings.get(asker).is_some_and(|met| met.is_over) {
+                            let (subject, limit) = (Subject::new(signature), self.limit);
+                            answers.push(subject.query(
+                                self.source,
+                                &bounds,
+                                limit,
+                                ask,
+                                budget,
+                            )?);
+                            continue;
+                        }
+                        if let Some(ask) = ask {
+                            settle(&mut found.near, ask, &bounds)?;
+                        }
+                        answers.push(self.finish(signature, found, &bounds)?);
+                    }
+                    Ok(())
+                },
+            )?;
+            Ok(answers)
+        });
+        outside.leave();
+        answers.inspect(|answers| core.note_queries(answers.len()))
+    }
+
+    fn finish(&self, signature: &Signature, found: Found, bounds: &Resolved) -> Result<Matches> {
+        if !self.source.core().is_filed(signature) {
+            return Ok(Matches::none(Scope::Candidates));
+        }
+        let Found { near, compared } = found;
+        let subject = Subject::new(signature);
+        let scope = Scope::Candidates;
+        let mut matches = subject.finish(self.source, near, self.limit, scope, compared)?;
+        matches.recall = bounds.recall;
+        Ok(matches)
+    }
+}
+
+/// What was found for one signature.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    near: Vec<Scored>,
+    /// How many candidates were compared.
+    compared: usize,
+}
+
+/// Compares the signatures of a piece with their candidates.
+fn score(
+    source: &dyn Source,
+    piece: &[Signature],
+    candidates: &[Candidate],
+    bounds: &Resolved,
+    accept: impl Fn(&Scored) -> bool,
+) -> Result<Vec<Found>> {
+    let mut all = vec![Found::default(); piece.len()];
+    batch::compare(source, candidates, &mut |candidate, row| {
+        let asker = candidate.asker as usize;
+        if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
+            found.compared += 1;
+            let subject = Subject::new(signature);
+            let score = subject.score(source.core(), candidate.id, row, Some(bounds));
+            found.near.extend(score.filter(&accept));
+        }
+    })?;
+    Ok(all)
+}
+
+/// Shows the signatures piece by piece with their candidates.
+fn each_piece(
+    source: &dyn Source,
+    signatures: &[Signature],
+    families: Families,
+    budget: Option<Budget>,
+    mut visit: impl FnMut(&[Signature], &Gathered) -> Result<()>,
+) -> Result<()> {
+    let mut pieces = Pieces::of(signatures.len());
+    while let Some(range) = pieces.next() {
+        let piece = signatures.get(range.clone()).unwrap_or_default();
+        let mut codes = Codes::of(source.core(), families, piece.iter())?;
+        match batch::candidates(source, &mut codes, budget)? {
+            Some(met) => visit(piece, &met)?,
+            None => pieces.halve(range),
+        }
+    }
+    Ok(())
+}
+
+fn check_signatures(core: &Core, signatures: &[Signature]) -> Result<()> {
+    let mut checks = signatures.iter().enumerate();
+    checks.try_for_each(|(index, signature)| {
+        let checked = core.check_signature(signature);
+        checked.map_err(|error| batch::in_batch(error, index))
+    })
+}
+
+impl Snapshot {
+    /// Asks for documents that are near each of many signatures. Every answer is that of
+    /// [`query`](Self::query), and together they come several times sooner: the more signatures,
+    /// the less a signature costs, up to some ten thousand.
+    ///
+    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
+    /// a million candidates.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let other = store.sketch_text("a text about something else")?;
+    /// store.insert("first", &page)?;
+    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
+    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
+    /// assert!(answers[1].is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
+        QueryMany {
+            source: self.source(),
+            signatures,
+            bounds: Bounds::new(),
+            limit: usize::MAX,
+            budget: None,
+            verify: None,
+        }
+    }
+
+    /// The documents that share a bucket with each of many signatures, not verified, ascending by
+    /// id: what [`candidates`](Self::candidates) gives for each, and sooner, as with
+    /// [`query_many`](Self::query_many).
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryMany::run`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let id = store.append(&page)?;
+    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
+    /// assert_eq!(candidates, [[id], [id]]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        check_signatures(self.core(), signatures)?;
+        let source = self.source();
+        self.core().guarded(|| {
+            let mut all = Vec::with_capacity(signatures.len());
+            each_piece(source, signatures, Families::ALL, None, |piece, met| {
+                let mut live = vec![Vec::new(); piece.len()];
+                let found = &met.candidates;
+                batch::compare(source, found, &mut |Candidate { id, asker }, row| {
+                    let asker = asker as usize;
+                    if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))
+                        && row.is_empty() == signature.is_empty()
+                    {
+                        live.push(DocumentId::new(id));
+                    }
+                })?;
+                all.append(&mut live);
+                Ok(())
+            })?;
+            self.core().note_queries(all.len());
+            Ok(all)
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! Reading one version of a store: the view that searches read, snapshots, iteration.
+//!
+//! Imports `state` and below.
+
+mod probe;
+mod stored_rows;
+mod streams;
+mod view;
+
+pub(crate) use probe::{Plan, ProbeTables};
+pub(crate) use stored_rows::StoredRows;
+pub(crate) use streams::PostingStream;
+pub(crate) use view::{PostingTable, Source, Visit, VisitRow, VisitRows};

@@ -1,0 +1,227 @@
+//! Probes and sweeps of runs.
+
+use redb::ReadableTable;
+
+use crate::error::Result;
+use crate::format::{LaneSummary, RunDescriptor};
+use crate::index::{
+    CodeRange, FilterOf, ProbeCost, Reader as FilterReader, VisitAsked, Wanted, probe_lane_while,
+    sweep_lane,
+};
+use crate::lanes::BucketBits;
+use crate::read::view::{PostingTable, Visit};
+use crate::state::{Core, RunSet};
+
+/// The tables that probes read of runs.
+pub(crate) struct ProbeTables<'t, B, F> {
+    pub(crate) core: &'t Core,
+    pub(crate) table: PostingTable,
+    pub(crate) blocks: &'t B,
+    pub(crate) filters: &'t F,
+}
+
+/// What is known of a lane of a run without a read.
+#[derive(Clone, Copy)]
+enum Verdict {
+    /// It does not hold the codes.
+    RuledOut,
+    /// It may.
+    MayHold,
+    /// Its filter has to be read.
+    Ask(FilterOf),
+}
+
+/// The lanes to read, run by run, the newest first.
+pub(crate) struct Plan<'r> {
+    lanes: Vec<Planned<'r>>,
+    cost: ProbeCost,
+}
+
+/// A lane of a run that has to be read for a range.
+struct Planned<'r> {
+    run: &'r RunDescriptor,
+    lane: &'r LaneSummary,
+    index: usize,
+    verdict: Verdict,
+}
+
+impl<'r> Plan<'r> {
+    /// What has to be read for these ranges: all filters in memory are asked at once.
+    pub(crate) fn of(core: &Core, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
+        let buckets = |range: &CodeRange| core.lanes.bucket_bits(range.lane);
+        let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
+        let reader = core.filters.reader();
+        let mut plan = Self {
+            lanes: Vec::new(),
+            cost: ProbeCost::default(),
+        };
+        for run in runs.descriptors().rev() {
+            for (index, (range, buckets)) in ranges.iter().zip(&buckets).enumerate() {
+                let Some(lane) = run.lane(range.lane).filter(|lane| lane.postings > 0) else {
+                    continue;
+                };
+                let codes = (range.low_code, range.high_code);
+                match verdict(&reader, (run, lane), *buckets, codes) {
+                    Verdict::RuledOut => plan.cost.ruled_out += 1,
+                    verdict => plan.lanes.push(Planned {
+                        run,
+                        lane,
+                        index,
+                        verdict,
+                    }),
+                }
+            }
+        }
+        plan
+    }
+
+    /// Whether nothing has to be read, which is then counted: no table need be opened.
+    pub(crate) fn is_empty(&self, core: &Core) -> bool {
+        if self.lanes.is_empty() {
+            core.reads.add(self.cost);
+        }
+        self.lanes.is_empty()
+    }
+}
+
+impl<B, F> ProbeTables<'_, B, F>
+where
+    B: ReadableTable<&'static [u8; 22], &'static [u8]>,
+    F: ReadableTable<&'static [u8; 10], &'static [u8]>,
+{
+    /// Probes runs as planned for these ranges, until it is enough.
+    pub(crate) fn probe(
+        &self,
+        plan: Plan<'_>,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let mut cost = plan.cost;
+        let mut last_run = None;
+        for planned in plan.lanes {
+            let Planned {
+                run, lane, index, ..
+            } = planned;
+            if last_run
+                .replace(run.run)
+                .is_some_and(|last| last != run.run)
+                && is_enough()?
+            {
+                break;
+            }
+            let Some(range) = ranges.get(index) else {
+                continue;
+            };
+            let (low, high) = (range.low_code, range.high_code);
+            if let Verdict::Ask(filter) = planned.verdict
+                && !self.core.filters.read(self.filters, &filter, (low, high))?
+            {
+                cost.ruled_out += 1;
+                continue;
+            }
+            let visit = &mut |posting| visit(index, posting);
+            let name = self.table.name();
+            let read = probe_lane_while(self.blocks, name, run.run, lane, low, high, visit)?;
+            cost.blocks += read.blocks;
+        }
+        if last_run.is_some() {
+            is_enough()?;
+        }
+        self.core.reads.add(cost);
+        Ok(())
+    }
+
+    /// Sweeps a lane of runs, one after the other.
+    pub(crate) fn sweep(
+        &self,
+        runs: &RunSet,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        let mut cost = ProbeCost::default();
+        let buckets = self.core.lanes.bucket_bits(lane);
+        for run in runs.descriptors() {
+            let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
+                continue;
+            };
+            let held = self.may_be_held((run, summary), buckets, wanted)?;
+            cost.ruled_out += (wanted.len() - held.len()) as u64;
+            let name = self.table.name();
+            let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
+            cost.blocks += read.blocks;
+        }
+        self.core.reads.add(cost);
+        Ok(())
+    }
+
+    /// Those of `wanted` that a lane of a run may hold.
+    fn may_be_held(
+        &self,
+        of: (&RunDescriptor, &LaneSummary),
+        buckets: BucketBits,
+        wanted: &[Wanted],
+    ) -> Result<Vec<Wanted>> {
+        let codes = |wanted: &Wanted| (wanted.low_code, wanted.high_code);
+        let verdicts: Vec<Verdict> = {
+            let reader = self.core.filters.reader();
+            let verdicts = wanted.iter();
+            let verdicts = verdicts.map(|wanted| verdict(&reader, of, buckets, codes(wanted)));
+            verdicts.collect()
+        };
+        let mut held = Vec::with_capacity(wanted.len());
+        for (wanted, verdict) in wanted.iter().zip(verdicts) {
+            let may_hold = match verdict {
+                Verdict::RuledOut => false,
+                Verdict::MayHold => true,
+                Verdict::Ask(filter) => self.ask(&filter, codes(wanted))?,
+            };
+            if may_hold {
+                held.push(*wanted);
+            }
+        }
+        Ok(held)
+    }
+
+    /// What a filter says, after a read if it has to be. Neighbours ask for the same piece.
+    fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
+        let filters = &self.core.filters;
+        let answer = filters.reader().may_hold(filter, codes);
+        match answer {
+            Some(answer) => Ok(answer),
+            None => filters.read(self.filters, filter, codes),
+        }
+    }
+}
+
+/// What the filters in memory say of a lane of a run.
+fn verdict(
+    reader: &FilterReader<'_>,
+    (run, lane): (&RunDescriptor, &LaneSummary),
+    buckets: BucketBits,
+    codes: (u64, u64),
+) -> Verdict {
+    if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
+        // What was below has moved, and the pieces of the filter are gone.
+        return if codes.1 >= after.code {
+            Verdict::MayHold
+        } else {
+            Verdict::RuledOut
+        };
+    }
+    let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
+        return Verdict::MayHold;
+    };
+    let filter = FilterOf {
+        run: run.run,
+        lane: lane.lane,
+        shape,
+        buckets,
+    };
+    match reader.may_hold(&filter, codes) {
+        Some(true) => Verdict::MayHold,
+        Some(false) => Verdict::RuledOut,
+        None => Verdict::Ask(filter),
+    }
+}

@@ -1,0 +1,215 @@
+//! What a query reads from: a snapshot, or a write transaction with its own writes.
+
+use std::cell::RefCell;
+use std::collections::BinaryHeap;
+
+use crate::error::{Error, Result};
+use crate::format::{DocumentRow, Posting, SignatureRow, rows};
+use crate::index::{CodeRange, VisitAsked, Wanted};
+use crate::lanes::{LaneRole, hash_key};
+use crate::state::Core;
+use crate::types::{DocumentId, Record};
+
+/// The three tables of postings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PostingTable {
+    Keys,
+    Bands,
+    Permuted,
+}
+
+impl PostingTable {
+    pub(crate) fn of(role: LaneRole) -> Self {
+        match role {
+            LaneRole::Key => Self::Keys,
+            LaneRole::Band(_) => Self::Bands,
+            LaneRole::Table(_) => Self::Permuted,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Keys => "keys",
+            Self::Bands => "bands",
+            Self::Permuted => "permuted",
+        }
+    }
+}
+
+/// Called with the index of the range and the posting that was found in it; whether what sorts after
+/// it in the range is wanted, of the segment or the run at hand.
+pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<bool> + 'v;
+
+/// Called with the row, `None` if there is none.
+pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
+
+/// Called with an id and its row, `None` if there is none.
+pub(crate) type VisitRows<'v> = dyn FnMut(u64, Option<&[u8]>) -> Result<()> + 'v;
+
+/// One consistent state of the store.
+pub(crate) trait Source {
+    fn core(&self) -> &Core;
+
+    /// Documents below this id are in runs.
+    fn sealed_below(&self) -> u64;
+
+    /// Visits the postings within `ranges`, all of lanes in `table`: first those in memory, then
+    /// run by run those on disk, newest first. After each, `is_enough` may end it. The same document
+    /// may come several times.
+    fn probe_until(
+        &self,
+        table: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()>;
+
+    /// Visits what `wanted`, sorted by low code, asks for in a lane of `table`: in memory, then run
+    /// by run. The same document may come several times. It ends early if `visit` says so.
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()>;
+
+    /// Shows the row of a live document, `None` if there is none.
+    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
+
+    /// Shows the signature rows of documents in the order given, `None` where one does not live.
+    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
+
+    /// Shows all signature rows of live documents, ascending by id.
+    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+
+    /// Whether a document was removed and is still in a run. Its rows may be there and mean nothing.
+    fn is_dead(&self, id: u64) -> bool;
+}
+
+/// Reads that every source has, written once.
+impl dyn Source + '_ {
+    /// Visits all postings within `ranges`, all of lanes in `table`.
+    pub(crate) fn probe(
+        &self,
+        table: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        self.core().reads.add_lanes(ranges.len());
+        self.probe_until(table, ranges, visit, &mut || Ok(false))
+    }
+
+    /// Shows the signatures of the live ones among `ids`. A sealed posting of a document that is
+    /// gone must have its dead bit: otherwise a row was lost.
+    pub(crate) fn live_signatures(
+        &self,
+        ids: &[u64],
+        visit: &mut dyn FnMut(u64, SignatureRow<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let shape = self.core().shape();
+        self.signature_rows(ids, &mut |id, row| match row {
+            Some(bytes) => visit(id, SignatureRow::decode(id, bytes, shape)?),
+            None => self.expect_gone(id),
+        })
+    }
+
+    /// That a document whose posting was met has no row is right only if it was removed.
+    pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
+        if id >= self.sealed_below() || self.is_dead(id) {
+            return Ok(());
+        }
+        let place = format!("table {}, document {id}", rows::SIGNATURES);
+        let detail = "found no row, expected one: its postings are in a run (invariant 4)";
+        Err(Error::corrupt(place, detail))
+    }
+
+    /// The live document with this key.
+    pub(crate) fn find_key(&self, key: &[u8]) -> Result<Option<u64>> {
+        let code = hash_key(key);
+        let range = CodeRange {
+            lane: 0,
+            low_code: code,
+            high_code: code,
+        };
+        // Newest first: a document that replaced another has the greater id. A key that is replaced
+        // over and over leaves many, of which mostly the first will do: they are not all sorted.
+        let ids = RefCell::new(BinaryHeap::new());
+        let mut found = None;
+        let mut visit = |_, posting: Posting| {
+            ids.borrow_mut().push(posting.id);
+            Ok(true)
+        };
+        let mut is_enough = || {
+            while let Some(id) = ids.borrow_mut().pop() {
+                if self.has_key(id, key)? {
+                    found = Some(id);
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        self.core().reads.add_lanes(1);
+        self.probe_until(PostingTable::Keys, &[range], &mut visit, &mut is_enough)?;
+        Ok(found)
+    }
+
+    /// Whether a document whose posting was met in the key lane is live and has this very key.
+    pub(crate) fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
+        let mut equal = false;
+        self.document_row(id, &mut |row| {
+            match row {
+                Some(bytes) => equal = DocumentRow::decode(id, bytes)?.key == Some(key),
+                None => self.expect_gone(id)?,
+            }
+            Ok(())
+        })?;
+        Ok(equal)
+    }
+
+    pub(crate) fn record(&self, id: u64) -> Result<Option<Record>> {
+        let mut record = None;
+        self.document_row(id, &mut |row| {
+            if let Some(bytes) = row {
+                record = Some(self.complete(id, &DocumentRow::decode(id, bytes)?)?);
+            }
+            Ok(())
+        })?;
+        Ok(record)
+    }
+
+    /// A document row with its signature.
+    pub(crate) fn complete(&self, id: u64, document: &DocumentRow<'_>) -> Result<Record> {
+        let mut signature = None;
+        self.live_signatures(&[id], &mut |_, row| {
+            signature = Some(row.to_signature(self.core().recipe));
+            Ok(())
+        })?;
+        let Some(signature) = signature else {
+            let place = format!("table {}, document {id}", rows::SIGNATURES);
+            return Err(Error::corrupt(
+                place,
+                "found no row, expected one (invariant 1)",
+            ));
+        };
+        Ok(Record {
+            id: DocumentId::new(id),
+            key: document.key.map(<[u8]>::to_vec),
+            signature,
+            stamp: document.stamp,
+            payload: document.payload.to_vec(),
+        })
+    }
+
+    /// The key of a live document: the outer `None` if there is no such document.
+    pub(crate) fn key_of(&self, id: u64) -> Result<Option<Option<Vec<u8>>>> {
+        let mut key = None;
+        self.document_row(id, &mut |row| {
+            if let Some(bytes) = row {
+                key = Some(DocumentRow::decode(id, bytes)?.key.map(<[u8]>::to_vec));
+            }
+            Ok(())
+        })?;
+        Ok(key)
+    }
+}

@@ -1,0 +1,266 @@
+//! What all handles of a store share and never change, and whether the store may still be used.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::engine::{contained, is_of_page};
+use crate::error::{Error, Result};
+use crate::format::{Shape, encode_signature};
+use crate::index::FilterCache;
+use crate::lanes::Lanes;
+use crate::observe::{Meters, ReadCounters};
+use crate::options::StoreOptions;
+use crate::schema::Schema;
+use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
+
+pub(crate) struct Core {
+    pub(crate) path: PathBuf,
+    pub(crate) schema: Schema,
+    pub(crate) lanes: Lanes,
+    pub(crate) sketcher: Sketcher,
+    /// The fingerprint of the recipe, which signatures made or read here carry.
+    pub(crate) recipe: u64,
+    shape: Shape,
+    pub(crate) options: StoreOptions,
+    pub(crate) health: Health,
+    /// Pieces of filters of runs.
+    pub(crate) filters: FilterCache,
+    pub(crate) reads: ReadCounters,
+    pub(crate) meters: Arc<Meters>,
+}
+
+impl Core {
+    pub(crate) fn new(path: PathBuf, schema: Schema, options: StoreOptions) -> Result<Self> {
+        let sketcher = schema.sketcher();
+        Ok(Self {
+            path,
+            shape: shape_of(&schema),
+            lanes: schema.lane_set()?,
+            recipe: sketcher.recipe_fingerprint(),
+            sketcher,
+            schema,
+            health: Health::default(),
+            filters: FilterCache::new(options.filter_cache_bytes()),
+            reads: ReadCounters::default(),
+            meters: Arc::default(),
+            options,
+        })
+    }
+
+    /// What this store's signatures consist of.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Whether a signature can be stored here and compared with what is here.
+    pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
+        self.check_values(signature)?;
+        let bits = signature.simhash_bits().unwrap_or(0);
+        if bits != self.shape.fingerprint_bits {
+            let fingerprint = |bits| match bits {
+                0 => "no SimHash fingerprint".to_owned(),
+                bits => format!("a SimHash fingerprint of {bits} bits"),
+            };
+            let expected = fingerprint(self.shape.fingerprint_bits);
+            return Err(Error::signature(
+                fingerprint(bits),
+                format!("{expected}, as in the schema"),
+            ));
+        }
+        match signature.recipe_fingerprint() {
+            Some(recipe) if recipe != self.recipe => {
+                let found = format!("one made by recipe {recipe:016x}");
+                Err(Error::signature(
+                    found,
+                    format!("recipe {:016x}, the store's", self.recipe),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the MinHash values are those of the schema, or can be cut to them.
+    fn check_values(&self, signature: &Signature) -> Result<()> {
+        let describe = |count: usize, bits: u8| match (count, bits) {
+            (0, _) => "no MinHash values".to_owned(),
+            (most, 64) => format!("the smallest {most} hashes"),
+            (count, bits) => format!("{count} MinHash values of {bits} bits"),
+        };
+        let own = self
+            .shape
+            .values
+            .map_or((0, 0), |layout| (layout.count().into(), layout.bits()));
+        let found = signature.value_shape().unwrap_or((0, 0));
+        let mismatch = || {
+            let expected = format!("{}, as in the schema", describe(own.0, own.1));
+            Error::signature(describe(found.0, found.1), expected)
+        };
+        // Whole values of 32 bits are cut where fewer bits are stored.
+        let fits = found.0 == own.0 && (found.1 == own.1 || (found.1 == 32 && own.1 < 32));
+        if !fits {
+            return Err(mismatch());
+        }
+        if self.shape.codes.is_none() {
+            let largest = u32::MAX
+                .checked_shr(32_u32.saturating_sub(own.1.into()))
+                .unwrap_or(0);
+            let mut values = signature.minhash().unwrap_or_default().iter();
+            return match values
+                .find(|value| own.1 < 32 && **value > largest && !signature.is_empty())
+            {
+                Some(value) => Err(Error::signature(
+                    format!("the MinHash value {value}"),
+                    format!("values of {} bits, as in the schema", own.1),
+                )),
+                None => Ok(()),
+            };
+        }
+        match signature.stored_codes() {
+            None if found.1 == own.1 => Err(Error::signature(
+                "values that were cut, without the codes of their bands",
+                "whole values, or a signature that was read from a store with the same bands",
+            )),
+            Some(codes) if Some(codes.banding) != self.shape.codes => Err(Error::signature(
+                "values that were cut, filed under other bands",
+                "whole values, or a signature that was read from a store with the same bands",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the codes of a signature, one a band; nothing without bands.
+    pub(crate) fn band_codes(&self, signature: &Signature, codes: &mut Vec<u64>) -> Result<()> {
+        if self.lanes.band_count() == 0 {
+            return Ok(());
+        }
+        match signature.stored_codes() {
+            Some(stored) => codes.extend_from_slice(&stored.codes),
+            None => self.lanes.band_codes(&self.rows(signature), codes)?,
+        }
+        Ok(())
+    }
+
+    /// The rows of bands, as the stored values give them: an empty signature that was made elsewhere
+    /// has all 32 bits set in each value, where fewer are stored.
+    fn rows<'a>(&self, signature: &'a Signature) -> Cow<'a, [u32]> {
+        let mut rows = signature.rows();
+        if let Some(ValueLayout::Places {
+            bits,
+            is_cut: false,
+            ..
+        }) = self.shape.values
+            && bits < 32
+            && signature.is_empty()
+        {
+            for row in rows.to_mut() {
+                *row &= (1 << bits) - 1;
+            }
+        }
+        rows
+    }
+
+    /// The row of a document's signature.
+    pub(crate) fn signature_row(
+        &self,
+        id: u64,
+        key_code: Option<u64>,
+        signature: &Signature,
+    ) -> Result<Vec<u8>> {
+        let mut codes = Vec::new();
+        if self.shape.codes.is_some() {
+            self.band_codes(signature, &mut codes)?;
+        }
+        Ok(encode_signature(
+            id,
+            key_code,
+            signature,
+            &self.shape,
+            &codes,
+        ))
+    }
+
+    /// Whether the document is filed under bands and tables, and so can be near another.
+    pub(crate) fn is_filed(&self, signature: &Signature) -> bool {
+        !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
+    }
+
+    /// Runs something in the engine. A panic there becomes an error; after that, or where a page is
+    /// damaged, the store is not used any more.
+    pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.health.check()?;
+        let mut panicked = true;
+        let result = contained(|| {
+            let result = run();
+            panicked = false;
+            result
+        });
+        // After a damaged page the engine does not read any more either, and would not say why.
+        if let Err(error) = &result {
+            let is_last = panicked || is_of_page(error);
+            self.note_error(error, is_last);
+            if is_last {
+                self.health.close(error.to_string());
+            }
+        }
+        result
+    }
+}
+
+/// What the signatures of a store with this schema consist of.
+pub(crate) fn shape_of(schema: &Schema) -> Shape {
+    let minhash = schema.minhash();
+    let layout = minhash.map(|minhash| minhash.layout());
+    let hides_codes = layout.is_some_and(ValueLayout::hides_codes);
+    let bits = schema.simhash().map_or(0, |simhash| simhash.bits());
+    Shape {
+        values: layout,
+        are_samples: minhash.is_some_and(|minhash| minhash.kind() == MinHashKind::Weighted),
+        codes: minhash
+            .filter(|_| hides_codes)
+            .map(|minhash| (minhash.bands(), minhash.rows(), minhash.code_bits())),
+        fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
+    }
+}
+
+/// Why a store may not be used any more, once there is a reason.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    closed: Mutex<Option<String>>,
+    writes_closed: Mutex<Option<String>>,
+}
+
+fn check(reason: &Mutex<Option<String>>) -> Result<()> {
+    match reason
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_ref()
+    {
+        Some(reason) => Err(Error::Closed {
+            reason: reason.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+impl Health {
+    fn check(&self) -> Result<()> {
+        check(&self.closed)
+    }
+
+    pub(crate) fn check_writes(&self) -> Result<()> {
+        self.check()?;
+        check(&self.writes_closed)
+    }
+
+    fn close(&self, reason: String) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+
+    pub(crate) fn close_writes(&self, reason: String) {
+        *self
+            .writes_closed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(reason);
+    }
+}

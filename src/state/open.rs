@@ -1,0 +1,374 @@
+//! Creating and opening: what must hold before a store may be used.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::engine::{
+    BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
+    ScratchPath, contained, io_error, must_not_exist,
+};
+use crate::error::{Error, Result};
+use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
+use crate::group_commit::Group;
+use crate::index::{Memtable, SegmentBuilder};
+use crate::observe::{STORE, log as events};
+use crate::options::StoreOptions;
+use crate::schema::Schema;
+use crate::state::context::Core;
+use crate::state::run_set::{Run, RunSet};
+use crate::state::session::Session;
+use crate::state::tombstones::DeadSet;
+use crate::state::version::{Committed, Publication, read_state};
+use crate::state::writer_lock::Gate;
+use crate::store::Inner;
+use crate::types::folder_of;
+use crate::write::document_codes;
+
+/// Makes a store under another name, and gives it its own when it is whole: a process that is killed
+/// on the way leaves nothing that has the name.
+pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
+    let files = options.shared_files();
+    must_not_exist(path, files)?;
+    let make = |file: &Path| create_in(file, path, schema.clone(), options);
+    let made = ScratchPath::create(&folder_of(path), files, make);
+    let (scratch, made) = made.map_err(|error| match error {
+        // The name that was asked for tells more than the one that it has meanwhile.
+        Error::Io { source, .. } => io_error("creating", path, source),
+        error => error,
+    })?;
+    scratch.publish(path)?;
+    Ok(begun(made, "created", began))
+}
+
+/// Makes a store in a file that nobody looks for, and that is to have the name `path`.
+pub(crate) fn create_in(
+    file: &Path,
+    path: &Path,
+    schema: Schema,
+    options: &StoreOptions,
+) -> Result<Inner> {
+    options.validate()?;
+    let options = &options.for_bands(schema.minhash().is_some());
+    let core = Core::new(path.into(), schema, options.clone())?;
+    let engine = Engine::create(file, options)?;
+    let laid_out = contained(|| lay_out(&engine, &core));
+    if let Err(error) = laid_out {
+        // The file is ours and holds nothing: a second attempt must not meet it.
+        drop(engine);
+        let _ = options.file_source().remove(file);
+        return Err(error);
+    }
+    let committed = Committed {
+        state: State::INITIAL,
+        runs: RunSet::default(),
+        memtable: Memtable::default(),
+        dead: DeadSet::default(),
+    };
+    Ok(inner(core, engine, committed, true))
+}
+
+fn inner(mut core: Core, engine: Engine, committed: Committed, writable: bool) -> Inner {
+    core.meters = Arc::clone(&engine.meters);
+    core.note_documents(committed.state.documents);
+    Inner {
+        core,
+        engine,
+        publication: Publication::new(committed),
+        gate: Arc::new(Gate::default()),
+        group: Group::default(),
+        shared_snapshot: Mutex::default(),
+        writable,
+        session: None,
+    }
+}
+
+/// A store that is open now, told so.
+fn begun(mut store: Inner, how: &str, began: Instant) -> Inner {
+    store.session = Some(Session::begin(&store.core, how, began));
+    store
+}
+
+/// Writes everything that a store without documents has.
+fn lay_out(engine: &Engine, core: &Core) -> Result<()> {
+    let write = engine.begin_write()?;
+    {
+        let mut meta = write.open_table(META)?;
+        meta.insert(header::HEADER, Header::CURRENT.encode().as_slice())?;
+        let schema = header::encode_meta(header::SCHEMA, &core.schema)?;
+        meta.insert(header::SCHEMA, schema.as_slice())?;
+        let self_test = header::encode_meta(header::SELF_TEST, &self_test(core)?)?;
+        meta.insert(header::SELF_TEST, self_test.as_slice())?;
+        let state = header::encode_meta(header::STATE, &State::INITIAL)?;
+        meta.insert(header::STATE, state.as_slice())?;
+        let mut lanes = write.open_table(LANES)?;
+        for (role, lane) in core.lanes.roles().zip(0u16..) {
+            lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
+        }
+        for rows in [DOCUMENTS, SIGNATURES, DEAD] {
+            write.open_table(rows)?;
+        }
+        for blocks in [KEYS, BANDS, PERMUTED] {
+            write.open_table(blocks)?;
+        }
+        write.open_table(RUNS)?;
+        write.open_table(FILTERS)?;
+    }
+    Ok(write.commit()?)
+}
+
+/// The fingerprint of the recipe and what it makes of the test documents.
+fn self_test(core: &Core) -> Result<(u64, u64)> {
+    Ok((core.recipe, core.sketcher.self_test()?))
+}
+
+pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
+    options.validate()?;
+    let found = peek(path, options)?;
+    let options = &options.for_bands(found.has_bands);
+    if !found.may_write {
+        let store = load_read_only(path, options)?;
+        return Ok(begun(store, "opened for reading", began));
+    }
+    let engine = Engine::open(path, options)?;
+    let store = contained(|| load(path, engine, options, true))?;
+    let how = if found.needs_recovery {
+        "recovered after a crash, and opened"
+    } else {
+        "opened"
+    };
+    Ok(begun(store, how, began))
+}
+
+/// Whether the file is a store that this release may write; an error if it may not even read it.
+///
+/// The engine changes a file as soon as it opens it for writing, so this looks through a handle
+/// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
+pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
+    let found = peek(path, options)?;
+    if found.needs_recovery {
+        let message = format_args!("was not closed, and is being recovered");
+        events::info(STORE, path, message);
+    }
+    Ok(found.may_write)
+}
+
+/// What a look at a file tells.
+struct Peek {
+    /// What [`may_write`] says.
+    may_write: bool,
+    /// Whether the schema has MinHash bands.
+    has_bands: bool,
+    /// Whoever had it open did not close it.
+    needs_recovery: bool,
+}
+
+fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
+    let few_pages = options.clone().cache_bytes(0);
+    let engine = match Engine::open_read_only(path, &few_pages) {
+        Err(Error::NeedsRecovery { .. }) => {
+            return Ok(Peek {
+                may_write: true,
+                has_bands: true,
+                needs_recovery: true,
+            });
+        }
+        engine => engine?,
+    };
+    contained(|| {
+        let meta = meta(path, &engine.begin_read()?)?;
+        let may_write = admit(path, &meta)?;
+        let row = meta.get(header::SCHEMA)?;
+        let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
+        // A schema that cannot be read is reported by who needs it.
+        let has_bands = |schema: Schema| schema.minhash().is_some();
+        Ok(Peek {
+            may_write,
+            has_bands: schema.and_then(Result::ok).is_none_or(has_bands),
+            needs_recovery: false,
+        })
+    })
+}
+
+type MetaTable = redb::ReadOnlyTable<&'static str, &'static [u8]>;
+
+fn meta(path: &Path, read: &ReadTransaction) -> Result<MetaTable> {
+    read.open_table(META).map_err(|error| match error {
+        redb::TableError::Storage(error) => error.into(),
+        _ => not_a_store(path, "it is a redb database without the tables of a store"),
+    })
+}
+
+fn not_a_store(path: &Path, reason: &str) -> Error {
+    Error::NotAStore {
+        path: path.into(),
+        reason: reason.into(),
+    }
+}
+
+/// What the header says of this release: `Ok(false)` if it may only read.
+fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
+    let Some(found) = meta.get(header::HEADER)? else {
+        return Err(not_a_store(
+            path,
+            "it is a redb database without the header of a store",
+        ));
+    };
+    Header::decode(found.value())?.admit()
+}
+
+pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    let began = Instant::now();
+    options.validate()?;
+    let found = peek(path, options)?;
+    // A peek passes over a file that needs recovery, and this finds it.
+    let store = load_read_only(path, &options.for_bands(found.has_bands))?;
+    Ok(begun(store, "opened for reading", began))
+}
+
+fn load_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+    let engine = Engine::open_read_only(path, options)?;
+    contained(|| load(path, engine, options, false))
+}
+
+/// Reads and checks what every handle keeps in memory. Writes nothing.
+fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) -> Result<Inner> {
+    let read = engine.begin_read()?;
+    let meta = meta(path, &read)?;
+    let row = |name: &str| -> Result<Vec<u8>> {
+        let row = meta.get(name)?.map(|row| row.value().to_vec());
+        row.ok_or_else(|| {
+            Error::corrupt(
+                format!("table meta, row {name}"),
+                "found none, expected one",
+            )
+        })
+    };
+    let may_write = admit(path, &meta)?;
+    let schema: Schema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
+    schema.validate().map_err(|error| match error {
+        Error::SelfTest { .. } => error,
+        error => Error::corrupt("table meta, row schema", error.to_string()),
+    })?;
+    let core = Core::new(path.into(), schema, options.clone())?;
+    let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
+    let found = self_test(&core)?;
+    if found != expected {
+        let detail = format!("found {found:016x?}, expected {expected:016x?}");
+        return Err(Error::SelfTest { detail });
+    }
+    check_lanes(&read, &core)?;
+    let state = read_state(&read)?;
+    let dead = DeadSet::read(&read.open_table(DEAD)?)?;
+    if dead.len() != state.dead_documents {
+        let (found, expected) = (dead.len(), state.dead_documents);
+        let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
+        return Err(Error::corrupt("table dead", detail));
+    }
+    let runs = load_runs(&read, &state, &dead)?;
+    let memtable = load_memtable(&read, &core, &state)?;
+    drop(meta);
+    let committed = Committed {
+        state,
+        runs,
+        memtable,
+        dead,
+    };
+    Ok(inner(core, engine, committed, for_writing && may_write))
+}
+
+fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {
+    let table = read.open_table(LANES)?;
+    let mut roles = core.lanes.roles().zip(0u16..);
+    for entry in table.iter()? {
+        let (lane, row) = entry?;
+        let found = (LaneRow::decode(lane.value(), row.value())?, lane.value());
+        let expected = roles.next().map(|(role, lane)| (LaneRow::of(role), lane));
+        if expected != Some(found) {
+            let detail = format!("found {found:?}, expected {expected:?}");
+            return Err(Error::corrupt("table lanes", detail));
+        }
+    }
+    match roles.next() {
+        None => Ok(()),
+        Some((_, lane)) => Err(Error::corrupt(
+            "table lanes",
+            format!("lane {lane} is missing"),
+        )),
+    }
+}
+
+fn load_runs(read: &ReadTransaction, state: &State, dead: &DeadSet) -> Result<RunSet> {
+    let mut runs = RunSet::default();
+    for entry in read.open_table(RUNS)?.iter()? {
+        let (run, row) = entry?;
+        let descriptor = decode_run(run.value(), row.value())?;
+        if descriptor.inputs.is_empty() {
+            runs.insert(Run {
+                descriptor,
+                dead: 0,
+            });
+        } else {
+            runs.outputs.push(Arc::new(descriptor));
+        }
+    }
+    let mut contradiction = runs.contradiction(state.sealed_below, state.next_run);
+    if state.sealed_below > state.next_id {
+        contradiction = Some("counters");
+    }
+    if let Some(what) = contradiction {
+        let detail = format!("found {what} that contradict each other (invariant 3)");
+        return Err(Error::corrupt("tables runs and meta", detail));
+    }
+    for id in dead.ids() {
+        let place = runs.place_of(id);
+        let Some(run) = place.and_then(|place| runs.standing.get_mut(place)) else {
+            let place = format!("table dead, document {id}");
+            let detail = "found its bit, but it is in no run (invariant 4)";
+            return Err(Error::corrupt(place, detail));
+        };
+        Arc::make_mut(run).dead += 1;
+    }
+    Ok(runs)
+}
+
+/// Files the documents that are in no run again, from their rows.
+fn load_memtable(read: &ReadTransaction, core: &Core, state: &State) -> Result<Memtable> {
+    let signatures = read.open_table(SIGNATURES)?;
+    let mut builder = SegmentBuilder::new((0..core.lanes.count()).collect());
+    let (mut codes, mut row) = (Vec::new(), Vec::new());
+    for entry in signatures.range(state.sealed_below..)? {
+        let (id, signature) = entry?;
+        let id = id.value();
+        if id >= state.next_id {
+            // The next insert would overwrite it.
+            let place = format!("table signatures, document {id}");
+            let detail = format!(
+                "found it, expected ids below {} (invariant 1)",
+                state.next_id
+            );
+            return Err(Error::corrupt(place, detail));
+        }
+        let signature = SignatureRow::decode(id, signature.value(), core.shape())?;
+        let key_code = signature.key_code();
+        let signature = signature.to_signature(core.recipe);
+        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        builder.push(id, &row);
+    }
+    if builder.documents() != state.unsealed_documents {
+        let place = format!("table signatures, from document {} on", state.sealed_below);
+        let (found, expected) = (builder.documents(), state.unsealed_documents);
+        let detail = format!("found {found} rows, expected {expected} (invariant 1)");
+        return Err(Error::corrupt(place, detail));
+    }
+    let memtable = Memtable::default();
+    Ok(if builder.documents() == 0 {
+        memtable
+    } else {
+        memtable.push(builder.build())
+    })
+}

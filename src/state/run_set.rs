@@ -1,0 +1,126 @@
+//! The runs of one version of a store, and the merges that are under way.
+
+use std::sync::Arc;
+
+use crate::format::RunDescriptor;
+use crate::index::{MergePlan, RunShape};
+
+/// A run, and how many of its documents are dead.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) descriptor: RunDescriptor,
+    pub(crate) dead: u64,
+}
+
+impl Run {
+    /// What the choice of merges depends on.
+    fn shape(&self) -> RunShape {
+        RunShape {
+            run: self.descriptor.run,
+            level: self.descriptor.level,
+            first_id: self.descriptor.first_id,
+            last_id: self.descriptor.last_id,
+            documents: self.descriptor.documents,
+            dead: self.dead,
+        }
+    }
+}
+
+/// Runs, those that are being merged included, and what they are being merged into.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunSet {
+    /// Ascending by their ranges of ids, which do not overlap.
+    pub(crate) standing: Vec<Arc<Run>>,
+    /// Each holds what has been taken from its inputs, which stand.
+    pub(crate) outputs: Vec<Arc<RunDescriptor>>,
+}
+
+impl RunSet {
+    /// All that hold postings. Together they hold each posting once.
+    pub(crate) fn descriptors(&self) -> impl DoubleEndedIterator<Item = &RunDescriptor> {
+        let outputs = self.outputs.iter().map(|output| &**output);
+        outputs.chain(self.standing.iter().map(|run| &run.descriptor))
+    }
+
+    /// The place among those that stand of the one whose range a document is in.
+    pub(crate) fn place_of(&self, id: u64) -> Option<usize> {
+        let place = self
+            .standing
+            .partition_point(|run| run.descriptor.last_id < id);
+        let run = self.standing.get(place)?;
+        (run.descriptor.first_id <= id).then_some(place)
+    }
+
+    pub(crate) fn is_merging(&self, run: u32) -> bool {
+        self.outputs
+            .iter()
+            .any(|output| output.inputs.contains(&run))
+    }
+
+    pub(crate) fn shapes(&self) -> Vec<RunShape> {
+        self.standing.iter().map(|run| run.shape()).collect()
+    }
+
+    /// The merges that are under way.
+    pub(crate) fn merges(&self) -> Vec<MergePlan> {
+        let plan = |output: &Arc<RunDescriptor>| MergePlan {
+            runs: output.inputs.clone(),
+            level: output.level,
+        };
+        self.outputs.iter().map(plan).collect()
+    }
+
+    /// The run of this number, if it stands.
+    pub(crate) fn run(&self, number: u32) -> Option<&Arc<Run>> {
+        self.standing
+            .iter()
+            .find(|run| run.descriptor.run == number)
+    }
+
+    /// Adds a run in the place of its ids.
+    pub(crate) fn insert(&mut self, run: Run) {
+        let first_id = run.descriptor.first_id;
+        let place = self
+            .standing
+            .partition_point(|other| other.descriptor.first_id < first_id);
+        self.standing.insert(place, Arc::new(run));
+    }
+
+    /// What is wrong with runs as they are in a file, if anything.
+    pub(crate) fn contradiction(&self, sealed_below: u64, next_run: u32) -> Option<&'static str> {
+        let runs = &self.standing;
+        let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
+        let below = runs.iter().all(|run| run.descriptor.last_id < sealed_below);
+        let numbered = self.descriptors().all(|run| run.run < next_run);
+        if !(apart && below && numbered) {
+            return Some("ranges or numbers of runs");
+        }
+        let mut merging = Vec::new();
+        for output in &self.outputs {
+            let Some(inputs) = self.inputs(output) else {
+                return Some("a merge and the runs that it merges");
+            };
+            merging.extend(inputs.iter().map(|run| run.descriptor.run));
+        }
+        merging.sort_unstable();
+        let twice = merging.windows(2).any(|pair| pair.first() == pair.last());
+        twice.then_some("two merges")
+    }
+
+    /// The runs that are merged into an output: neighbours, whose ranges its own spans.
+    pub(crate) fn inputs(&self, output: &RunDescriptor) -> Option<&[Arc<Run>]> {
+        let first = self
+            .standing
+            .iter()
+            .position(|run| Some(&run.descriptor.run) == output.inputs.first())?;
+        let inputs = self
+            .standing
+            .get(first..first.checked_add(output.inputs.len())?)?;
+        let numbers = inputs.iter().map(|run| run.descriptor.run);
+        let (first, last) = (inputs.first()?, inputs.last()?);
+        let spans = first.descriptor.first_id == output.first_id
+            && last.descriptor.last_id == output.last_id;
+        let begun = output.lanes.last().is_some();
+        (spans && begun && numbers.eq(output.inputs.iter().copied())).then_some(inputs)
+    }
+}

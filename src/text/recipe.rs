@@ -1,0 +1,420 @@
+//! Text to shingles: normalisation, then n-grams of words, of scalar values or of code tokens.
+//! Frozen.
+
+use std::fmt;
+use std::io::Read;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::text::language::Language;
+use crate::text::recorded::Recorded;
+use crate::text::shingler::Shingler;
+use crate::text::unicode::UNICODE_VERSION;
+use crate::text::utf8::for_each_piece;
+
+/// The lengths of shingle that a schema accepts.
+const LENGTHS: RangeInclusive<u16> = 1..=256;
+
+/// Steps of normalisation, as bits of the recipe's first byte.
+pub(crate) mod step {
+    pub(crate) const NFKC: u8 = 0x10;
+    pub(crate) const STRIP_ACCENTS: u8 = 0x20;
+    pub(crate) const STOP_WORDS: u8 = 0x40;
+    pub(crate) const STEM: u8 = 0x80;
+    pub(crate) const ALL: u8 = NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
+}
+
+/// What a shingle is made of.
+///
+/// ```
+/// use resemblance::{ShingleUnit, Text};
+/// assert_eq!(Text::code(5).unit(), ShingleUnit::CodeTokens);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShingleUnit {
+    /// Maximal runs of alphanumeric scalar values.
+    Words,
+    /// Unicode scalar values.
+    Characters,
+    /// Tokens of source code.
+    CodeTokens,
+}
+
+/// How a text becomes a set of shingles.
+///
+/// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one shingle,
+/// all of them; a text without a unit has none. There are three kinds of units:
+///
+/// - [`words(n)`](Self::words): words are the maximal runs of alphanumeric scalar values (as
+///   [`char::is_alphanumeric`]), in lower case; everything else separates, `_` included. A shingle
+///   has one space between two words. A language without spaces between words, such as Chinese,
+///   Japanese or Thai, makes few and long words: use characters there.
+/// - [`characters(n)`](Self::characters): each maximal run of Unicode White_Space becomes one space
+///   and is removed at both ends; punctuation stays. The units are the scalar values, in lower case.
+/// - [`code(n)`](Self::code): tokens of source code in any language, whose case is kept: a maximal
+///   run of alphanumeric scalar values and `_` (a name, a keyword, a number), or any other scalar
+///   value alone (`+=` are two tokens). White_Space separates. Comments and strings are tokens as
+///   everything else, so that nothing depends on the language. A shingle has one space between two
+///   tokens.
+///
+/// `n` is 1 to 256; a schema refuses any other. Few words make distinct texts share shingles, many
+/// words let one changed word spoil many: 5 words or 9 characters are usual for duplicates of pages
+/// (Broder, *On the resemblance and containment of documents*, 1997).
+///
+/// A text goes through these steps, in this order whatever the order of the calls. Lower case is
+/// always there, except for code; the others are optional and need the crate's feature `languages`:
+///
+/// 1. [`nfkc`](Self::nfkc): Unicode Normalization Form KC.
+/// 2. Lower case: every scalar value is replaced by its own full lower-case mapping, one at a time
+///    and without context (so a capital sigma is always `σ`).
+/// 3. [`strip_accents`](Self::strip_accents).
+/// 4. The text is cut into units.
+/// 5. [`stop_words`](Self::stop_words): words of a list are left out.
+/// 6. [`stem`](Self::stem): each word is replaced by its stem.
+///
+/// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: a store keeps
+/// finding what it found after an upgrade. All steps are a part of the schema: of a store, and of
+/// what makes signatures comparable.
+///
+/// ```
+/// use resemblance::Text;
+///
+/// let mut shingles = Vec::new();
+/// Text::words(2).for_each_shingle("The cat -- the CAT!", |s| shingles.push(s.to_owned()));
+/// assert_eq!(shingles, ["the cat", "cat the", "the cat"]);
+/// assert_eq!(Text::characters(9).to_string(), "characters 9");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Recorded", try_from = "Recorded")]
+pub struct Text {
+    pub(crate) unit: ShingleUnit,
+    pub(crate) length: u16,
+    pub(crate) nfkc: bool,
+    pub(crate) strip_accents: bool,
+    pub(crate) stop_words: Option<Frozen>,
+    pub(crate) stem: Option<Frozen>,
+    /// The Unicode version of the data behind `nfkc` and `strip_accents`.
+    pub(crate) normal_version: (u8, u8, u8),
+}
+
+/// A language's data, with a checksum of what they were when the schema was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Frozen {
+    pub(crate) language: Language,
+    pub(crate) checksum: u64,
+}
+
+impl Text {
+    /// Shingles of `n` consecutive words, 1 to 256.
+    #[must_use]
+    pub const fn words(n: u16) -> Self {
+        Self::of(ShingleUnit::Words, n)
+    }
+
+    /// Shingles of `n` consecutive Unicode scalar values, 1 to 256.
+    #[must_use]
+    pub const fn characters(n: u16) -> Self {
+        Self::of(ShingleUnit::Characters, n)
+    }
+
+    /// Shingles of `n` consecutive tokens of source code, 1 to 256.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::code(3).for_each_shingle("n_1+=0x2F;", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["n_1 + =", "+ = 0x2F", "= 0x2F ;"]);
+    /// ```
+    #[must_use]
+    pub const fn code(n: u16) -> Self {
+        Self::of(ShingleUnit::CodeTokens, n)
+    }
+
+    pub(crate) const fn of(unit: ShingleUnit, length: u16) -> Self {
+        Self {
+            unit,
+            length,
+            nfkc: false,
+            strip_accents: false,
+            stop_words: None,
+            stem: None,
+            normal_version: UNICODE_VERSION,
+        }
+    }
+
+    /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first: one
+    /// form for composed and decomposed letters, full-width and half-width ones, ligatures.
+    ///
+    /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A stretch of
+    /// 1,024 scalar values at none of which a new sequence begins is normalised by itself, as if
+    /// the text ended there: memory stays bounded, and no real text is so.
+    #[must_use]
+    pub const fn nfkc(mut self) -> Self {
+        self.nfkc = true;
+        self
+    }
+
+    /// Strips accents after lower-casing: `é` and `e` become equal.
+    ///
+    /// A scalar value whose canonical decomposition has combining diacritical marks (the blocks
+    /// U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and U+FE20 to U+FE2F)
+    /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks, as
+    /// of Indic scripts, Arabic or kana, stay: they make other letters.
+    #[must_use]
+    pub const fn strip_accents(mut self) -> Self {
+        self.strip_accents = true;
+        self
+    }
+
+    /// Leaves out the stop words of a language: the words that its list (stopwords-iso) gives
+    /// when it goes through the same steps. Words only.
+    #[must_use]
+    pub const fn stop_words(mut self, language: Language) -> Self {
+        self.stop_words = Some(Frozen {
+            language,
+            checksum: language.stop_words_checksum(),
+        });
+        self
+    }
+
+    /// Replaces each word by its stem, by the Snowball algorithm of a language (Porter, *Snowball:
+    /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes stay.
+    #[must_use]
+    pub const fn stem(mut self, language: Language) -> Self {
+        self.stem = Some(Frozen {
+            language,
+            checksum: language.stem_checksum(),
+        });
+        self
+    }
+
+    /// What the shingles are made of.
+    #[must_use]
+    pub const fn unit(&self) -> ShingleUnit {
+        self.unit
+    }
+
+    /// How many units a shingle has.
+    #[must_use]
+    pub const fn length(&self) -> u16 {
+        self.length
+    }
+
+    /// Whether texts are brought into Normalization Form KC.
+    #[must_use]
+    pub const fn is_nfkc(&self) -> bool {
+        self.nfkc
+    }
+
+    /// Whether accents are stripped.
+    #[must_use]
+    pub const fn is_accent_stripped(&self) -> bool {
+        self.strip_accents
+    }
+
+    /// The language whose stop words are left out.
+    #[must_use]
+    pub fn stop_words_language(&self) -> Option<Language> {
+        self.stop_words.map(|frozen| frozen.language)
+    }
+
+    /// The language by which words are stemmed.
+    #[must_use]
+    pub fn stem_language(&self) -> Option<Language> {
+        self.stem.map(|frozen| frozen.language)
+    }
+
+    /// Calls `visit` with each shingle, in text order and with repeats.
+    ///
+    /// Reads the text once; memory is a few shingles, whatever the length of the text. What
+    /// [`validate`](Self::validate) refuses, and so every schema, has no shingles.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::characters(3).for_each_shingle(" A\t\nBC ", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["a b", " bc"]);
+    /// ```
+    pub fn for_each_shingle(&self, text: &str, mut visit: impl FnMut(&str)) {
+        if let Ok(mut shingler) = self.shingler() {
+            shingler.push(text, &mut visit);
+            shingler.finish(visit);
+        }
+    }
+
+    /// The same for a text that is read piece by piece: its whole is never in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate); [`Error::Io`] if `reader` fails; [`Error::NotUtf8`] with the
+    /// place of the first byte that is not UTF-8. The shingles before it were visited.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// let file: &[u8] = b"a long text";
+    /// Text::words(2).for_each_shingle_of(file, |s| shingles.push(s.to_owned()))?;
+    /// assert_eq!(shingles, ["a long", "long text"]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn for_each_shingle_of(
+        &self,
+        reader: impl Read,
+        mut visit: impl FnMut(&str),
+    ) -> Result<()> {
+        let mut shingler = self.shingler()?;
+        for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
+        shingler.finish(visit);
+        Ok(())
+    }
+
+    /// Starts the shingles of a text that comes in pieces.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate).
+    pub fn shingler(&self) -> Result<Shingler> {
+        self.validate()?;
+        Ok(Shingler::of_valid(*self))
+    }
+
+    /// Checks the length and the steps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the length is not 1 to 256, or stop words or stems are asked
+    /// for other units than words. [`Error::MissingFeature`] if a step needs the feature
+    /// `languages` and the crate was built without it. [`Error::SelfTest`] if a language's data
+    /// are others than those that the schema was made with.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    /// assert!(Text::words(256).validate().is_ok());
+    /// assert!(Text::words(0).validate().is_err());
+    /// ```
+    pub fn validate(&self) -> Result<()> {
+        if !LENGTHS.contains(&self.length) {
+            return Err(Error::invalid("text", self, "a length of 1 to 256"));
+        }
+        let has_word_steps = self.stop_words.is_some() || self.stem.is_some();
+        if has_word_steps && self.unit != ShingleUnit::Words {
+            let expected = "words, where there are stop words or stems";
+            return Err(Error::invalid("text", self, expected));
+        }
+        if (self.nfkc || self.strip_accents) && self.normal_version != UNICODE_VERSION {
+            let (major, minor, patch) = self.normal_version;
+            let detail = format!(
+                "texts are normalised by Unicode {major}.{minor}.{patch}, this release has \
+                 {UNICODE_VERSION:?}"
+            );
+            return Err(Error::SelfTest { detail });
+        }
+        self.validate_languages()
+    }
+
+    #[cfg(feature = "languages")]
+    fn validate_languages(&self) -> Result<()> {
+        if let Some(frozen) = self.stop_words {
+            let found = super::filter::stop_words_checksum(frozen.language);
+            frozen.must_equal(found, "stop words", "stop-words")?;
+        }
+        if let Some(frozen) = self.stem {
+            let found = super::filter::stem_checksum(frozen.language);
+            frozen.must_equal(found, "stems", "frostem")?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "languages"))]
+    fn validate_languages(&self) -> Result<()> {
+        if !self.has_steps() {
+            return Ok(());
+        }
+        Err(Error::MissingFeature {
+            needed_by: self.to_string(),
+            feature: "languages",
+        })
+    }
+
+    /// Whether there are optional steps.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.nfkc || self.strip_accents || self.stop_words.is_some() || self.stem.is_some()
+    }
+
+    /// The unit and the steps in one byte.
+    pub(crate) fn kind(&self) -> u8 {
+        let unit: u8 = match self.unit {
+            ShingleUnit::Words => 1,
+            ShingleUnit::Characters => 2,
+            ShingleUnit::CodeTokens => 3,
+        };
+        let steps = [
+            (self.nfkc, step::NFKC),
+            (self.strip_accents, step::STRIP_ACCENTS),
+            (self.stop_words.is_some(), step::STOP_WORDS),
+            (self.stem.is_some(), step::STEM),
+        ];
+        let there = steps.into_iter().filter(|&(is_there, _)| is_there);
+        there.fold(unit, |kind, (_, bit)| kind | bit)
+    }
+
+    /// Appends what a recipe's fingerprint says of texts. Frozen: the unit and the steps as one
+    /// byte, the length, the Unicode version; then for stop words and for stems, as far as they are
+    /// there, the language's two letters and the checksum of its data. No bytes of one text begin
+    /// with those of another.
+    pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.kind());
+        bytes.extend_from_slice(&self.length.to_le_bytes());
+        let (major, minor, patch) = UNICODE_VERSION;
+        bytes.extend_from_slice(&[major, minor, patch]);
+        for frozen in [self.stop_words, self.stem].into_iter().flatten() {
+            bytes.extend_from_slice(frozen.language.code().as_bytes());
+            bytes.extend_from_slice(&frozen.checksum.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(feature = "languages")]
+impl Frozen {
+    fn must_equal(self, found: u64, what: &str, package: &str) -> Result<()> {
+        if found == self.checksum {
+            return Ok(());
+        }
+        let detail = format!(
+            "{what} of {}: found checksum {found:016x}, expected {:016x}; build with the release \
+             and the features of the package {package} that the schema was made with",
+            self.language, self.checksum
+        );
+        Err(Error::SelfTest { detail })
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = match self.unit {
+            ShingleUnit::Words => "words",
+            ShingleUnit::Characters => "characters",
+            ShingleUnit::CodeTokens => "code tokens",
+        };
+        write!(f, "{unit} {}", self.length)?;
+        if self.nfkc {
+            write!(f, ", NFKC")?;
+        }
+        if self.strip_accents {
+            write!(f, ", without accents")?;
+        }
+        if let Some(frozen) = self.stop_words {
+            write!(f, ", without stop words of {}", frozen.language)?;
+        }
+        if let Some(frozen) = self.stem {
+            write!(f, ", stems of {}", frozen.language)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! The answer to a query.
+
+use std::ops::Deref;
+
+use crate::query::BeyondBudget;
+use crate::types::document::Match;
+
+/// Where the matches of a query were looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Among the documents that share a bucket with the query.
+    Candidates,
+    /// Among all documents.
+    Scan,
+}
+
+/// The answer to a query: matches, best first (greater similarity, then lesser distance, then
+/// lesser id), each document once, and how far the answer can be trusted to be complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matches {
+    pub(crate) matches: Vec<Match>,
+    pub(crate) scope: Scope,
+    pub(crate) recall: Option<f64>,
+    pub(crate) candidates: usize,
+    pub(crate) beyond: Option<BeyondBudget>,
+}
+
+impl Matches {
+    /// Where they were looked for.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The probability that a document right at the similarity bound is among the candidates.
+    /// `None` means that none within the bounds can be missing: by distance alone, or by a scan;
+    /// or, for `nearest`, that there was no bound. Neither holds where a budget left documents out:
+    /// see [`beyond_budget`](Self::beyond_budget).
+    #[must_use]
+    pub fn recall(&self) -> Option<f64> {
+        self.recall
+    }
+
+    /// How many documents were compared with the query.
+    #[must_use]
+    pub fn candidates(&self) -> usize {
+        self.candidates
+    }
+
+    /// What the [budget](crate::Query::probe_budget) left out; `None` if it left nothing out or there
+    /// was none: then the answer is the same as without one.
+    #[must_use]
+    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+        self.beyond
+    }
+
+    pub(crate) fn set_beyond(&mut self, beyond: Option<BeyondBudget>) {
+        self.beyond = beyond;
+        for found in &mut self.matches {
+            found.beyond = beyond;
+        }
+    }
+
+    /// The matches alone.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Match> {
+        self.matches
+    }
+
+    pub(crate) fn none(scope: Scope) -> Self {
+        Self {
+            matches: Vec::new(),
+            scope,
+            recall: None,
+            candidates: 0,
+            beyond: None,
+        }
+    }
+}
+
+impl Deref for Matches {
+    type Target = [Match];
+
+    fn deref(&self) -> &[Match] {
+        &self.matches
+    }
+}
+
+impl IntoIterator for Matches {
+    type Item = Match;
+    type IntoIter = std::vec::IntoIter<Match>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.matches.into_iter()
+    }
+}
+
+impl<'m> IntoIterator for &'m Matches {
+    type Item = &'m Match;
+    type IntoIter = std::slice::Iter<'m, Match>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.matches.iter()
+    }
+}

@@ -1,0 +1,82 @@
+//! The documents that came since a snapshot.
+
+use crate::error::Result;
+use crate::index::{CodeRange, Next, VisitAsked, Wanted};
+use crate::read::{PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::state::Core;
+use crate::write::writer::Writer;
+
+/// A transaction of which only documents from an id on are found. What was there before has been
+/// looked through in a snapshot, beside other writers: that it may have been removed since makes
+/// nothing near that was not.
+pub(crate) struct Since<'w> {
+    writer: &'w Writer,
+    first_id: u64,
+}
+
+impl<'w> Since<'w> {
+    /// `None` if some of them are in runs: then all is looked through again.
+    pub(crate) fn of(writer: &'w Writer, first_id: u64) -> Option<Self> {
+        (first_id >= writer.state.sealed_below).then_some(Self { writer, first_id })
+    }
+}
+
+impl Source for Since<'_> {
+    fn core(&self) -> &Core {
+        self.writer.core()
+    }
+
+    fn sealed_below(&self) -> u64 {
+        self.writer.sealed_below()
+    }
+
+    fn probe_until(
+        &self,
+        _: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.writer.probe_since(self.first_id, ranges, visit)?;
+        is_enough().map(|_| ())
+    }
+
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        let first_id = self.first_id;
+        self.writer.sweep(
+            table,
+            lane,
+            wanted,
+            &mut |asker, posting| match posting.id >= first_id {
+                true => visit(asker, posting),
+                false => Ok(Next::GoOn),
+            },
+        )
+    }
+
+    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        self.writer.document_row(id, visit)
+    }
+
+    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        self.writer.signature_rows(ids, visit)
+    }
+
+    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        self.writer
+            .all_signature_rows(&mut |id, row| match id >= self.first_id {
+                true => visit(id, row),
+                false => Ok(()),
+            })
+    }
+
+    fn is_dead(&self, id: u64) -> bool {
+        self.writer.is_dead(id)
+    }
+}

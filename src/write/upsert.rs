@@ -1,0 +1,125 @@
+//! Documents that keep their postings: touched ones, and those that come again with the same content.
+
+use crate::engine::DOCUMENTS;
+use crate::error::{Error, Result};
+use crate::format::{DocumentRow, SIGNATURES, SignatureRow};
+use crate::lanes::hash_key;
+use crate::query::{Bounds, Subject};
+use crate::read::Source;
+use crate::sketch::Signature;
+use crate::types::{Document, DocumentId, Revision, Upserted};
+use crate::write::writer::Writer;
+
+impl Writer {
+    /// Gives a document another stamp; whether there is one.
+    pub(crate) fn touch(&mut self, id: u64, stamp: u64) -> Result<bool> {
+        let (mut is_there, mut touched) = (false, None);
+        self.document_row(id, &mut |bytes| {
+            let Some(bytes) = bytes else {
+                return Ok(());
+            };
+            is_there = true;
+            let row = DocumentRow::decode(id, bytes)?;
+            touched = (row.stamp != stamp).then(|| DocumentRow { stamp, ..row }.encode(id));
+            Ok(())
+        })?;
+        if let Some(row) = touched {
+            self.replace_document_row(id, &row)?;
+            self.tally.touched.add(1);
+        }
+        Ok(is_there)
+    }
+
+    /// Stores a document in the place of the one that has its key.
+    pub(crate) fn upsert(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        let last = match document.row.key {
+            Some(key) => self.source().find_key(key)?.map(|id| (key, id)),
+            None => None,
+        };
+        let revision = match last {
+            Some((key, last)) => revision(self, last, key, signature)?,
+            None => Revision::First,
+        };
+        let replaced = last.map(|(_, id)| id);
+        if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
+            self.renew(id, &document.row)?;
+            self.tally.unchanged.add(1);
+            return Ok(Upserted {
+                id: DocumentId::new(id),
+                replaced: None,
+                revision,
+            });
+        }
+        if let Some(id) = replaced {
+            self.remove_document(id)?;
+            self.tally.replaced.add(1);
+        }
+        Ok(Upserted {
+            id: self.store_document(document, signature)?,
+            replaced: replaced.map(DocumentId::new),
+            revision,
+        })
+    }
+
+    /// Makes the row of a document this one, unless it is.
+    fn renew(&mut self, id: u64, row: &DocumentRow<'_>) -> Result<()> {
+        let row = row.encode(id);
+        let mut is_same = false;
+        self.document_row(id, &mut |bytes| {
+            is_same = bytes == Some(&row);
+            Ok(())
+        })?;
+        if is_same {
+            return Ok(());
+        }
+        self.replace_document_row(id, &row)
+    }
+
+    fn replace_document_row(&mut self, id: u64, row: &[u8]) -> Result<()> {
+        if !self.pending.replace_document(id, row) {
+            self.write()?.open_table(DOCUMENTS)?.insert(id, row)?;
+            self.note_removed_rows(1);
+        }
+        self.mark_changed();
+        if self.pending.is_full() {
+            self.flush_pending()?;
+        }
+        Ok(())
+    }
+}
+
+/// What a signature is to that of the document with this key.
+fn revision(source: &dyn Source, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
+    let core = source.core();
+    let as_stored = core.signature_row(id, Some(hash_key(key)), signature)?;
+    let bounds = Bounds::new().resolve(&core.schema, false)?;
+    let subject = Subject::new(signature);
+    let mut revision = Revision::First;
+    source.signature_rows(&[id], &mut |id, bytes| {
+        let Some(bytes) = bytes else {
+            let place = format!("table {SIGNATURES}, document {id}");
+            let detail = "found no row, expected one (invariant 1)";
+            return Err(Error::corrupt(place, detail));
+        };
+        let row = SignatureRow::decode(id, bytes, core.shape())?;
+        let compared = subject.compare_row(core, id, &row);
+        let last = subject.matched(core, &compared, Some(key.to_vec()));
+        // Estimates of cut values can be 1 where the values are not the same.
+        revision = if bytes == as_stored {
+            Revision::Unchanged(last)
+        } else if row.is_empty() == signature.is_empty()
+            && core.is_filed(signature)
+            && compared.is_within(&bounds)
+        {
+            Revision::Near(last)
+        } else {
+            Revision::Different(last)
+        };
+        Ok(())
+    })?;
+    Ok(revision)
+}
