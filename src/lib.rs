@@ -88,8 +88,8 @@
 //!
 //! None by default. `languages` has the optional steps of [`Text`]: NFKC, accents, stop words, stems.
 //! `log` tells of what happens to stores through the crate of that name, under targets that begin with
-//! `resemblance::`; the README lists the events. `cli` builds the command-line tool `resemblance`, with
-//! `languages`.
+//! `resemblance::`; the README lists the events. The command-line tool is a package of its own,
+//! `resemblance-cli`, with `languages`.
 
 mod build;
 mod engine;

@@ -9,7 +9,8 @@ mod compression;
 mod error;
 mod folder;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod line;
 mod reader;
 
@@ -19,30 +20,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) use compression::{Compression, Encoder};
-pub(crate) use error::{Error, Result};
-pub(crate) use folder::path_bytes;
-pub(crate) use reader::{Record, Records, Totals};
+pub use compression::{Compression, Encoder};
+pub use error::{Error, Result};
+pub use folder::path_bytes;
+pub use reader::{Record, Records, Totals};
 
 /// The bytes with which the storage engine's files begin.
 const STORE_MAGIC: &[u8] = b"redb";
 
 /// How documents are found in the files.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// The JSON field that holds the key.
-    pub(crate) id_field: String,
+    pub id_field: String,
     /// The JSON field that holds the text.
-    pub(crate) text_field: String,
+    pub text_field: String,
     /// In folders, only files whose relative path matches one of these patterns.
-    pub(crate) include: Option<globset::GlobSet>,
+    pub include: Option<globset::GlobSet>,
     /// In folders, files and folders whose name begins with a dot are read too.
-    pub(crate) hidden: bool,
+    pub hidden: bool,
 }
 
 /// What the records of a source are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// One JSON object a line.
     Lines,
     /// The whole file is one text; its key is the relative path.
@@ -51,7 +52,7 @@ pub(crate) enum Kind {
 
 /// Where the bytes of a source come from.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// A file argument, opened when its turn comes.
     Path(PathBuf),
     /// A file below this folder: a corpus may have millions, so that paths are joined when needed.
@@ -64,18 +65,18 @@ pub(crate) enum Origin {
 
 /// One file of a corpus.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub struct Source {
     /// Lines or one text.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Where it is read from.
-    pub(crate) origin: Origin,
+    pub origin: Origin,
     /// Its path below the folder argument, or its file name: the name of its output.
-    pub(crate) relative: PathBuf,
+    pub relative: PathBuf,
 }
 
 impl Source {
     /// The path to open, if it is read from one.
-    pub(crate) fn path(&self) -> Option<Cow<'_, Path>> {
+    pub fn path(&self) -> Option<Cow<'_, Path>> {
         match &self.origin {
             Origin::Path(path) => Some(Cow::Borrowed(path)),
             Origin::Folder(root) => Some(Cow::Owned(root.join(&self.relative))),
@@ -84,7 +85,7 @@ impl Source {
     }
 
     /// Its name in messages.
-    pub(crate) fn name(&self) -> Cow<'_, Path> {
+    pub fn name(&self) -> Cow<'_, Path> {
         match &self.origin {
             Origin::StandardInput => Cow::Borrowed(Path::new("standard input")),
             Origin::Spool(_, name) => Cow::Borrowed(name),
@@ -93,7 +94,7 @@ impl Source {
     }
 
     /// True if it can be read a second time.
-    pub(crate) fn is_rereadable(&self) -> bool {
+    pub fn is_rereadable(&self) -> bool {
         match self.path() {
             Some(path) => std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()),
             None => matches!(self.origin, Origin::Spool(..)),
@@ -103,21 +104,25 @@ impl Source {
 
 /// A key and a text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Document<'a> {
-    pub(crate) key: Cow<'a, [u8]>,
-    pub(crate) text: Cow<'a, str>,
+pub struct Document<'a> {
+    /// The string or the decimal text of the integer in the line; of a text file its relative path.
+    pub key: Cow<'a, [u8]>,
+    /// The text, decoded.
+    pub text: Cow<'a, str>,
 }
 
 /// An ordered list of sources and the way to read them.
 #[derive(Clone, Debug)]
-pub(crate) struct Corpus {
-    pub(crate) sources: Vec<Source>,
-    pub(crate) settings: Settings,
+pub struct Corpus {
+    /// The files, in the order in which they are read.
+    pub sources: Vec<Source>,
+    /// How documents are found in them.
+    pub settings: Settings,
 }
 
 impl Corpus {
     /// Looks at every argument; folders are listed, files are not opened yet.
-    pub(crate) fn resolve(arguments: &[PathBuf], settings: Settings) -> Result<Self> {
+    pub fn resolve(arguments: &[PathBuf], settings: Settings) -> Result<Self> {
         let mut sources = Vec::new();
         let mut standard_input = false;
         for argument in arguments {
@@ -148,7 +153,7 @@ impl Corpus {
     }
 
     /// The size of all sources as they lie on disk, unless one of them is not a regular file.
-    pub(crate) fn size_bytes(&self) -> Option<u64> {
+    pub fn size_bytes(&self) -> Option<u64> {
         let mut total = 0_u64;
         for source in &self.sources {
             let metadata = match &source.origin {
@@ -164,7 +169,7 @@ impl Corpus {
     }
 
     /// The position of a record, for messages.
-    pub(crate) fn place(&self, source: usize, line: u64) -> String {
+    pub fn place(&self, source: usize, line: u64) -> String {
         match self.sources.get(source) {
             Some(source) if source.kind == Kind::Lines => {
                 format!("{}:{line}", source.name().display())
@@ -175,7 +180,7 @@ impl Corpus {
     }
 
     /// The document in a record, or a sentence about what is wrong with it.
-    pub(crate) fn parse<'a>(&'a self, record: &'a Record) -> Result<Document<'a>, String> {
+    pub fn parse<'a>(&'a self, record: &'a Record) -> Result<Document<'a>, String> {
         let Some(source) = self.sources.get(record.source) else {
             return Err("the record belongs to no source".into());
         };
@@ -190,7 +195,7 @@ impl Corpus {
 }
 
 /// The one argument, if it is a store.
-pub(crate) fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
+pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
     match arguments {
         [path] if is_store(path) => Some(path),
         _ => None,
@@ -198,7 +203,7 @@ pub(crate) fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
 }
 
 /// True if the file begins as a store does: told by content, never by name.
-pub(crate) fn is_store(path: &Path) -> bool {
+pub fn is_store(path: &Path) -> bool {
     use io::Read;
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut start = Vec::new();

@@ -1,4 +1,7 @@
-//! The command-line tool: one file a verb, and what the verbs share.
+//! The command-line tool `resemblance`: see `resemblance --help`.
+//!
+//! [`run`] is the whole tool; [`corpus`] reads documents from JSON Lines and folders of texts, and can
+//! be used by other programs.
 
 mod add;
 mod arguments;
@@ -12,6 +15,7 @@ mod clusters;
 mod compact;
 mod compare;
 mod completions;
+pub mod corpus;
 mod create;
 mod dedup;
 mod destination;
@@ -103,8 +107,8 @@ impl Context {
     }
 }
 
-/// The whole tool: arguments in, exit code out.
-pub(crate) fn run() -> ExitCode {
+/// Runs the tool with the arguments of the process, and returns the exit code of the process.
+pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return explain_usage(&error),

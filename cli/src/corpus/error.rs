@@ -1,26 +1,29 @@
 //! What can go wrong while reading a corpus.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
-pub(crate) enum Error {
+pub enum Error {
     /// The content is not what it should be.
     Bad(String),
     /// The system refused to read.
     Io(String),
 }
 
-pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+/// A result whose error is [`Error`] unless another is named.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn bad(message: impl Into<String>) -> Self {
+    /// An error about content.
+    pub fn bad(message: impl Into<String>) -> Self {
         Self::Bad(message.into())
     }
 
     /// A file that could not be opened or looked at.
-    pub(crate) fn open(path: &Path, error: io::Error) -> Self {
+    pub fn open(path: &Path, error: io::Error) -> Self {
         let path = path.display();
         match error.kind() {
             io::ErrorKind::NotFound => Self::Io(format!("{path} does not exist")),
@@ -29,7 +32,7 @@ impl Error {
     }
 
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
-    pub(crate) fn read(path: &Path, compressed: bool, error: &io::Error) -> Self {
+    pub fn read(path: &Path, compressed: bool, error: &io::Error) -> Self {
         let path = path.display();
         if compressed && error.raw_os_error().is_none() {
             Self::Bad(format!("{path} is damaged or cut short: {error}"))
@@ -38,3 +41,12 @@ impl Error {
         }
     }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Bad(message) | Self::Io(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -13,30 +13,30 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// One document's bytes as they stand in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
+pub struct Record {
     /// The number of the source.
-    pub(crate) source: usize,
+    pub source: usize,
     /// The line, from 1; 0 for a text file.
-    pub(crate) line: u64,
+    pub line: u64,
     /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
-    pub(crate) has_mark: bool,
+    pub has_mark: bool,
     /// The line with its end, or the whole text file.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// What was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
+pub struct Totals {
     /// Non-blank lines and text files.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Blank lines.
-    pub(crate) blank: u64,
+    pub blank: u64,
     /// Of all records in order: tells whether a second reading saw the same.
-    pub(crate) checksum: u32,
+    pub checksum: u32,
 }
 
 /// An iterator over all records in corpus order. After an error it ends.
-pub(crate) struct Records {
+pub struct Records {
     corpus: Arc<Corpus>,
     next_source: usize,
     lines: Option<Lines>,
@@ -56,7 +56,7 @@ struct Lines {
 
 impl Records {
     /// `bytes_read` counts the bytes taken from the files, before decompression.
-    pub(crate) fn new(corpus: Arc<Corpus>, bytes_read: Arc<AtomicU64>) -> Self {
+    pub fn new(corpus: Arc<Corpus>, bytes_read: Arc<AtomicU64>) -> Self {
         Self {
             corpus,
             next_source: 0,
@@ -70,13 +70,13 @@ impl Records {
     }
 
     /// How a source that has been reached is compressed.
-    pub(crate) fn compression(&self, source: usize) -> Compression {
+    pub fn compression(&self, source: usize) -> Compression {
         let known = self.compressions.get(&source).copied();
         known.unwrap_or(Compression::None)
     }
 
     /// What was read so far.
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         Totals {
             checksum: self.hasher.clone().finalize(),
             ..self.totals

@@ -13,15 +13,18 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
+    /// Not at all.
     None,
+    /// One or more gzip members.
     Gzip,
+    /// One or more Zstandard frames.
     Zstd,
 }
 
 impl Compression {
     /// By the file's name: the rule for files to be written.
-    pub(crate) fn of_name(path: &Path) -> Self {
+    pub fn of_name(path: &Path) -> Self {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
@@ -30,7 +33,7 @@ impl Compression {
     }
 
     /// By the file's first bytes.
-    pub(crate) fn of_content(start: &[u8]) -> Self {
+    pub fn of_content(start: &[u8]) -> Self {
         if start.starts_with(&[0x1f, 0x8b]) {
             Self::Gzip
         } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
@@ -41,10 +44,7 @@ impl Compression {
     }
 
     /// Reads every member of a gzip file and every frame of a Zstandard file.
-    pub(crate) fn decoder(
-        self,
-        inner: Box<dyn BufRead + Send>,
-    ) -> io::Result<Box<dyn Read + Send>> {
+    pub fn decoder(self, inner: Box<dyn BufRead + Send>) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => Box::new(inner),
             Self::Gzip => Box::new(MultiGzDecoder::new(inner)),
@@ -58,14 +58,18 @@ impl Compression {
 }
 
 /// A writer that compresses; [`Encoder::finish`] must be called.
-pub(crate) enum Encoder<W: Write> {
+pub enum Encoder<W: Write> {
+    /// Passes bytes on as they are.
     None(W),
+    /// Writes one gzip member.
     Gzip(GzEncoder<W>),
+    /// Writes one Zstandard frame.
     Zstd(zstd::stream::write::Encoder<'static, W>),
 }
 
 impl<W: Write> Encoder<W> {
-    pub(crate) fn new(compression: Compression, inner: W) -> io::Result<Self> {
+    /// Begins a compressed stream that goes to `inner`.
+    pub fn new(compression: Compression, inner: W) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None(inner),
             Compression::Gzip => Self::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
@@ -74,7 +78,7 @@ impl<W: Write> Encoder<W> {
     }
 
     /// Writes what is still held back and gives the inner writer back.
-    pub(crate) fn finish(self) -> io::Result<W> {
+    pub fn finish(self) -> io::Result<W> {
         match self {
             Self::None(inner) => Ok(inner),
             Self::Gzip(encoder) => encoder.finish(),

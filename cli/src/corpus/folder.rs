@@ -62,7 +62,7 @@ fn is_file(entry: &DirEntry) -> Result<bool> {
 }
 
 /// A relative path as the bytes of a key: the parts joined by `/`.
-pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
+pub fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;

@@ -103,7 +103,7 @@ pub(crate) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::compare::MOST_SIGNATURE_BYTES;
+    use crate::compare::MOST_SIGNATURE_BYTES;
 
     #[test]
     fn every_kind_can_be_made_in_every_size() {

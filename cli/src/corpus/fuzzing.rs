@@ -1,4 +1,4 @@
-//! What the fuzzer runs, as in the library: any bytes are a file of JSON Lines.
+//! The function of the fuzz target `json_lines`: any bytes are a file of JSON Lines.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ use super::{
 
 /// A file of lines, as it is, compressed, compressed and cut short; or bytes that claim to be
 /// compressed.
-pub(crate) fn json_lines(data: &[u8]) {
+pub fn json_lines(data: &[u8]) {
     let (&[which, cut], bytes) = data.split_first_chunk().unwrap_or((&[0, 0], data));
     let names = ["plain.jsonl", "claimed.jsonl.gz", "claimed.jsonl.zst"];
     if which % 2 == 1 {

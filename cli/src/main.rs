@@ -1,10 +1,7 @@
 //! The command-line tool: see `resemblance --help`.
 
-mod cli;
-mod corpus;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run()
+    resemblance_cli::run()
 }

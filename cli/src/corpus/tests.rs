@@ -369,7 +369,7 @@ fn a_change_between_two_readings_is_seen() {
 /// The kept inputs of the fuzzer; a published package has none.
 #[test]
 fn kept_inputs_of_the_fuzzer_hold() {
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
     if !fuzz.exists() {
         return;
     }
