@@ -99,6 +99,7 @@ mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group_commit;
+mod id;
 mod index;
 mod join;
 mod lanes;
@@ -125,6 +126,7 @@ pub use build::{
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
+pub use id::DocumentId;
 pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign, hamming_ball};
 pub use maintain::{
@@ -135,7 +137,8 @@ pub use maintain::{
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;
-pub use query::{BeyondBudget, Bounds, By, Earlier, Query, QueryMany};
+pub use query::{Bounds, By, Earlier, Query, QueryMany};
+pub use read::Records;
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,
     SimHashSchema,
@@ -144,12 +147,12 @@ pub use sketch::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
     StreamedText, exact,
 };
-pub use snapshot::{Records, Snapshot};
+pub use snapshot::Snapshot;
 pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    Access, CheckReport, Document, DocumentId, Files, Match, Matches, Novelty, Problem, Record,
+    Access, BeyondBudget, CheckReport, Document, Files, Match, Matches, Novelty, Problem, Record,
     Revision, Scope, Upserted,
 };
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::query::Budget;
 use crate::types::{FileSource, Files};
 
 /// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
@@ -169,13 +168,11 @@ impl StoreOptions {
         &self.files
     }
 
-    /// What `insert_if_new` may compare with.
-    pub(crate) fn budget(&self) -> Result<Option<Budget>> {
-        self.probe_budget.map(Budget::new).transpose()
-    }
-
     pub(crate) fn validate(&self) -> Result<()> {
-        self.budget()?;
+        if self.probe_budget == Some(0) {
+            let expected = "1 document or more, or no budget";
+            return Err(Error::invalid("probe_budget", 0, expected));
+        }
         if !(1..=1 << 20).contains(&self.seal_after_documents) {
             let found = self.seal_after_documents;
             let expected = "1 to 1,048,576 documents";

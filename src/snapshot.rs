@@ -1,24 +1,20 @@
-//! Readers: one state of the store for as long as it is held.
+//! The snapshot as its users hold it.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::iter::FusedIterator;
-use std::sync::Arc;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
 
-use redb::{OwnedRange, ReadableTable};
-
-use crate::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
 use crate::error::Result;
-use crate::format::{DocumentRow, SignatureRow};
-use crate::index::{CodeRange, VisitAsked, Wanted};
-use crate::observe::LiveSnapshot;
-use crate::query::{Query, Subject};
-use crate::read::{Plan, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
-use crate::schema::Schema;
+use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
+use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
+use crate::options::StoreOptions;
+use crate::query::{self, Bounds, Query, QueryMany};
+use crate::read::{Records, SnapshotView};
+use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
-use crate::state::{Committed, Core};
-use crate::store::Inner;
-use crate::types::{DocumentId, Matches, Record};
+use crate::types::{CheckReport, DocumentId, Matches, Record};
 
 /// The store as it was at one commit. It sees no later change, never waits for the writer, and the
 /// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It
@@ -39,71 +35,32 @@ use crate::types::{DocumentId, Matches, Record};
 /// ```
 #[derive(Clone)]
 pub struct Snapshot {
-    pub(crate) inner: Arc<SnapshotInner>,
-}
-
-pub(crate) struct SnapshotInner {
-    // Before the store: the file is closed after its last reader has gone.
-    tables: Contained<ReadTables>,
-    pub(crate) store: Arc<Inner>,
-    pub(crate) committed: Arc<Committed>,
-    _is_alive: LiveSnapshot,
-}
-
-impl SnapshotInner {
-    pub(crate) fn tables(&self) -> Result<&ReadTables> {
-        self.tables.get()
-    }
-
-    fn probe_tables(
-        &self,
-        table: PostingTable,
-    ) -> Result<ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>> {
-        Ok(ProbeTables {
-            core: &self.store.core,
-            table,
-            blocks: self.blocks(table)?,
-            filters: &self.tables()?.filters,
-        })
-    }
+    view: SnapshotView,
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("path", &self.core().path)
-            .field("state", &self.inner.committed.state)
+            .field("path", &self.view.core().path)
+            .field("state", &self.view.inner.committed.state)
             .finish_non_exhaustive()
     }
 }
 
 impl Snapshot {
-    pub(crate) fn new(store: Arc<Inner>) -> Result<Self> {
-        let (read, committed) = store.publication.snapshot(&store.engine)?;
-        let tables = Contained::new(ReadTables::open(read)?);
-        let inner = SnapshotInner {
-            tables,
-            _is_alive: store.core.meters.snapshot(),
-            store,
-            committed,
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+    pub(crate) fn new(view: SnapshotView) -> Self {
+        Self { view }
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
-        &*self.inner
-    }
-
-    pub(crate) fn core(&self) -> &Core {
-        &self.inner.store.core
+    #[cfg(test)]
+    pub(crate) fn view(&self) -> &SnapshotView {
+        &self.view
     }
 
     /// The number of documents.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.inner.committed.state.documents
+        self.view.len()
     }
 
     /// Whether there is none.
@@ -115,7 +72,7 @@ impl Snapshot {
     /// The schema of the store.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.core().schema
+        self.view.schema()
     }
 
     /// The document under a key.
@@ -125,11 +82,7 @@ impl Snapshot {
     /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
     /// cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
-        self.core()
-            .guarded(|| match self.source().find_key(key.as_ref())? {
-                Some(id) => self.source().record(id),
-                None => Ok(None),
-            })
+        self.view.get(key.as_ref())
     }
 
     /// The document with an id.
@@ -138,7 +91,7 @@ impl Snapshot {
     ///
     /// As [`get`](Self::get).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.core().guarded(|| self.source().record(id.get()))
+        self.view.get_id(id)
     }
 
     /// Whether there is a document under a key.
@@ -147,8 +100,7 @@ impl Snapshot {
     ///
     /// As [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.core()
-            .guarded(|| Ok(self.source().find_key(key.as_ref())?.is_some()))
+        self.view.contains(key.as_ref())
     }
 
     /// The key of a document; `None` if there is no such document or it has no key.
@@ -157,8 +109,7 @@ impl Snapshot {
     ///
     /// As [`get`](Self::get).
     pub fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
-        self.core()
-            .guarded(|| Ok(self.source().key_of(id.get())?.flatten()))
+        self.view.key(id)
     }
 
     /// All documents in the order of their insertion. The iterator keeps the snapshot alive.
@@ -167,18 +118,12 @@ impl Snapshot {
     ///
     /// As [`get`](Self::get); the iterator yields an error and ends where reading fails.
     pub fn iter(&self) -> Result<Records> {
-        let range = self
-            .core()
-            .guarded(|| Ok(self.inner.tables()?.documents.range_owned::<u64>(..)?))?;
-        Ok(Records {
-            range: Some(Contained::new(range)),
-            snapshot: self.clone(),
-        })
+        Records::new(&self.view)
     }
 
     /// Asks for documents that are near a signature.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.source(), Cow::Borrowed(signature))
+        Query::new(self.view.source(), Cow::Borrowed(signature))
     }
 
     /// Asks for documents that are near a stored one, which is itself left out; `None` if the key
@@ -191,7 +136,7 @@ impl Snapshot {
         let record = self.get(key)?;
         Ok(record.map(|record| {
             let id = record.id.get();
-            Query::new(self.source(), Cow::Owned(record.signature)).excluding(id)
+            Query::new(self.view.source(), Cow::Owned(record.signature)).excluding(id)
         }))
     }
 
@@ -202,14 +147,7 @@ impl Snapshot {
     ///
     /// As [`Query::run`].
     pub fn nearest(&self, signature: &Signature, n: usize) -> Result<Matches> {
-        self.core().check_signature(signature)?;
-        let subject = Subject {
-            signature,
-            exclude: None,
-        };
-        self.core()
-            .guarded(|| subject.nearest(self.source(), n))
-            .inspect(|_| self.core().note_queries(1))
+        query::nearest(self.view.source(), signature, n)
     }
 
     /// The documents that share a bucket with a signature, not verified, ascending by id.
@@ -218,155 +156,410 @@ impl Snapshot {
     ///
     /// As [`Query::run`].
     pub fn candidates(&self, signature: &Signature) -> Result<Vec<DocumentId>> {
-        self.core().check_signature(signature)?;
-        let subject = Subject {
-            signature,
-            exclude: None,
-        };
-        self.core().guarded(|| {
-            let ids = subject.candidates(self.source())?;
-            let mut live = Vec::with_capacity(ids.len());
-            self.source()
-                .live_signatures(&ids, &mut |id, row: SignatureRow<'_>| {
-                    if row.is_empty() == signature.is_empty() {
-                        live.push(DocumentId::new(id));
-                    }
-                    Ok(())
-                })?;
-            self.core().note_candidates(live.len());
-            self.core().note_queries(1);
-            Ok(live)
-        })
-    }
-}
-
-impl Source for SnapshotInner {
-    fn core(&self) -> &Core {
-        &self.store.core
+        query::candidates(self.view.source(), signature)
     }
 
-    fn sealed_below(&self) -> u64 {
-        self.committed.state.sealed_below
+    /// All pairs of documents within bounds, each pair once.
+    ///
+    /// The pairs are exactly those that a query for each document would give. They come lane by
+    /// lane, each in the first lane in which its two meet; of a lane bucket by bucket, ascending by
+    /// code; of a bucket in the order of the later signature, then of the earlier one, signatures
+    /// in the order of their first documents (where they fit into memory, else share by share). So
+    /// the order is the same in every run over the same store, whatever the number of threads.
+    ///
+    /// Documents with equal signatures are compared as one. Memory holds at most about 64 MiB of
+    /// signatures (of two threads or more, for a moment twice that) and what one bucket takes: 40
+    /// bytes a document in it and 56 more a different signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for bounds outside the schema;
+    /// the iterator yields an error and ends where the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let pairs: Vec<_> = store.snapshot()?.pairs(Bounds::new())?.collect::<Result<_, _>>()?;
+    /// assert_eq!(pairs.len(), 1);
+    /// assert_eq!(pairs[0].similarity, Some(1.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pairs(&self, bounds: Bounds) -> Result<Pairs> {
+        self.pairs_with(bounds, &JoinOptions::new())
     }
 
-    fn probe_until(
+    /// As [`pairs`](Self::pairs), with threads, or with large buckets cut short.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let options = JoinOptions::new().threads(2).max_bucket(1_000);
+    /// let mut pairs = store.snapshot()?.pairs_with(Bounds::new(), &options)?;
+    /// assert_eq!(pairs.by_ref().count(), 1);
+    /// assert!(pairs.left_out().is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pairs_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Pairs> {
+        join::pairs_with(&self.view, bounds, options)
+    }
+
+    /// As [`pairs_with`](Self::pairs_with), with every candidate verified, those too whose estimate
+    /// is not within the bounds: what `similarity` returns for two documents, 0 to 1, decides
+    /// against the bound on the similarity and is what the pair reports, which then is exact. Where
+    /// it returns `None`, because one of the two is not at hand, the estimate decides. Distances are
+    /// exact anyway. A pair is still found with the probability that its two share a bucket: see
+    /// [`MinHashSchema::probability`](crate::MinHashSchema::probability).
+    ///
+    /// The closure is given each two documents that share a bucket, the earlier one first, once,
+    /// from as many threads as the options say; the pairs and their order are the same for any
+    /// number. Equal signatures are not taken for equal documents, so that m copies mean m² / 2
+    /// calls. About 2 MB of memory hold candidates on the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs_with`](Self::pairs_with). The iterator yields what the closure returns as an
+    /// error, or [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1,
+    /// and ends. A panic of the closure goes on through the iterator.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
+    /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
+    /// for text in texts {
+    ///     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+    /// }
+    /// let exact = move |a: resemblance::DocumentId, b: resemblance::DocumentId| {
+    ///     let (a, b) = (&features[a.get() as usize], &features[b.get() as usize]);
+    ///     let both = a.iter().filter(|hash| b.contains(hash)).count();
+    ///     Ok(Some(both as f64 / (a.len() + b.len() - both) as f64))
+    /// };
+    /// let snapshot = store.snapshot()?;
+    /// let mut pairs = snapshot.pairs_verified(Bounds::new(), &JoinOptions::new(), exact)?;
+    /// let pair = pairs.next().unwrap()?;
+    /// assert_eq!((pair.similarity, pair.is_exact), (Some(1.0), true));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pairs_verified(
         &self,
-        table: PostingTable,
-        ranges: &[CodeRange],
-        visit: &mut Visit<'_>,
-        is_enough: &mut dyn FnMut() -> Result<bool>,
-    ) -> Result<()> {
-        self.committed.memtable.probe(ranges, visit)?;
-        if is_enough()? {
-            return Ok(());
-        }
-        let plan = Plan::of(&self.store.core, &self.committed.runs, ranges);
-        if plan.is_empty(&self.store.core) {
-            return Ok(());
-        }
-        self.probe_tables(table)?
-            .probe(plan, ranges, visit, is_enough)
+        bounds: Bounds,
+        options: &JoinOptions,
+        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+    ) -> Result<Pairs> {
+        join::pairs_verified(&self.view, bounds, options, similarity)
     }
 
-    fn sweep(
+    /// The connected components of the documents under the pairs within bounds: every link is a
+    /// verified pair. Documents without a partner are left out.
+    ///
+    /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes an id in stretches of 256 ids of which any is in a cluster, whatever the
+    /// number of pairs. [`Clusters::suspicious`] names clusters that are too large to be believed.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b", "c"] {
+    ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+    /// }
+    /// let clusters: Vec<_> = store.snapshot()?.clusters(Bounds::new())?.collect();
+    /// assert_eq!(clusters.len(), 1);
+    /// assert_eq!(clusters[0].len(), 3);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn clusters(&self, bounds: Bounds) -> Result<Clusters> {
+        self.clusters_with(bounds, &JoinOptions::new())
+    }
+
+    /// As [`clusters`](Self::clusters), with threads, or with large buckets cut short.
+    ///
+    /// # Errors
+    ///
+    /// As [`clusters`](Self::clusters), and for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let options = JoinOptions::new().threads(2);
+    /// assert_eq!(store.snapshot()?.clusters_with(Bounds::new(), &options)?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn clusters_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Clusters> {
+        join::clusters_with(&self.view, bounds, options)
+    }
+
+    /// As [`clusters_with`](Self::clusters_with), of the pairs that
+    /// [`pairs_verified`](Self::pairs_verified) gives. Two documents that are known to be in one
+    /// cluster are not verified any more, so that m copies take about m calls of the closure.
+    ///
+    /// # Errors
+    ///
+    /// As [`clusters_with`](Self::clusters_with), and what the closure returns, or
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let (snapshot, options) = (store.snapshot()?, JoinOptions::new());
+    /// let unlike = |_, _| Ok(Some(0.0));
+    /// assert_eq!(snapshot.clusters_verified(Bounds::new(), &options, unlike)?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn clusters_verified(
         &self,
-        table: PostingTable,
-        lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
-    ) -> Result<()> {
-        if !self.committed.memtable.sweep(lane, wanted, visit)? {
-            return Ok(());
-        }
-        self.probe_tables(table)?
-            .sweep(&self.committed.runs, lane, wanted, visit)
+        bounds: Bounds,
+        options: &JoinOptions,
+        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+    ) -> Result<Clusters> {
+        join::clusters_verified(&self.view, bounds, options, similarity)
     }
 
-    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        if self.is_dead(id) {
-            return visit(None);
-        }
-        self.core().reads.add_documents(1);
-        let row = self.tables()?.documents.get(id)?;
-        visit(row.as_ref().map(|row| row.value()))
+    /// What [`pairs`](Self::pairs) and [`clusters`](Self::clusters) are expected to take, from the
+    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
+    /// band and of the first table. Takes well under a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
+    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
+    /// assert!(expected.seconds < 1.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
+        join::expect_join(&self.view, bounds)
     }
 
-    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        let signatures = &self.tables()?.signatures;
-        self.core().reads.add_signatures(ids.len());
-        for &id in ids {
-            if self.is_dead(id) {
-                visit(id, None)?;
-                continue;
-            }
-            let row = signatures.get(id)?;
-            visit(id, row.as_ref().map(|row| row.value()))?;
-        }
-        Ok(())
+    /// Copies the store, as this snapshot sees it, into another file, while readers and the writer go
+    /// on with it. The copy is a store of its own: the same documents with the same ids, the same
+    /// runs, merges under way and marks of removed documents, and so the same answers. It can be
+    /// opened and written to as any other. A handle that only reads will do.
+    ///
+    /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
+    /// is complete and durable. A killed process leaves a file whose name begins with
+    /// `.resemblance-`, which may be removed.
+    ///
+    /// The checksums of all pages and rows that are read are verified on the way. Free pages are not
+    /// copied, so the copy can be smaller. While the snapshot lives, space that the writer frees is
+    /// not used again, as always: drop it after the backup.
+    ///
+    /// Memory: the cache of the copy, 64 MiB by default, and some MiB more.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, copy) = (folder.path().join("seen.rsm"), folder.path().join("backup.rsm"));
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three")?)?;
+    ///
+    /// let report = store.snapshot()?.backup(&copy)?; // other threads may write meanwhile
+    /// assert_eq!(report.documents, 1);
+    /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name `path`: it stays as it is.
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
+    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
+    /// this one does not know; [`Error::Io`] if the disk is full, for one. There is no copy then.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
     }
 
-    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        for entry in self.tables()?.signatures.iter()? {
-            let (id, row) = entry?;
-            if !self.is_dead(id.value()) {
-                visit(id.value(), row.value())?;
-            }
-        }
-        Ok(())
+    /// [`backup`](Self::backup) with the options of the copy's file, of which the cache alone
+    /// matters, and `watch` is told how far it is: about every 4 MiB. If it breaks off there is no
+    /// copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`backup`](Self::backup); [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::Io`] of the kind [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke
+    /// off.
+    pub fn backup_with(
+        &self,
+        path: impl AsRef<Path>,
+        options: &StoreOptions,
+        watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
+    ) -> Result<BackupReport> {
+        maintain::backup_with(&self.view, path, options, watch)
     }
 
-    fn is_dead(&self, id: u64) -> bool {
-        self.committed.dead.contains(id)
+    /// Checks everything of ours in this snapshot; the pages underneath only as far as they are
+    /// read. Other threads may go on reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        maintain::check_snapshot(&self.view)
     }
-}
 
-/// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`].
-#[must_use = "nothing is read before it is iterated over"]
-pub struct Records {
-    range: Option<Contained<OwnedRange<u64, &'static [u8]>>>,
-    snapshot: Snapshot,
-}
-
-impl Records {
-    fn advance(&mut self) -> Result<Option<Record>> {
-        let Some(range) = self.range.as_mut() else {
-            return Ok(None);
-        };
-        self.snapshot.core().guarded(|| {
-            for entry in range {
-                let (id, row) = entry?;
-                let id = id.value();
-                if self.snapshot.inner.is_dead(id) {
-                    continue;
-                }
-                let document = DocumentRow::decode(id, row.value())?;
-                return self.snapshot.source().complete(id, &document).map(Some);
-            }
-            Ok(None)
-        })
+    /// How the bands and tables fit the number of documents.
+    #[must_use]
+    pub fn design(&self) -> DesignReport {
+        DesignReport::new(self.schema(), self.len())
     }
-}
 
-impl Iterator for Records {
-    type Item = Result<Record>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.advance().transpose();
-        if !matches!(next, Some(Ok(_))) {
-            self.range = None;
-        }
-        next
+    /// Counts what the store consists of. Reads every posting and walks all tables: seconds for
+    /// millions of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
+    /// let stats = store.snapshot()?.stats()?;
+    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        maintain::stats(&self.view)
     }
-}
 
-/// After an error or the end nothing follows.
-impl FusedIterator for Records {}
+    /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
+    /// signatures, not the bands and tables that they are filed under. [`Store::import`] takes it into
+    /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
+    /// `format-spec.md`; it has checksums, and is not compressed.
+    ///
+    /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
+    ///
+    /// ```
+    /// use resemblance::{ImportOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = |name: &str| folder.path().join(name);
+    /// let schema = |threshold| {
+    ///     let builder = Schema::builder().text(Text::words(1));
+    ///     builder.minhash(MinHash::new(64).threshold(threshold)).build()
+    /// };
+    /// let old = Store::create(file("old.rsm"), schema(0.8)?)?;
+    /// old.insert("a", &old.sketch_text("one two three")?)?;
+    /// let mut stream = Vec::new(); // a file, a pipe, a socket
+    /// assert_eq!(old.snapshot()?.export(&mut stream)?.documents, 1);
+    ///
+    /// let new = Store::create(file("new.rsm"), schema(0.6)?)?;
+    /// new.import(&stream[..], &ImportOptions::new())?;
+    /// assert!(new.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
+    /// or the stream cannot be written: what has been written of it then has no end, and an import
+    /// of it fails there.
+    ///
+    /// [`Store::import`]: crate::Store::import
+    pub fn export(&self, writer: impl Write) -> Result<ExportReport> {
+        self.export_with(writer, |_| ControlFlow::Continue(()))
+    }
 
-impl fmt::Debug for Records {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Records")
-            .field("snapshot", &self.snapshot)
-            .field("ended", &self.range.is_none())
-            .finish_non_exhaustive()
+    /// [`export`](Self::export), and `watch` is told how far it is. If it breaks off the stream has no
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// As [`export`](Self::export); [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn export_with(
+        &self,
+        writer: impl Write,
+        watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
+    ) -> Result<ExportReport> {
+        maintain::export_with(&self.view, writer, watch)
+    }
+
+    /// Asks for documents that are near each of many signatures. Every answer is that of
+    /// [`query`](Self::query), and together they come several times sooner: the more signatures,
+    /// the less a signature costs, up to some ten thousand.
+    ///
+    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
+    /// a million candidates.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let other = store.sketch_text("a text about something else")?;
+    /// store.insert("first", &page)?;
+    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
+    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
+    /// assert!(answers[1].is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
+        query::query_many(&self.view, signatures)
+    }
+
+    /// The documents that share a bucket with each of many signatures, not verified, ascending by
+    /// id: what [`candidates`](Self::candidates) gives for each, and sooner, as with
+    /// [`query_many`](Self::query_many).
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryMany::run`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let id = store.append(&page)?;
+    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
+    /// assert_eq!(candidates, [[id], [id]]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        query::candidates_many(&self.view, signatures)
     }
 }

@@ -1,19 +1,28 @@
-//! The store: the only owner of the file.
+//! The store as its users hold it.
 
 use std::fmt;
+use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
-use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::group_commit::{Answer, Call, Group};
-use crate::observe::Reads;
+use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
+use crate::error::Result;
+use crate::group_commit::{CommitQueueHandle, Queue};
+use crate::maintain::{
+    self, CompactReport, EvictEvent, EvictOptions, EvictReport, ImportEvent, ImportOptions,
+    ImportReport, RepairEvent, RepairOptions, RepairReport, StoredDocument,
+};
+use crate::observe::{Metrics, Reads};
 use crate::options::StoreOptions;
-use crate::schema::Schema;
+use crate::read::SnapshotView;
+use crate::schema::{DesignReport, Rebanding, Schema};
 use crate::sketch::{Signature, Sketcher};
-use crate::snapshot::{Snapshot, SnapshotInner};
-use crate::state::{Core, Gate, Permit, Publication, Session};
+use crate::snapshot::Snapshot;
+use crate::state::{self, OpenStore};
 use crate::transaction::WriteTransaction;
+use crate::types::{CheckReport, Document, DocumentId, Novelty, Upserted};
+use crate::write::Transaction;
 
 /// A store for near-duplicate search in one file.
 ///
@@ -39,59 +48,28 @@ use crate::transaction::WriteTransaction;
 /// ```
 #[derive(Clone)]
 pub struct Store {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) handles: Arc<Handles>,
-}
-
-/// What the handles of a store have in common, but not its snapshots and transactions. Dropping the
-/// last one waits for what has been queued.
-pub(crate) struct Handles {
-    store: Arc<Inner>,
-}
-
-impl Drop for Handles {
-    fn drop(&mut self) {
-        // Those who wait in the line would wait for this very thread.
-        if !self.store.gate.is_held_here() {
-            self.store.group.wait_idle();
-        }
-    }
-}
-
-/// What all handles of an open file share.
-pub(crate) struct Inner {
-    pub(crate) core: Core,
-    pub(crate) engine: Engine,
-    pub(crate) publication: Publication,
-    pub(crate) gate: Arc<Gate>,
-    /// Changes that wait to be made together.
-    pub(crate) group: Group<Call<'static>, Result<Answer>>,
-    /// The snapshot that was taken last by who looked for duplicates before queueing up.
-    pub(crate) shared_snapshot: Mutex<Weak<SnapshotInner>>,
-    /// Whether this release, and this handle, may write.
-    pub(crate) writable: bool,
-    /// After the file, which is closed before that is told.
-    pub(crate) session: Option<Session>,
-}
-
-impl Inner {
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        match self.writable {
-            true => Ok(()),
-            false => Err(Error::ReadOnly),
-        }
-    }
+    commit_queue: CommitQueueHandle,
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("path", &self.inner.core.path)
+            .field("path", &self.store().core.path)
             .finish_non_exhaustive()
     }
 }
 
 impl Store {
+    fn new(store: OpenStore) -> Self {
+        Self {
+            commit_queue: CommitQueueHandle::new(Arc::new(store)),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<OpenStore> {
+        self.commit_queue.store()
+    }
+
     /// Creates a store with default options.
     ///
     /// # Errors
@@ -112,7 +90,7 @@ impl Store {
         schema: Schema,
         options: &StoreOptions,
     ) -> Result<Self> {
-        crate::state::open::create(path.as_ref(), schema, options).map(Self::from_inner)
+        state::create(path.as_ref(), schema, options).map(Self::new)
     }
 
     /// Opens a store with default options. Never creates one. After a crash it repairs the file.
@@ -132,7 +110,7 @@ impl Store {
     ///
     /// As [`open`](Self::open), and [`Error::InvalidParameter`] for an option out of its range.
     pub fn open_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
-        crate::state::open::open(path.as_ref(), options).map(Self::from_inner)
+        state::open(path.as_ref(), options).map(Self::new)
     }
 
     /// Opens a store for reading, with default options. Several processes may do so at a time,
@@ -151,34 +129,19 @@ impl Store {
     ///
     /// As [`open_read_only`](Self::open_read_only).
     pub fn open_read_only_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
-        crate::state::open::open_read_only(path.as_ref(), options).map(Self::from_inner)
-    }
-
-    fn from_inner(inner: Inner) -> Self {
-        let inner = Arc::new(inner);
-        let handles = Arc::new(Handles {
-            store: Arc::clone(&inner),
-        });
-        Self { inner, handles }
+        state::open_read_only(path.as_ref(), options).map(Self::new)
     }
 
     /// The schema, fixed as long as the store is open.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.inner.core.schema
-    }
-
-    /// What look-ups and queries through this handle and its clones, snapshots and transactions have
-    /// read of the postings on disk.
-    #[must_use]
-    pub fn reads(&self) -> Reads {
-        self.inner.core.reads.get()
+        &self.store().core.schema
     }
 
     /// Makes signatures for this store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        self.inner.core.sketcher.clone()
+        self.store().core.sketcher.clone()
     }
 
     /// The signature of a text.
@@ -187,7 +150,126 @@ impl Store {
     ///
     /// [`Error::InvalidParameter`] if the schema does not take texts.
     pub fn sketch_text(&self, text: &str) -> Result<Signature> {
-        self.inner.core.sketcher.text(text)
+        self.store().core.sketcher.text(text)
+    }
+
+    /// The store as it is now, for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        SnapshotView::open(self.store()).map(Snapshot::new)
+    }
+
+    /// [`WriteTransaction::insert_if_new`](crate::WriteTransaction::insert_if_new) that is durable
+    /// when it returns: of two threads that bring near-duplicates at the same time, exactly one is told
+    /// that its document is new.
+    ///
+    /// A thread that finds others writing looks through what is committed while it waits for them, and
+    /// a document that is not new is told so without a transaction.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_if_new(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Novelty> {
+        self.insert_document_if_new(Document::new(key.as_ref()), signature)
+    }
+
+    /// [`WriteTransaction::insert`] that is durable when it returns.
+    ///
+    /// This and the forms below may be called from any number of threads. What they bring at about
+    /// the same time is made in one transaction and made durable by one sync, each as if it had been
+    /// alone, in the order of their coming. See [`StoreOptions::group_calls`] and
+    /// [`StoreOptions::group_wait`]; [`queue`](Self::queue) is for callers that do not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
+    /// [`WriteTransaction::commit`]. So with the other forms below.
+    ///
+    /// [`WriteTransaction::insert`]: crate::WriteTransaction::insert
+    /// [`WriteTransaction::commit`]: crate::WriteTransaction::commit
+    /// [`StoreOptions::group_calls`]: crate::StoreOptions::group_calls
+    /// [`StoreOptions::group_wait`]: crate::StoreOptions::group_wait
+    pub fn insert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
+        self.insert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// [`insert`](Self::insert) with stamp and payload, the key optional.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_document(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.commit_queue.insert(document, signature)
+    }
+
+    /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_document_if_new(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Novelty> {
+        self.commit_queue.insert_if_new(document, signature)
+    }
+
+    /// [`WriteTransaction::upsert`](crate::WriteTransaction::upsert) that is durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
+        self.upsert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert_document(
+        &self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        self.commit_queue.upsert(document, signature)
+    }
+
+    /// [`WriteTransaction::append`](crate::WriteTransaction::append) that is durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
+        self.insert_document(Document::without_key(), signature)
+    }
+
+    /// [`WriteTransaction::remove`](crate::WriteTransaction::remove) that is durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
+        self.commit_queue.remove(key.as_ref())
+    }
+
+    /// [`WriteTransaction::touch`](crate::WriteTransaction::touch) that is durable when it returns, and
+    /// writes and syncs nothing if the stamp is the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
+        self.commit_queue.touch(key.as_ref(), stamp)
     }
 
     /// Begins a write transaction, after the one that is open in another thread, if any.
@@ -197,7 +279,7 @@ impl Store {
     /// [`Error::Busy`] if this thread holds one, [`Error::ReadOnly`] for a handle that only reads,
     /// [`Error::Closed`] after a failed commit.
     pub fn begin_write(&self) -> Result<WriteTransaction> {
-        self.begin(Gate::enter)
+        Transaction::begin(self.store()).map(WriteTransaction::new)
     }
 
     /// Begins a write transaction if none is open.
@@ -206,23 +288,560 @@ impl Store {
     ///
     /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
-        self.begin(Gate::try_enter)
+        Transaction::try_begin(self.store()).map(WriteTransaction::new)
     }
 
-    fn begin(&self, enter: impl Fn(&Arc<Gate>) -> Result<Permit>) -> Result<WriteTransaction> {
-        self.inner.check_writable()?;
-        let permit = enter(&self.inner.gate)?;
-        WriteTransaction::begin(Arc::clone(&self.inner), permit)
+    /// A way to change the store without waiting for each change.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        Queue::new(&self.commit_queue)
     }
 
-    /// The store as it is now, for reading.
+    /// Waits until all that has been [queued](Self::queue) so far is made, and is durable unless its
+    /// ticket says otherwise.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        self.inner
-            .core
-            .guarded(|| Snapshot::new(Arc::clone(&self.inner)))
+    /// [`Error::Busy`] if this thread holds a write transaction; [`Error::Closed`] after a failed
+    /// commit.
+    pub fn flush(&self) -> Result<()> {
+        self.commit_queue.flush()
+    }
+
+    /// Waits for what has been queued, as [`flush`](Self::flush), and lets go of this handle. Whether
+    /// the file is closed now: another handle, a snapshot or a transaction keeps it open. Dropping the
+    /// last handle waits too, but cannot tell of errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush`](Self::flush), and those of closing the file.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let ticket = store.queue().insert("a", &store.sketch_text("some text or other")?)?;
+    /// assert!(store.close()?);
+    /// assert_eq!(ticket.wait()?.get(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn close(self) -> Result<bool> {
+        self.commit_queue.close()
+    }
+
+    /// Removes the documents whose stamps are less than `stamp`.
+    ///
+    /// Documents are read without a transaction and removed in short ones, at most
+    /// [`EvictOptions::slice_documents`] in each, so that neither readers nor other writers wait for
+    /// long. Each is read once more before it goes: one that was
+    /// [touched](crate::WriteTransaction::touch), replaced or removed meanwhile is spared, and
+    /// counted. Documents that come in meanwhile are not looked at. Stopped or crashed, what was
+    /// evicted stays so, and the same call goes on. The memory does not depend on the number of
+    /// documents.
+    ///
+    /// Merges within commits, those of the eviction among them, give the space back to later documents;
+    /// [`Store::compact`] gives it back to the disk.
+    ///
+    /// ```
+    /// use resemblance::Document;
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let signature = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// for (key, day) in [("a", 18), ("b", 19), ("c", 20)] {
+    ///     transaction.insert_document(Document::new(key).stamp(day), &signature)?;
+    /// }
+    /// transaction.commit()?;
+    /// store.touch("a", 21)?;
+    /// let report = store.evict_older_than(20)?;
+    /// assert_eq!((report.evicted, store.snapshot()?.len()), (1, 2));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write), [`Error::Busy`](crate::Error::Busy) among them if this thread holds a
+    /// transaction, and [`WriteTransaction::commit`](crate::WriteTransaction::commit);
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file cannot be read. What earlier slices have
+    /// evicted stays so.
+    pub fn evict_older_than(&self, stamp: u64) -> Result<EvictReport> {
+        self.evict_older_than_with(stamp, &EvictOptions::new(), |_| ControlFlow::Continue(()))
+    }
+
+    /// [`evict_older_than`](Self::evict_older_than) with options; `watch` is told of progress and may
+    /// break off.
+    ///
+    /// # Errors
+    ///
+    /// As [`evict_older_than`](Self::evict_older_than), and [`Error::InvalidParameter`](crate::Error::InvalidParameter) for an option
+    /// out of its range.
+    pub fn evict_older_than_with(
+        &self,
+        stamp: u64,
+        options: &EvictOptions,
+        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+    ) -> Result<EvictReport> {
+        maintain::evict_older_than_with(self.store(), stamp, options, watch)
+    }
+
+    /// Removes all but the `documents` newest: those with the greatest stamps, and of equal stamps
+    /// those with the greatest ids. It goes about it as [`evict_older_than`](Self::evict_older_than)
+    /// does.
+    ///
+    /// Which documents are the newest is found exactly, as of the moment of the call, in at most
+    /// seven passes over all of them, mostly three, with 2 MiB of memory; a snapshot is held
+    /// meanwhile. No more documents go than there were too many at that moment.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let signature = store.sketch_text("some text or other")?;
+    /// let (first, second) = (store.append(&signature)?, store.append(&signature)?);
+    /// store.keep_newest(1)?;
+    /// assert!(store.snapshot()?.get_id(first)?.is_none());
+    /// assert!(store.snapshot()?.get_id(second)?.is_some());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`evict_older_than`](Self::evict_older_than).
+    pub fn keep_newest(&self, documents: u64) -> Result<EvictReport> {
+        self.keep_newest_with(documents, &EvictOptions::new(), |_| {
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// [`keep_newest`](Self::keep_newest) with options; `watch` is told of progress and may break off.
+    ///
+    /// # Errors
+    ///
+    /// As [`evict_older_than_with`](Self::evict_older_than_with).
+    pub fn keep_newest_with(
+        &self,
+        documents: u64,
+        options: &EvictOptions,
+        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+    ) -> Result<EvictReport> {
+        maintain::keep_newest_with(self.store(), documents, options, watch)
+    }
+
+    /// Removes the documents for which `is_evicted` holds. It goes about it as
+    /// [`evict_older_than`](Self::evict_older_than) does.
+    ///
+    /// `is_evicted` is asked in this thread, outside of a transaction, and of the documents that it
+    /// chose again within the one that removes them: it should be quick, must not write to this store,
+    /// and its last answer counts.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let signature = store.sketch_text("some text or other")?;
+    /// store.insert("https://example.org/1", &signature)?;
+    /// store.insert("https://example.net/1", &signature)?;
+    /// let is_gone = |key: &[u8]| key.starts_with(b"https://example.net/");
+    /// let report = store.evict_where(|document| document.key().is_some_and(is_gone))?;
+    /// assert_eq!((report.examined, report.evicted), (2, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`evict_older_than`](Self::evict_older_than).
+    pub fn evict_where(
+        &self,
+        is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
+    ) -> Result<EvictReport> {
+        self.evict_where_with(is_evicted, &EvictOptions::new(), |_| {
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// [`evict_where`](Self::evict_where) with options; `watch` is told of progress and may break off.
+    ///
+    /// # Errors
+    ///
+    /// As [`evict_older_than_with`](Self::evict_older_than_with).
+    pub fn evict_where_with(
+        &self,
+        is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
+        options: &EvictOptions,
+        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+    ) -> Result<EvictReport> {
+        maintain::evict_where_with(self.store(), is_evicted, options, watch)
+    }
+
+    /// Begins to build a new store offline: the quickest way to put many documents into one. What
+    /// comes out answers as a store does into which the same documents were inserted one by one.
+    ///
+    /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
+    /// complete and durable, when the build is finished. A killed process leaves a file whose name
+    /// begins with `.resemblance-`, which may be removed.
+    ///
+    /// Memory: the limit of the options, the cache, and some tens of MiB. Disk: the store, and while it
+    /// is built 8 bytes a posting (12 in lanes of keys and SimHash tables, and of bands with more
+    /// than 44 bits) of whatever does not fit into the memory for sorting.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("corpus.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let mut build = Store::bulk_build(&path, schema.clone(), &BulkOptions::new())?;
+    /// let sketcher = schema.sketcher(); // clone it into as many threads as you like
+    /// for (key, text) in [("a", "to be or not to be"), ("b", "that is the question")] {
+    ///     build.insert(Document::new(key), &sketcher.text(text)?)?;
+    /// }
+    /// assert_eq!(build.finish()?.documents, 2);
+    /// assert_eq!(Store::open(&path)?.snapshot()?.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
+    /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
+    pub fn bulk_build(
+        path: impl AsRef<Path>,
+        schema: Schema,
+        options: &BulkOptions,
+    ) -> Result<BulkBuild> {
+        build::bulk_build(path, schema, options)
+    }
+
+    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
+    /// then, if the pages are whole, everything of ours in it.
+    ///
+    /// Every damaged page is told, with the documents whose rows can be below it, and every damaged
+    /// row. A file with damaged pages or rows is not changed; in others the storage engine may put
+    /// right what it has noted of free pages. If pages are damaged no documents are counted:
+    /// [`repair`](Self::repair) says how many can be kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// assert!(Store::check(&path)?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
+        Self::check_with(path, &StoreOptions::new())
+    }
+
+    /// [`check`](Self::check) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
+        maintain::check_file(path, options)
+    }
+
+    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
+    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
+    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
+    /// have been closed properly. Nobody can write it meanwhile.
+    ///
+    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
+    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
+    /// a key comes twice, because what says that a document was replaced is lost, the newest document
+    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
+    /// report says so.
+    ///
+    /// The new store appears under `target`, complete and durable, as one of
+    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three")?)?;
+    /// drop(store);
+    ///
+    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
+    /// assert!(report.is_complete() && report.documents == 1);
+    /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if something has the name `target`;
+    /// [`Error::NotFound`](crate::Error::NotFound), [`Error::NotAStore`](crate::Error::NotAStore),
+    /// [`Error::Locked`](crate::Error::Locked) of the old file;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if its schema cannot be read and the options have
+    /// none; [`Error::InvalidParameter`](crate::Error::InvalidParameter) if theirs makes other
+    /// signatures; [`Error::NewerFormat`](crate::Error::NewerFormat),
+    /// [`Error::UnknownFeatures`](crate::Error::UnknownFeatures) and
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) if a newer release must do it;
+    /// [`Error::SelfTest`](crate::Error::SelfTest) as in [`open`](Self::open);
+    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. There is no new store then.
+    pub fn repair(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+    ) -> Result<RepairReport> {
+        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`repair`](Self::repair), and `watch` is told how far it is. If it breaks off there is no new
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// As [`repair`](Self::repair); [`Error::Io`](crate::Error::Io) of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn repair_with(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+        watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
+    ) -> Result<RepairReport> {
+        maintain::repair_with(path, target, options, watch)
+    }
+
+    /// Merges all runs of a store that nobody has open into one, drops everything of removed
+    /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
+    /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
+    /// the next compaction goes on where this one stopped.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`WriteTransaction::commit`]; [`Error::Corrupt`](crate::Error::Corrupt)
+    /// if a page is damaged.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// let report = Store::compact(&path)?;
+    /// assert!(report.size_after_bytes <= report.size_before_bytes);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
+        Self::compact_with(path, &StoreOptions::new())
+    }
+
+    /// [`compact`](Self::compact) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    pub fn compact_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CompactReport> {
+        maintain::compact_with(path, options)
+    }
+
+    /// How the bands and tables fit the number of documents after the last commit. Worth a look
+    /// after inserting many.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for number in 0..2 {
+    ///     store.append(&store.sketcher().hashes([number])?)?;
+    /// }
+    /// if let Some(advice) = store.design()?.advice {
+    ///     eprintln!("{advice}");
+    /// }
+    /// # assert!(store.design()?.is_outgrown);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    pub fn design(&self) -> Result<DesignReport> {
+        self.snapshot().map(|snapshot| snapshot.design())
+    }
+
+    /// What [`reband`](Self::reband) of this store is expected to need.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let rebanding = Rebanding::new().threshold(0.6);
+    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
+    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
+    pub fn estimate_reband(
+        &self,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+    ) -> Result<RebandEstimate> {
+        build::estimate_reband(self.store(), rebanding, options)
+    }
+
+    /// Files the documents of a store in another way, from the signatures that it holds: another
+    /// threshold or recall, other bands, codes or SimHash tables. Texts are not needed. Ids, keys,
+    /// payloads and stamps stay; afterwards the store answers as one that was made with the
+    /// [new schema](Schema::rebanded).
+    ///
+    /// It opens the file by itself, and nobody else may have it open: handles and snapshots of before
+    /// would go on with the old bands. Everything happens in one commit. Until then the file is the
+    /// old store, and after a failure, an interruption or a crash it still is. Postings of removed
+    /// documents go, and documents that were not sealed are.
+    ///
+    /// Before anything is written all pages of the file are read and verified.
+    ///
+    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes too (the rule for keys
+    /// that come twice has nothing to do here), and what the store keeps of unsealed and of removed
+    /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
+    /// and the temporary file, as in a build. [`estimate_reband`](Self::estimate_reband) says how
+    /// much. If the lanes stay as they are, because only the number of expected documents changes or a
+    /// threshold without an effect on the bands, one row is written and nothing is read.
+    ///
+    /// ```
+    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three four five six seven eight")?)?;
+    /// let question = store.sketch_text("one two three four five six nine ten")?;
+    /// assert!(store.snapshot()?.query(&question).run()?.is_empty()); // 6 of 10 are below 0.8
+    /// drop(store);
+    ///
+    /// let report = Store::reband(&path, &Rebanding::new().threshold(0.5), &BulkOptions::new())?;
+    /// assert_eq!(report.documents, 1);
+    /// let store = Store::open(&path)?;
+    /// assert_eq!(store.snapshot()?.query(&question).run()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with) and [`Schema::rebanded`];
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) for a store that this release may only read;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a page or a row is damaged;
+    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. The store is as it was then. Only
+    /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
+    /// old or the new one as a whole.
+    pub fn reband(
+        path: impl AsRef<Path>,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+    ) -> Result<RebandReport> {
+        Self::reband_with(path, rebanding, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`reband`](Self::reband), and `watch` is told how far it is. If it breaks off the store is
+    /// as it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`reband`](Self::reband); [`Error::Io`](crate::Error::Io) of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn reband_with(
+        path: impl AsRef<Path>,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+        watch: impl FnMut(RebandEvent) -> ControlFlow<()>,
+    ) -> Result<RebandReport> {
+        build::reband_with(path, rebanding, options, watch)
+    }
+
+    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
+    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
+    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
+    /// bands and tables may differ: documents are filed as this store does it. Only where values are
+    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
+    /// that keeps few bits takes whole values, and cuts them.
+    ///
+    /// It goes by transactions of bounded size, each durable; other writers come in between. What
+    /// was committed before an error stays. An import that was interrupted can be repeated with
+    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
+    /// inserted**, a second time too, unless near-duplicates are left out.
+    ///
+    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
+    /// one that was cut short.
+    ///
+    /// There is an example at [`Snapshot::export`].
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
+    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
+    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
+    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
+    ///
+    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
+    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
+    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
+    /// failed, its documents may be there as well.
+    ///
+    /// [`Snapshot::export`]: crate::Snapshot::export
+    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
+        self.import_with(reader, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`import`](Self::import), and `watch` is told how far it is, before each transaction and at the
+    /// end. What was committed before it breaks off stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn import_with(
+        &self,
+        reader: impl Read,
+        options: &ImportOptions,
+        watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
+    ) -> Result<ImportReport> {
+        maintain::import_with(self.store(), reader, options, watch)
+    }
+
+    /// What look-ups and queries through this handle and its clones, snapshots and transactions have
+    /// read of the postings on disk.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        self.store().core.reads.get()
+    }
+
+    /// What was done through this handle and its clones, snapshots and transactions since the store
+    /// was opened: a few dozen atomic reads, and a lock that only the making of snapshots takes.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketcher().hashes([1, 2, 3])?;
+    /// store.insert_if_new("a", &page)?;
+    /// store.insert_if_new("b", &page)?;
+    /// let metrics = store.metrics();
+    /// assert_eq!((metrics.inserted, metrics.near_duplicates), (1, 1));
+    /// eprint!("{metrics}");
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        Metrics {
+            reads: self.reads(),
+            ..self.store().core.meters.get()
+        }
     }
 }

@@ -1,18 +1,13 @@
-//! The writer.
+//! The write transaction as its users hold it.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
-use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::query::{BeyondBudget, Bounds, Query, Subject};
-use crate::read::Source;
+use crate::error::Result;
+use crate::query::{Earlier, Query};
 use crate::sketch::Signature;
-use crate::state::Permit;
-use crate::store::Inner;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
-use crate::write::{Since, Writer};
+use crate::write::Transaction;
 
 /// Changes that become visible and durable together, at [`commit`](Self::commit). It reads its own
 /// writes. Dropping it rolls everything back. One at a time; it stays on the thread that began it.
@@ -33,41 +28,18 @@ use crate::write::{Since, Writer};
 /// ```
 #[must_use = "dropping a transaction rolls it back"]
 pub struct WriteTransaction {
-    // Before the permit: the engine's transaction must end before the next writer may begin.
-    pub(crate) writer: Writer,
-    _permit: Permit,
-    _stays_on_its_thread: PhantomData<*const ()>,
+    transaction: Transaction,
 }
 
 impl fmt::Debug for WriteTransaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WriteTransaction")
-            .field("path", &self.writer.store.core.path)
-            .field("state", &self.writer.state)
-            .finish_non_exhaustive()
+        self.transaction.fmt(f)
     }
 }
 
 impl WriteTransaction {
-    pub(crate) fn begin(store: Arc<Inner>, permit: Permit) -> Result<Self> {
-        Ok(Self {
-            writer: Writer::begin(store)?,
-            _permit: permit,
-            _stays_on_its_thread: PhantomData,
-        })
-    }
-
-    /// Runs a change. Bad input changes nothing and the transaction goes on; after a failure of
-    /// the file it can only be rolled back.
-    pub(crate) fn change<T>(&mut self, run: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        self.writer.check_usable()?;
-        let store = Arc::clone(&self.writer.store);
-        let writer = &mut self.writer;
-        let result = store.core.guarded(|| run(writer));
-        if let Err(error) = &result {
-            self.writer.note_failure(error);
-        }
-        result
+    pub(crate) fn new(transaction: Transaction) -> Self {
+        Self { transaction }
     }
 
     /// Inserts a document under a key.
@@ -126,18 +98,7 @@ impl WriteTransaction {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.check(&document, signature)?;
-        self.change(|writer| {
-            if let Some(key) = document.row.key
-                && let Some(id) = writer.source().find_key(key)?
-            {
-                return Err(Error::KeyExists {
-                    key: key.to_vec(),
-                    id: DocumentId::new(id),
-                });
-            }
-            writer.store_document(&document, signature)
-        })
+        self.transaction.insert_document(document, signature)
     }
 
     /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
@@ -153,8 +114,7 @@ impl WriteTransaction {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.check(&document, signature)?;
-        self.change(|writer| writer.upsert(&document, signature))
+        self.transaction.upsert_document(document, signature)
     }
 
     /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
@@ -167,36 +127,7 @@ impl WriteTransaction {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.insert_if_new_since(document, signature, None)
-    }
-
-    /// [`insert_document_if_new`](Self::insert_document_if_new), where documents before an id have
-    /// been looked through: none of them was near this one, and none had its key.
-    pub(crate) fn insert_if_new_since(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-        first_id: Option<u64>,
-    ) -> Result<Novelty> {
-        self.check(&document, signature)?;
-        self.change(|writer| {
-            let since = first_id.and_then(|id| Since::of(writer, id));
-            let known = match &since {
-                Some(since) => known(since, &document, signature)?,
-                None => known(writer, &document, signature)?,
-            };
-            match known {
-                Known {
-                    novelty: Some(novelty),
-                    ..
-                } => Ok(novelty),
-                Known { beyond, .. } => {
-                    let id = writer.store_document(&document, signature)?;
-                    Ok(Novelty::inserted(id, beyond))
-                }
-            }
-        })
-        .inspect(|novelty| self.note_answer(novelty))
+        self.transaction.insert_document_if_new(document, signature)
     }
 
     /// Gives the document under a key another stamp, later or earlier; its id if there is one. All
@@ -222,13 +153,7 @@ impl WriteTransaction {
     ///
     /// [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled back.
     pub fn touch(&mut self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
-        self.change(|writer| {
-            let id = writer.source().find_key(key.as_ref())?;
-            if let Some(id) = id {
-                writer.touch(id, stamp)?;
-            }
-            Ok(id.map(DocumentId::new))
-        })
+        self.transaction.touch(key.as_ref(), stamp)
     }
 
     /// Gives the document with an id another stamp, as [`touch`](Self::touch) does; whether there is
@@ -238,7 +163,7 @@ impl WriteTransaction {
     ///
     /// As [`touch`](Self::touch).
     pub fn touch_id(&mut self, id: DocumentId, stamp: u64) -> Result<bool> {
-        self.change(|writer| writer.touch(id.get(), stamp))
+        self.transaction.touch_id(id, stamp)
     }
 
     /// Removes the document under a key; its id if there was one.
@@ -251,13 +176,7 @@ impl WriteTransaction {
     ///
     /// [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled back.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
-        self.change(|writer| {
-            let id = writer.source().find_key(key.as_ref())?;
-            if let Some(id) = id {
-                writer.remove_document(id)?;
-            }
-            Ok(id.map(DocumentId::new))
-        })
+        self.transaction.remove(key.as_ref())
     }
 
     /// Removes the document with an id, as [`remove`](Self::remove) does; whether there was one.
@@ -266,7 +185,7 @@ impl WriteTransaction {
     ///
     /// As [`remove`](Self::remove).
     pub fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
-        self.change(|writer| writer.remove_document(id.get()))
+        self.transaction.remove_id(id)
     }
 
     /// The document under a key, as this transaction has left it.
@@ -275,13 +194,7 @@ impl WriteTransaction {
     ///
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
-        self.writer
-            .store
-            .core
-            .guarded(|| match self.writer.source().find_key(key.as_ref())? {
-                Some(id) => self.writer.source().record(id),
-                None => Ok(None),
-            })
+        self.transaction.get(key.as_ref())
     }
 
     /// The document with an id, as this transaction has left it.
@@ -290,10 +203,7 @@ impl WriteTransaction {
     ///
     /// As [`get`](Self::get).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.writer
-            .store
-            .core
-            .guarded(|| self.writer.source().record(id.get()))
+        self.transaction.get_id(id)
     }
 
     /// Whether there is a document under a key.
@@ -302,17 +212,13 @@ impl WriteTransaction {
     ///
     /// As [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let source = self.writer.source();
-        self.writer
-            .store
-            .core
-            .guarded(|| Ok(source.find_key(key.as_ref())?.is_some()))
+        self.transaction.contains(key.as_ref())
     }
 
     /// The number of documents, this transaction's changes included.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.writer.state.documents
+        self.transaction.len()
     }
 
     /// Whether there is none.
@@ -326,12 +232,12 @@ impl WriteTransaction {
     /// mends it.
     #[must_use]
     pub fn is_outgrown(&self) -> bool {
-        self.len() > self.writer.store.core.schema.expected_documents()
+        self.transaction.is_outgrown()
     }
 
     /// Asks for documents that are near a signature, this transaction's own included.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.writer.source(), Cow::Borrowed(signature))
+        Query::new(self.transaction.source(), Cow::Borrowed(signature))
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.
@@ -340,76 +246,114 @@ impl WriteTransaction {
     ///
     /// If the file cannot be written, the outcome is unknown until the store is opened again, and
     /// this handle writes no more ([`Error::Closed`]).
-    pub fn commit(mut self) -> Result<()> {
-        self.writer.check_usable()?;
-        let store = Arc::clone(&self.writer.store);
-        let writer = &mut self.writer;
-        store.core.guarded(|| writer.commit())
+    pub fn commit(self) -> Result<()> {
+        self.transaction.commit()
     }
 
-    pub(crate) fn check_usable(&self) -> Result<()> {
-        self.writer.check_usable()
+    /// [`insert_document`](Self::insert_document) for many, all or none: the keys are looked up
+    /// together before anything is inserted. Their ids, in the order of the documents.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_document`](Self::insert_document), and nothing of the batch is inserted: bad
+    /// input says its index in the batch. [`Error::KeyExists`] for the first key that is there or
+    /// that an earlier document of the batch has; the id is then the one that this would have got.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// assert_eq!(transaction.insert_many(&batch)?.len(), 2);
+    ///
+    /// let batch = [(Document::new("c"), &page), (Document::new("b"), &page)];
+    /// assert!(matches!(transaction.insert_many(&batch), Err(Error::KeyExists { .. })));
+    /// assert!(!transaction.contains("c")?);
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_many(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+    ) -> Result<Vec<DocumentId>> {
+        self.transaction.insert_many(documents)
     }
 
-    pub(crate) fn note_answer(&self, novelty: &Novelty) {
-        self.writer.tally.answered(novelty);
-        if novelty.beyond_budget().is_some() {
-            self.writer.store.core.note_budget_met();
-        }
+    /// [`insert_document_if_new`](Self::insert_document_if_new) for many, one after the other: what
+    /// was there before is looked up together, and every document of the batch is also compared with
+    /// those before it. What was found, in the order of the documents.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_document_if_new`](Self::insert_document_if_new); for bad input, which says its
+    /// index in the batch, nothing of the batch is inserted.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// let other = store.sketch_text("something quite different")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let found = transaction.insert_many_if_new(&[
+    ///     (Document::new("a"), &page),
+    ///     (Document::new("b"), &page),
+    ///     (Document::new("c"), &other),
+    ///     (Document::new("c"), &page),
+    /// ])?;
+    /// assert!(matches!(
+    ///     found[..],
+    ///     [Novelty::New(_), Novelty::NearDuplicate(_), Novelty::New(_), Novelty::SameKey(_)]
+    /// ));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_many_if_new(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+    ) -> Result<Vec<Novelty>> {
+        self.transaction.insert_many_if_new(documents)
     }
 
-    /// Counts removed documents as evicted.
-    pub(crate) fn note_evicted(&self, documents: u64) {
-        self.writer.tally.evicted.add(documents);
+    /// [`insert_many_if_new`](Self::insert_many_if_new) with every candidate verified, those too
+    /// whose estimate is not within the bounds: as [`Query::verify`](crate::Query::verify). The
+    /// closure is given the index of a document and what it may resemble, each two at most once,
+    /// and does not see this transaction. The [`Match`](crate::Match) of a key that is there
+    /// already remains an estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_many_if_new`](Self::insert_many_if_new). After an error of the closure, or a
+    /// value that is not 0 to 1, the transaction can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["some text or other", "some text or other"];
+    /// let page = store.sketch_text(texts[0])?;
+    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
+    /// let mut transaction = store.begin_write()?;
+    /// let found = transaction.insert_many_if_new_verified(&batch, |index, earlier| {
+    ///     Ok(match earlier {
+    ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
+    ///         Earlier::Stored(_) => None, // its text is not at hand
+    ///     })
+    /// })?;
+    /// assert!(matches!(&found[1], Novelty::NearDuplicate(found) if found.is_exact()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_many_if_new_verified(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+        similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
+    ) -> Result<Vec<Novelty>> {
+        self.transaction
+            .insert_many_if_new_verified(documents, similarity)
     }
-
-    /// The document row with an id, as it is stored.
-    pub(crate) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
-        let source = self.writer.source();
-        self.writer.store.core.guarded(|| {
-            let mut row = None;
-            source.document_row(id, &mut |bytes| {
-                row = bytes.map(<[u8]>::to_vec);
-                Ok(())
-            })?;
-            Ok(row)
-        })
-    }
-
-    pub(crate) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
-        document.validate()?;
-        self.writer.store.core.check_signature(signature)
-    }
-}
-
-/// What there is to say of a document before it is inserted.
-pub(crate) struct Known {
-    /// Why it is not new, if it is not: its key, or a near-duplicate of it is there.
-    pub(crate) novelty: Option<Novelty>,
-    /// With what it was not compared.
-    pub(crate) beyond: Option<BeyondBudget>,
-}
-
-pub(crate) fn known(
-    source: &dyn Source,
-    document: &Document<'_>,
-    signature: &Signature,
-) -> Result<Known> {
-    let subject = Subject::new(signature);
-    if let Some(key) = document.row.key
-        && let Some(id) = source.find_key(key)?
-    {
-        let same = subject.compare(source, id)?;
-        return Ok(Known {
-            novelty: Some(Novelty::SameKey(same)),
-            beyond: None,
-        });
-    }
-    let core = source.core();
-    let bounds = Bounds::new().resolve(&core.schema, false)?;
-    let best = subject.best(source, &bounds, core.options.budget()?)?;
-    Ok(Known {
-        novelty: best.found.map(Novelty::NearDuplicate),
-        beyond: best.beyond,
-    })
 }

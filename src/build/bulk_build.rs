@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::store::Store;
 use crate::types::{Document, DocumentId, folder_of, go_on};
 
 /// What [`BulkBuild::finish_with`] tells while it works.
@@ -87,44 +86,13 @@ impl fmt::Debug for BulkBuild {
     }
 }
 
-impl Store {
-    /// Begins to build a new store offline: the quickest way to put many documents into one. What
-    /// comes out answers as a store does into which the same documents were inserted one by one.
-    ///
-    /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
-    /// complete and durable, when the build is finished. A killed process leaves a file whose name
-    /// begins with `.resemblance-`, which may be removed.
-    ///
-    /// Memory: the limit of the options, the cache, and some tens of MiB. Disk: the store, and while it
-    /// is built 8 bytes a posting (12 in lanes of keys and SimHash tables, and of bands with more
-    /// than 44 bits) of whatever does not fit into the memory for sorting.
-    ///
-    /// ```
-    /// use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("corpus.rsm");
-    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let mut build = Store::bulk_build(&path, schema.clone(), &BulkOptions::new())?;
-    /// let sketcher = schema.sketcher(); // clone it into as many threads as you like
-    /// for (key, text) in [("a", "to be or not to be"), ("b", "that is the question")] {
-    ///     build.insert(Document::new(key), &sketcher.text(text)?)?;
-    /// }
-    /// assert_eq!(build.finish()?.documents, 2);
-    /// assert_eq!(Store::open(&path)?.snapshot()?.len(), 2);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
-    /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
-    pub fn bulk_build(
-        path: impl AsRef<Path>,
-        schema: Schema,
-        options: &BulkOptions,
-    ) -> Result<BulkBuild> {
-        BulkBuild::begin(path.as_ref(), schema, options)
-    }
+/// See [`crate::Store::bulk_build`](crate::Store::bulk_build).
+pub(crate) fn bulk_build(
+    path: impl AsRef<Path>,
+    schema: Schema,
+    options: &BulkOptions,
+) -> Result<BulkBuild> {
+    BulkBuild::begin(path.as_ref(), schema, options)
 }
 
 impl BulkBuild {

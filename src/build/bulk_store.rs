@@ -15,10 +15,11 @@ use crate::options::StoreOptions;
 use crate::read::PostingTable;
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::state::{Core, open};
-use crate::store::Inner;
+use crate::state::Core;
+use crate::state::OpenStore;
+use crate::state::document_codes;
 use crate::types::{Document, DocumentId};
-use crate::write::{KEY_FILTER_BITS, append_rows, document_codes, run_tables};
+use crate::write::{KEY_FILTER_BITS, append_rows, run_tables};
 
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -41,7 +42,7 @@ pub(crate) struct BulkStore {
     /// `None` once committed.
     write: Option<Arc<redb::WriteTransaction>>,
     // after the transaction, which must end before its file is closed
-    store: Arc<Inner>,
+    store: Arc<OpenStore>,
     /// Rows that are not in the tables yet, of the documents up to `next_id`.
     rows: Rows,
     rows_bytes: usize,
@@ -60,7 +61,7 @@ pub(crate) struct BulkStore {
 impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let store = open::create_in(path, path, schema, options)?;
+        let store = crate::state::create_in(path, path, schema, options)?;
         let write = store.core.guarded(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);
@@ -105,11 +106,11 @@ impl BulkStore {
         row: &mut Vec<Option<u64>>,
     ) -> Result<DocumentId> {
         let id = self.next_id;
-        let key_code = document.row.key.map(hash_key);
+        let key_code = document.key.map(hash_key);
         document_codes(&self.store.core, key_code, signature, &mut self.codes, row)?;
         let rows = DocumentRows {
             id,
-            document: document.row.encode(id),
+            document: DocumentRow::from(document).encode(id),
             signature: self.store.core.signature_row(id, key_code, signature)?,
         };
         self.rows_bytes += rows.document.len() + rows.signature.len();

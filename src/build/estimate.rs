@@ -1,12 +1,15 @@
 //! What a build will need, before it begins.
 
+use std::sync::Arc;
+
 use crate::build::options::BulkOptions;
 use crate::build::sort::{Layout, Plan};
 use crate::error::Result;
 use crate::lanes::LaneRole;
+use crate::read::SnapshotView;
 use crate::schema::{Rebanding, Schema};
+use crate::state::OpenStore;
 use crate::state::shape_of;
-use crate::store::Store;
 
 /// What a store without documents takes, and buffers beside caches, about.
 const CONSTANT_BYTES: u64 = 2 << 20;
@@ -77,49 +80,32 @@ impl Sorting {
     }
 }
 
-impl Store {
-    /// What [`reband`](Self::reband) of this store is expected to need.
-    ///
-    /// ```
-    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let rebanding = Rebanding::new().threshold(0.6);
-    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
-    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
-    pub fn estimate_reband(
-        &self,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-    ) -> Result<RebandEstimate> {
-        let schema = self.schema().rebanded(rebanding)?;
-        let documents = self.snapshot()?.len();
-        let cache_bytes = options.store.cache_bytes.saturating_add(BUFFERS_BYTES);
-        if schema.lane_set()? == self.schema().lane_set()? {
-            return Ok(RebandEstimate {
-                documents,
-                is_rewritten: false,
-                memory_bytes: cache_bytes,
-                growth_bytes: 0,
-                temporary_bytes: 0,
-            });
-        }
-        let sorting = Sorting::of(options, &code_bits(&schema)?, documents);
-        Ok(RebandEstimate {
+/// See [`crate::Store::estimate_reband`](crate::Store::estimate_reband).
+pub(crate) fn estimate_reband(
+    store: &Arc<OpenStore>,
+    rebanding: &Rebanding,
+    options: &BulkOptions,
+) -> Result<RebandEstimate> {
+    let schema = store.schema().rebanded(rebanding)?;
+    let documents = SnapshotView::open(store)?.len();
+    let cache_bytes = options.store.cache_bytes.saturating_add(BUFFERS_BYTES);
+    if schema.lane_set()? == store.schema().lane_set()? {
+        return Ok(RebandEstimate {
             documents,
-            is_rewritten: true,
-            memory_bytes: sorting.memory_bytes.saturating_add(cache_bytes),
-            growth_bytes: CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64),
-            temporary_bytes: sorting.temporary_bytes,
-        })
+            is_rewritten: false,
+            memory_bytes: cache_bytes,
+            growth_bytes: 0,
+            temporary_bytes: 0,
+        });
     }
+    let sorting = Sorting::of(options, &code_bits(&schema)?, documents);
+    Ok(RebandEstimate {
+        documents,
+        is_rewritten: true,
+        memory_bytes: sorting.memory_bytes.saturating_add(cache_bytes),
+        growth_bytes: CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64),
+        temporary_bytes: sorting.temporary_bytes,
+    })
 }
 
 impl BulkOptions {

@@ -12,7 +12,10 @@ mod reband_store;
 mod repeated;
 mod sort;
 
+pub(crate) use bulk_build::bulk_build;
 pub use bulk_build::{BulkBuild, BulkEvent, BulkReport};
+pub(crate) use estimate::estimate_reband;
 pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
+pub(crate) use reband::reband_with;
 pub use reband::{RebandEvent, RebandReport};

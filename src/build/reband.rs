@@ -11,7 +11,6 @@ use crate::build::sort::{Sorter, merge_lanes};
 use crate::error::Result;
 use crate::format::LaneSummary;
 use crate::schema::{Rebanding, Schema};
-use crate::store::Store;
 use crate::types::{folder_of, go_on};
 
 /// Documents that are read between two events.
@@ -64,108 +63,47 @@ pub struct RebandReport {
     pub size_after_bytes: u64,
 }
 
-impl Store {
-    /// Files the documents of a store in another way, from the signatures that it holds: another
-    /// threshold or recall, other bands, codes or SimHash tables. Texts are not needed. Ids, keys,
-    /// payloads and stamps stay; afterwards the store answers as one that was made with the
-    /// [new schema](Schema::rebanded).
-    ///
-    /// It opens the file by itself, and nobody else may have it open: handles and snapshots of before
-    /// would go on with the old bands. Everything happens in one commit. Until then the file is the
-    /// old store, and after a failure, an interruption or a crash it still is. Postings of removed
-    /// documents go, and documents that were not sealed are.
-    ///
-    /// Before anything is written all pages of the file are read and verified.
-    ///
-    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes too (the rule for keys
-    /// that come twice has nothing to do here), and what the store keeps of unsealed and of removed
-    /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
-    /// and the temporary file, as in a build. [`estimate_reband`](Self::estimate_reband) says how
-    /// much. If the lanes stay as they are, because only the number of expected documents changes or a
-    /// threshold without an effect on the bands, one row is written and nothing is read.
-    ///
-    /// ```
-    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
-    /// let store = Store::create(&path, schema)?;
-    /// store.insert("a", &store.sketch_text("one two three four five six seven eight")?)?;
-    /// let question = store.sketch_text("one two three four five six nine ten")?;
-    /// assert!(store.snapshot()?.query(&question).run()?.is_empty()); // 6 of 10 are below 0.8
-    /// drop(store);
-    ///
-    /// let report = Store::reband(&path, &Rebanding::new().threshold(0.5), &BulkOptions::new())?;
-    /// assert_eq!(report.documents, 1);
-    /// let store = Store::open(&path)?;
-    /// assert_eq!(store.snapshot()?.query(&question).run()?.len(), 1);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`open_with`](Self::open_with) and [`Schema::rebanded`];
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly) for a store that this release may only read;
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a page or a row is damaged;
-    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. The store is as it was then. Only
-    /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
-    /// old or the new one as a whole.
-    pub fn reband(
-        path: impl AsRef<Path>,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-    ) -> Result<RebandReport> {
-        Self::reband_with(path, rebanding, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// [`reband`](Self::reband), and `watch` is told how far it is. If it breaks off the store is
-    /// as it was.
-    ///
-    /// # Errors
-    ///
-    /// As [`reband`](Self::reband); [`Error::Io`](crate::Error::Io) of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn reband_with(
-        path: impl AsRef<Path>,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-        mut watch: impl FnMut(RebandEvent) -> ControlFlow<()>,
-    ) -> Result<RebandReport> {
-        let path = path.as_ref();
-        let mut store = RebandStore::open(path, rebanding, &options.store)?;
-        let mut report = RebandReport {
-            schema: store.schema().clone(),
-            documents: store.documents(),
-            is_rewritten: !store.keeps_lanes(),
-            postings: 0,
-            spills: 0,
-            spilled_bytes: 0,
-            size_before_bytes: store.size_bytes()?,
-            size_after_bytes: 0,
-        };
-        if store.keeps_lanes() {
-            store.begin()?;
-            report.size_after_bytes = store.commit(None)?;
-            return Ok(report);
-        }
-        let folder = options.temp_dir.clone();
-        let mut sorter = Sorter::new(
-            &code_bits(store.schema())?,
-            options.memory_bytes,
-            options.sorting_threads(),
-            &folder.unwrap_or_else(|| folder_of(path)),
-        );
-        read(&mut store, &mut sorter, &mut watch)?;
-        sorter.finish()?;
+/// See [`crate::Store::reband_with`](crate::Store::reband_with).
+pub(crate) fn reband_with(
+    path: impl AsRef<Path>,
+    rebanding: &Rebanding,
+    options: &BulkOptions,
+    mut watch: impl FnMut(RebandEvent) -> ControlFlow<()>,
+) -> Result<RebandReport> {
+    let path = path.as_ref();
+    let mut store = RebandStore::open(path, rebanding, &options.store)?;
+    let mut report = RebandReport {
+        schema: store.schema().clone(),
+        documents: store.documents(),
+        is_rewritten: !store.keeps_lanes(),
+        postings: 0,
+        spills: 0,
+        spilled_bytes: 0,
+        size_before_bytes: store.size_bytes()?,
+        size_after_bytes: 0,
+    };
+    if store.keeps_lanes() {
         store.begin()?;
-        let lanes = write(&store, &sorter, &mut watch)?;
-        report.postings = sorter.postings();
-        report.spills = sorter.spills();
-        report.spilled_bytes = sorter.spilled_bytes();
-        drop(sorter);
-        report.size_after_bytes = store.commit(Some(lanes))?;
-        Ok(report)
+        report.size_after_bytes = store.commit(None)?;
+        return Ok(report);
     }
+    let folder = options.temp_dir.clone();
+    let mut sorter = Sorter::new(
+        &code_bits(store.schema())?,
+        options.memory_bytes,
+        options.sorting_threads(),
+        &folder.unwrap_or_else(|| folder_of(path)),
+    );
+    read(&mut store, &mut sorter, &mut watch)?;
+    sorter.finish()?;
+    store.begin()?;
+    let lanes = write(&store, &sorter, &mut watch)?;
+    report.postings = sorter.postings();
+    report.spills = sorter.spills();
+    report.spilled_bytes = sorter.spilled_bytes();
+    drop(sorter);
+    report.size_after_bytes = store.commit(Some(lanes))?;
+    Ok(report)
 }
 
 /// The postings of all live documents, from their signatures.

@@ -4,25 +4,25 @@
 use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
+use crate::engine::file_size;
 use crate::engine::{
     BANDS, Contained, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
     contained, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
-use crate::maintain::file_size;
 use crate::options::StoreOptions;
 use crate::schema::{Rebanding, Schema};
-use crate::state::{Committed, Core, may_write, open};
-use crate::store::Inner;
-use crate::write::document_codes;
+use crate::state::OpenStore;
+use crate::state::document_codes;
+use crate::state::{Committed, Core, may_write};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(crate) struct RebandStore {
     /// Once it has begun.
     write: Option<Contained<redb::WriteTransaction>>,
     // after the transaction, which must end before its file is closed
-    store: Inner,
+    store: OpenStore,
     committed: Committed,
     /// By the new schema.
     core: Core,
@@ -38,7 +38,7 @@ impl RebandStore {
             return Err(Error::ReadOnly);
         }
         verify_pages(path, options)?;
-        let store = open::open(path, options)?;
+        let store = crate::state::open(path, options)?;
         // After a crash it is found out here only.
         if !store.writable {
             return Err(Error::ReadOnly);

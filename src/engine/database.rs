@@ -310,3 +310,9 @@ impl<T> Drop for Contained<T> {
         }
     }
 }
+
+/// Length and bytes on disk.
+pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
+    let size = options.file_source().size_bytes(path);
+    size.map_err(|error| io_error("reading", path, error))
+}

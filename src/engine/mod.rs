@@ -11,8 +11,8 @@ mod verified_file;
 
 pub(crate) use database::{
     BANDS, BlockTable, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED,
-    RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RowTable, SIGNATURES, contained, io_error,
-    open_database, verify_pages,
+    RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RowTable, SIGNATURES, contained, file_size,
+    io_error, open_database, verify_pages,
 };
 pub(crate) use errors::{engine_error, is_of_page};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};

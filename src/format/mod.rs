@@ -31,8 +31,7 @@ pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
 #[cfg(test)]
 pub(crate) use rows::DOCUMENTS;
 pub(crate) use rows::{
-    DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, SIGNATURES, Shape, SignatureRow,
-    append_plain_signature, encode_signature,
+    DocumentRow, SIGNATURES, Shape, SignatureRow, append_plain_signature, encode_signature,
 };
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(test)]

@@ -3,14 +3,10 @@
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
+use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const SIGNATURES: &str = "signatures";
-
-/// The longest key, in bytes.
-pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
-/// The longest payload, in bytes.
-pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 
 const KIND: u8 = 1;
 const HAS_KEY: u8 = 1;
@@ -61,6 +57,26 @@ impl<'a> DocumentRow<'a> {
             stamp: u64::from_le_bytes(*stamp),
             payload,
         })
+    }
+}
+
+impl<'a> From<&Document<'a>> for DocumentRow<'a> {
+    fn from(document: &Document<'a>) -> Self {
+        Self {
+            key: document.key,
+            stamp: document.stamp,
+            payload: document.payload,
+        }
+    }
+}
+
+impl<'a> From<DocumentRow<'a>> for Document<'a> {
+    fn from(row: DocumentRow<'a>) -> Self {
+        Self {
+            key: row.key,
+            stamp: row.stamp,
+            payload: row.payload,
+        }
     }
 }
 
@@ -299,7 +315,7 @@ mod tests {
             None,
             Some(&b""[..]),
             Some(b"key"),
-            Some(&[0xff; KEY_LIMIT_BYTES]),
+            Some(&[0xff; crate::types::KEY_LIMIT_BYTES]),
         ] {
             for payload in [&b""[..], b"payload"] {
                 let row = DocumentRow {

@@ -9,11 +9,10 @@ use crate::error::{Error, Result};
 use crate::format::metadata;
 #[cfg(any(test, fuzzing))]
 use crate::format::rows::plain_signature;
-use crate::format::rows::{
-    DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES, Shape, decode_plain_signature,
-};
+use crate::format::rows::{DocumentRow, Shape, decode_plain_signature};
 use crate::schema::Schema;
 use crate::sketch::Signature;
+use crate::types::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
 

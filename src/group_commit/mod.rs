@@ -2,12 +2,11 @@
 //!
 //! Imports `write` and below.
 
-mod commit;
+mod commit_queue;
 mod line;
 mod queue;
 mod reply;
 mod write_request;
 
-pub(crate) use line::Group;
+pub(crate) use commit_queue::CommitQueueHandle;
 pub use queue::{Queue, Ticket};
-pub(crate) use write_request::{Answer, Call};

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::error::{Error, Result};
-use crate::group_commit::commit::abandoned;
+use crate::group_commit::commit_queue::{CommitQueueHandle, abandoned};
 use crate::group_commit::line::HandedOver;
 use crate::group_commit::reply::{Slot, Told};
 use crate::group_commit::write_request::{Answer, Answered, Call, Kind, take};
 use crate::sketch::Signature;
-use crate::store::{Inner, Store};
+use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 
 /// Bytes of keys, payloads and signatures that may wait for a commit.
@@ -40,22 +40,27 @@ const WAITING_BYTES: usize = 64 << 20;
 /// assert!(matches!(second.wait()?, Novelty::NearDuplicate(_)));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Queue {
-    store: Store,
+    // A handle: the last one waits for what is queued.
+    handle: CommitQueueHandle,
 }
 
-impl Store {
-    /// A way to change the store without waiting for each change.
-    #[must_use]
-    pub fn queue(&self) -> Queue {
-        Queue {
-            store: self.clone(),
-        }
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("path", &self.handle.store().core.path)
+            .finish_non_exhaustive()
     }
 }
 
 impl Queue {
+    pub(crate) fn new(handle: &CommitQueueHandle) -> Self {
+        Self {
+            handle: handle.clone(),
+        }
+    }
+
     /// Queues [`Store::insert`].
     ///
     /// # Errors
@@ -169,24 +174,24 @@ impl Queue {
     }
 
     fn submit<T>(&self, call: Call<'_>) -> Result<Ticket<T>> {
-        let store = &self.store.inner;
-        store.check_queued(&call)?;
+        let queue = self.handle.queue();
+        queue.check_queued(&call)?;
         let size_bytes = call.size_bytes();
         let call = call.into_owned();
-        store.core.meters.call_waits();
-        let submitted = store.group.submit(call, size_bytes, WAITING_BYTES);
+        queue.store.core.meters.call_waits();
+        let submitted = queue.group.submit(call, size_bytes, WAITING_BYTES);
         let Some((slot, handed_over)) = submitted else {
-            store.core.meters.call_refused();
+            queue.store.core.meters.call_refused();
             return Err(Error::QueueFull {
                 waiting_bytes: WAITING_BYTES,
             });
         };
         if handed_over == HandedOver::NeedsThread {
-            store.make_leader();
+            queue.make_leader();
         }
         Ok(Ticket {
             slot,
-            store: Arc::downgrade(store),
+            store: Arc::downgrade(&queue.store),
             of: PhantomData,
         })
     }
@@ -197,7 +202,7 @@ impl Queue {
 pub struct Ticket<T> {
     slot: Arc<Slot<Result<Answer>>>,
     /// To see whether the thread that waits is the one that all others wait for.
-    store: std::sync::Weak<Inner>,
+    store: std::sync::Weak<OpenStore>,
     of: PhantomData<fn() -> T>,
 }
 

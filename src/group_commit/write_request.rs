@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::format::DocumentRow;
+use crate::group_commit::line::Group;
 use crate::sketch::Signature;
-use crate::store::Inner;
-use crate::transaction::WriteTransaction;
+use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
+use crate::write::Transaction;
 
 /// From so many documents in a row on, looking them up together costs less than one by one.
 const LEAST_TOGETHER: usize = 32;
@@ -96,9 +96,9 @@ impl<'a> Call<'a> {
     /// A document that is to be stored in one of the ways.
     pub(crate) fn store(kind: Kind, document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
-            key: document.row.key.map(Cow::Borrowed),
-            stamp: document.row.stamp,
-            payload: Cow::Borrowed(document.row.payload),
+            key: document.key.map(Cow::Borrowed),
+            stamp: document.stamp,
+            payload: Cow::Borrowed(document.payload),
             signature: Some(Cow::Borrowed(signature)),
             ..Self::bare(kind)
         }
@@ -156,12 +156,11 @@ impl<'a> Call<'a> {
     }
 
     pub(crate) fn document(&self) -> Document<'_> {
-        let row = DocumentRow {
+        Document {
             key: self.key.as_deref(),
             stamp: self.stamp,
             payload: &self.payload,
-        };
-        Document { row }
+        }
     }
 
     /// Whether it stores a document; then with its signature.
@@ -169,7 +168,7 @@ impl<'a> Call<'a> {
         Some((self.document(), self.signature.as_deref()?))
     }
 
-    fn make(&self, transaction: &mut WriteTransaction) -> Result<Answer> {
+    fn make(&self, transaction: &mut Transaction) -> Result<Answer> {
         let Some((document, signature)) = self.stored() else {
             return match (self.kind, self.key.as_deref()) {
                 (Kind::Remove, Some(key)) => transaction.remove(key).map(Answer::Found),
@@ -211,12 +210,16 @@ enum Failure {
 ///
 /// What one call does wrong is its own error. If the transaction fails, each call is tried by itself,
 /// so that it gets the answer that it would have got alone; but not if the commit fails.
-pub(crate) fn make_together(store: &Arc<Inner>, calls: &[&Call<'_>]) -> Vec<Result<Answer>> {
-    match try_together(store, calls) {
+pub(crate) fn make_together(
+    store: &Arc<OpenStore>,
+    group: &Group<Call<'static>, Result<Answer>>,
+    calls: &[&Call<'_>],
+) -> Vec<Result<Answer>> {
+    match try_together(store, group, calls) {
         Ok(answers) => answers,
         Err(_) if calls.is_empty() => Vec::new(),
         Err(Failure::Before(_)) if calls.len() > 1 => {
-            let alone = |call| make_together(store, &[call]).pop();
+            let alone = |call| make_together(store, group, &[call]).pop();
             let gone = || Err(Error::corrupt("memory", "a call without an answer"));
             let answers = calls.iter().map(|call| alone(*call).unwrap_or_else(gone));
             answers.collect()
@@ -231,12 +234,11 @@ pub(crate) fn make_together(store: &Arc<Inner>, calls: &[&Call<'_>]) -> Vec<Resu
 }
 
 fn try_together(
-    store: &Arc<Inner>,
+    store: &Arc<OpenStore>,
+    group: &Group<Call<'static>, Result<Answer>>,
     calls: &[&Call<'_>],
 ) -> std::result::Result<Vec<Result<Answer>>, Failure> {
-    let permit = store.gate.enter().map_err(Failure::Before)?;
-    let transaction = WriteTransaction::begin(Arc::clone(store), permit);
-    let mut transaction = transaction.map_err(Failure::Before)?;
+    let mut transaction = Transaction::begin(store).map_err(Failure::Before)?;
     let mut answers = Vec::with_capacity(calls.len());
     let mut rest = calls;
     while let [first, others @ ..] = rest {
@@ -260,7 +262,7 @@ fn try_together(
     }
     let start = Instant::now();
     transaction.commit().map_err(Failure::Commit)?;
-    store.group.note_commit(start.elapsed());
+    group.note_commit(start.elapsed());
     store.core.meters.group_committed(calls.len() as u64);
     Ok(answers)
 }

@@ -8,6 +8,10 @@ use crate::index::k_way::merge_slices;
 use crate::index::segment::{CodeRange, Segment};
 use crate::index::sweep::{VisitAsked, Wanted, sweep_slice};
 
+/// A lane of memory alone: documents that were removed before they were sealed, each filed under
+/// its id.
+pub(crate) const BURIED: u16 = u16::MAX;
+
 /// An immutable list of segments, oldest first, merged by doubling. Adding a segment gives a new
 /// list that shares what it did not merge: older lists stay valid for the snapshots that hold them.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::join::signature_batch::{Arena, Digest};
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
 pub(crate) struct Group {
@@ -90,7 +90,7 @@ impl Batch {
     /// Reads the signatures of a piece that is read alone.
     pub(crate) fn read_piece(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         piece: usize,
         with_codes: bool,
         threads: usize,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, Posting};
 use crate::lanes::Lanes;
+use crate::read::SnapshotView;
 use crate::read::{PostingStream, PostingTable};
-use crate::snapshot::Snapshot;
 use crate::state::DeadSet;
 
 /// Which documents take part: known without a look at their rows. One bit a document in stretches
@@ -20,7 +20,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn of(snapshot: &Snapshot) -> Result<Self> {
+    pub(crate) fn of(snapshot: &SnapshotView) -> Result<Self> {
         Ok(Self {
             sealed_below: snapshot.inner.committed.state.sealed_below,
             unsealed: snapshot.unsealed_ids()?,
@@ -66,7 +66,7 @@ pub(crate) struct BucketStream {
 }
 
 impl BucketStream {
-    pub(crate) fn open(snapshot: &Snapshot, lane: u16) -> Result<Self> {
+    pub(crate) fn open(snapshot: &SnapshotView, lane: u16) -> Result<Self> {
         let is_table = lane > snapshot.core().lanes.band_count();
         let table = if is_table {
             PostingTable::Permuted

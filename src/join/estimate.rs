@@ -8,7 +8,7 @@ use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
 use crate::join::signature_batch::Arena;
 use crate::query::Bounds;
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
 
 /// Postings of a lane that are looked at.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
@@ -59,36 +59,13 @@ struct Sample {
     largest: u64,
 }
 
-impl Snapshot {
-    /// What [`pairs`](Self::pairs) and [`clusters`](Self::clusters) are expected to take, from the
-    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
-    /// band and of the first table. Takes well under a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # for key in ["a", "b"] {
-    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// # }
-    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
-    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
-    /// assert!(expected.seconds < 1.0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
-        let settings = Settings::new(self, bounds, JoinOptions::new(), false)?;
-        self.core().guarded(|| estimate(self, &settings))
-    }
+/// See [`crate::Snapshot::expect_join`](crate::Snapshot::expect_join).
+pub(crate) fn expect_join(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
+    let settings = Settings::new(snapshot, bounds, JoinOptions::new(), false)?;
+    snapshot.core().guarded(|| estimate(snapshot, &settings))
 }
 
-fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
+fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
     let live = Live::of(snapshot)?;
     let mut expected = JoinEstimate {
         documents: snapshot.len(),
@@ -140,7 +117,7 @@ fn estimate(snapshot: &Snapshot, settings: &Settings) -> Result<JoinEstimate> {
 }
 
 /// The postings of a lane, those of removed documents included.
-fn postings_of(snapshot: &Snapshot, lane: u16) -> u64 {
+fn postings_of(snapshot: &SnapshotView, lane: u16) -> u64 {
     let committed = &snapshot.inner.committed;
     let runs = committed.runs.descriptors();
     let sealed = runs.filter_map(|run| run.lane(lane));
@@ -150,7 +127,7 @@ fn postings_of(snapshot: &Snapshot, lane: u16) -> u64 {
     })
 }
 
-fn sample(snapshot: &Snapshot, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {
+fn sample(snapshot: &SnapshotView, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {
     let mut stream = BucketStream::open(snapshot, lane)?;
     let mut bucket = Vec::new();
     let mut sample = Sample::default();
@@ -187,7 +164,7 @@ fn pairs_of(documents: f64) -> f64 {
 
 /// Of some documents of a band's bucket, evenly spread: which share of the signatures is different,
 /// and which share of the pairs is near.
-fn look(snapshot: &Snapshot, settings: &Settings, bucket: &[Posting]) -> Result<(f64, f64)> {
+fn look(snapshot: &SnapshotView, settings: &Settings, bucket: &[Posting]) -> Result<(f64, f64)> {
     let step = bucket.len().div_ceil(BUCKET_SIGNATURES).max(1);
     let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
     ids.sort_unstable();

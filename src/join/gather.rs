@@ -10,7 +10,7 @@ use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::Arena;
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
 
 /// Documents of a batch whose signatures need not be read.
 const MOST_MEMBERS: usize = 1 << 18;
@@ -42,7 +42,7 @@ pub(crate) struct Gatherer {
 }
 
 impl Gatherer {
-    pub(crate) fn new(snapshot: &Snapshot, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(snapshot: &SnapshotView, settings: &Settings) -> Result<Self> {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
@@ -60,7 +60,7 @@ impl Gatherer {
     /// The next batch with anything to compare; `None` at the end of the last lane.
     pub(crate) fn next(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
     ) -> Result<Option<Batch>> {
         let mut batch = Batch::default();
@@ -84,7 +84,7 @@ impl Gatherer {
     /// Takes buckets of one lane until there are enough.
     fn fill(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
         mut stream: BucketStream,
         batch: &mut Batch,
@@ -114,7 +114,7 @@ impl Gatherer {
     /// that have a fingerprint near enough beside them.
     fn take_documents(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
         lane: u16,
         low_code: u64,
@@ -145,7 +145,7 @@ impl Gatherer {
     /// Takes a bucket of a table whose codes say all: they are the signatures.
     fn take_fingerprints(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
         batch: &mut Batch,
         lane: u16,
@@ -185,7 +185,7 @@ impl Gatherer {
     /// Reads the signatures of the documents that were noted, in the order of their ids.
     fn read_candidates(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
         batch: &mut Batch,
     ) -> Result<()> {
@@ -227,7 +227,7 @@ impl Gatherer {
     /// different ones are still too many, they are read again for each two shares to compare.
     fn read_large(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         settings: &Settings,
         batch: &mut Batch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),

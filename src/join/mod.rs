@@ -19,7 +19,9 @@ mod signature_batch;
 mod tests;
 mod verify;
 
+pub(crate) use api::{clusters_verified, clusters_with, pairs_verified, pairs_with};
 pub use clusters::{Clusters, SuspiciousCluster};
 pub use estimate::JoinEstimate;
+pub(crate) use estimate::expect_join;
 pub use options::{JoinOptions, LeftOut};
 pub use pairs::{Pair, Pairs};

@@ -12,8 +12,8 @@ use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::settings::Settings;
 use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
 use crate::query::Bounds;
+use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
-use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
@@ -47,7 +47,7 @@ impl Pair {
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`].
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Pairs {
-    snapshot: Snapshot,
+    snapshot: SnapshotView,
     settings: Settings,
     /// What reads the lanes, once the first pair has been asked for.
     gatherer: Option<Gatherer>,
@@ -71,7 +71,7 @@ pub(crate) struct Spread {
 
 impl Pairs {
     pub(crate) fn new(
-        snapshot: Snapshot,
+        snapshot: SnapshotView,
         bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
@@ -294,7 +294,7 @@ impl FusedIterator for Pairs {}
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pairs")
-            .field("snapshot", &self.snapshot)
+            .field("path", &self.snapshot.core().path)
             .field("bounds", &self.settings.bounds)
             .field("options", &self.settings.options)
             .field("verifies", &self.settings.verifies)

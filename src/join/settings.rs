@@ -7,8 +7,8 @@ use crate::join::options::JoinOptions;
 use crate::join::signature_batch::Arena;
 use crate::lanes::TableDesign;
 use crate::query::{Bounds, Resolved};
+use crate::read::SnapshotView;
 use crate::sketch::{EmptyDocuments, ValueLayout};
-use crate::snapshot::Snapshot;
 
 /// Signatures in memory at a time take at most twice as much.
 pub(crate) const BATCH_BYTES: usize = 32 << 20;
@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn new(
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
@@ -81,7 +81,7 @@ impl Settings {
     }
 
     /// The table of a lane, `None` for a band.
-    pub(crate) fn table<'s>(&self, snapshot: &'s Snapshot, lane: u16) -> Option<TableLane<'s>> {
+    pub(crate) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
         let lanes = &snapshot.core().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
@@ -92,7 +92,7 @@ impl Settings {
 }
 
 /// The lanes that give the candidates of some bounds.
-pub(crate) fn lanes_read(snapshot: &Snapshot, bounds: &Resolved) -> Range<u16> {
+pub(crate) fn lanes_read(snapshot: &SnapshotView, bounds: &Resolved) -> Range<u16> {
     let lanes = &snapshot.core().lanes;
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };

@@ -4,8 +4,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
+use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
-use crate::snapshot::Snapshot;
 
 /// Fewer documents are not worth a thread.
 const LEAST_A_THREAD: usize = 512;
@@ -35,7 +35,7 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// Bytes that a document takes.
-    pub(crate) fn document_bytes(snapshot: &Snapshot) -> usize {
+    pub(crate) fn document_bytes(snapshot: &SnapshotView) -> usize {
         let shape = snapshot.core().shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
         let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
@@ -47,7 +47,7 @@ impl Arena {
     /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
     /// `with_codes`.
     pub(crate) fn load(
-        snapshot: &Snapshot,
+        snapshot: &SnapshotView,
         ids: &[u64],
         with_codes: bool,
         threads: usize,
@@ -78,7 +78,7 @@ impl Arena {
     }
 
     /// Reads signatures, with room for `room` of them.
-    fn read(snapshot: &Snapshot, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
+    fn read(snapshot: &SnapshotView, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
         let core = snapshot.core();
         let bands = usize::from(core.lanes.band_count());
         let mut arena = Self {

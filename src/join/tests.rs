@@ -134,7 +134,7 @@ fn plainly(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOu
 
 /// The same with all that are looked at.
 fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
-    let core = snapshot.core();
+    let core = snapshot.view().core();
     let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
     let mut buckets: BTreeMap<(u16, u64), Vec<(u64, Signature)>> = BTreeMap::new();
     for record in snapshot.iter().unwrap() {
@@ -151,7 +151,7 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
             core.lanes.table_codes(fingerprint, &mut codes);
         }
         for (lane, code) in (1u16..).zip(codes) {
-            if settings::lanes_read(snapshot, &bounds).contains(&lane) {
+            if settings::lanes_read(snapshot.view(), &bounds).contains(&lane) {
                 let low = core.lanes.bucket_range(lane, code).0;
                 let bucket = buckets.entry((lane, low)).or_default();
                 bucket.push((record.id().get(), signature.clone()));
@@ -212,7 +212,7 @@ fn join(
     links_only: bool,
     batch_documents: Option<usize>,
 ) -> Pairs {
-    let mut pairs = Pairs::new(snapshot.clone(), bounds, options, links_only).unwrap();
+    let mut pairs = Pairs::new(snapshot.view().clone(), bounds, options, links_only).unwrap();
     if let Some(documents) = batch_documents {
         pairs.settings_mut().batch_documents = documents;
     }

@@ -8,16 +8,16 @@ use std::path::Path;
 
 use redb::{Key, ReadableTableMetadata, TableDefinition, TableHandle, Value};
 
+use crate::engine::file_size;
 use crate::engine::{
     BANDS, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS,
     SIGNATURES, ScratchPath, contained, engine_error, io_error, must_not_exist, row_check,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
-use crate::maintain::stats::file_size;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
 use crate::types::{folder_of, go_on};
 
 /// Rows that are read together, and then written: many at a time go into whole pages.
@@ -60,145 +60,96 @@ pub struct BackupReport {
     pub size_bytes: u64,
 }
 
-impl Snapshot {
-    /// Copies the store, as this snapshot sees it, into another file, while readers and the writer go
-    /// on with it. The copy is a store of its own: the same documents with the same ids, the same
-    /// runs, merges under way and marks of removed documents, and so the same answers. It can be
-    /// opened and written to as any other. A handle that only reads will do.
-    ///
-    /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
-    /// is complete and durable. A killed process leaves a file whose name begins with
-    /// `.resemblance-`, which may be removed.
-    ///
-    /// The checksums of all pages and rows that are read are verified on the way. Free pages are not
-    /// copied, so the copy can be smaller. While the snapshot lives, space that the writer frees is
-    /// not used again, as always: drop it after the backup.
-    ///
-    /// Memory: the cache of the copy, 64 MiB by default, and some MiB more.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (path, copy) = (folder.path().join("seen.rsm"), folder.path().join("backup.rsm"));
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(&path, schema)?;
-    /// store.insert("a", &store.sketch_text("one two three")?)?;
-    ///
-    /// let report = store.snapshot()?.backup(&copy)?; // other threads may write meanwhile
-    /// assert_eq!(report.documents, 1);
-    /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name `path`: it stays as it is.
-    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
-    /// this one does not know; [`Error::Io`] if the disk is full, for one. There is no copy then.
-    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
-        self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
-    }
+/// See [`crate::Snapshot::backup_with`](crate::Snapshot::backup_with).
+pub(crate) fn backup_with(
+    snapshot: &SnapshotView,
+    path: impl AsRef<Path>,
+    options: &StoreOptions,
+    mut watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
+) -> Result<BackupReport> {
+    let path = path.as_ref();
+    options.validate()?;
+    let files = options.shared_files();
+    must_not_exist(path, files)?;
+    snapshot.core().guarded(|| check_tables(snapshot))?;
+    // The copy is read by nobody: all of the cache is for its pages.
+    let options = &options.for_bands(false);
+    let make = |file: &Path| Engine::create(file, options);
+    let made = ScratchPath::create(&folder_of(path), files, make);
+    // The name that was asked for tells more than the one that it has meanwhile.
+    let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
+    let mut copy = Copy {
+        snapshot: snapshot,
+        path,
+        write: None,
+        engine,
+        written_bytes: 0,
+        rows: 0,
+        bytes: 0,
+        of: snapshot.core().guarded(|| row_count(snapshot))?,
+        of_bytes: file_size(&snapshot.core().path, &snapshot.core().options)?.0,
+        watch: &mut watch,
+    };
+    copy.tell()?;
+    copy.all_tables()?;
+    let rows = copy.finish()?;
+    scratch.publish(path)?;
+    let message = format_args!("copied to {}: {rows} rows", path.display());
+    events::debug(UPKEEP, &snapshot.core().path, message);
+    Ok(BackupReport {
+        documents: snapshot.len(),
+        rows,
+        size_bytes: file_size(path, options)?.1,
+    })
+}
 
-    /// [`backup`](Self::backup) with the options of the copy's file, of which the cache alone
-    /// matters, and `watch` is told how far it is: about every 4 MiB. If it breaks off there is no
-    /// copy.
-    ///
-    /// # Errors
-    ///
-    /// As [`backup`](Self::backup); [`Error::InvalidParameter`] for an option out of its range;
-    /// [`Error::Io`] of the kind [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke
-    /// off.
-    pub fn backup_with(
-        &self,
-        path: impl AsRef<Path>,
-        options: &StoreOptions,
-        mut watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
-    ) -> Result<BackupReport> {
-        let path = path.as_ref();
-        options.validate()?;
-        let files = options.shared_files();
-        must_not_exist(path, files)?;
-        self.core().guarded(|| self.check_tables())?;
-        // The copy is read by nobody: all of the cache is for its pages.
-        let options = &options.for_bands(false);
-        let make = |file: &Path| Engine::create(file, options);
-        let made = ScratchPath::create(&folder_of(path), files, make);
-        // The name that was asked for tells more than the one that it has meanwhile.
-        let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
-        let mut copy = Copy {
-            snapshot: self,
-            path,
-            write: None,
-            engine,
-            written_bytes: 0,
-            rows: 0,
-            bytes: 0,
-            of: self.core().guarded(|| self.row_count())?,
-            of_bytes: file_size(&self.core().path, &self.core().options)?.0,
-            watch: &mut watch,
-        };
-        copy.tell()?;
-        copy.all_tables()?;
-        let rows = copy.finish()?;
-        scratch.publish(path)?;
-        let message = format_args!("copied to {}: {rows} rows", path.display());
-        events::debug(UPKEEP, &self.core().path, message);
-        Ok(BackupReport {
-            documents: self.len(),
-            rows,
-            size_bytes: file_size(path, options)?.1,
-        })
+/// An error if the store may have tables that this release does not know: a copy without them
+/// would be another store.
+fn check_tables(snapshot: &SnapshotView) -> Result<()> {
+    let read = &snapshot.inner.tables()?.read;
+    let row = read.open_table(META)?.get(header::HEADER)?;
+    let row =
+        row.ok_or_else(|| Error::corrupt("table meta", "found no row header, expected one"))?;
+    let header = Header::decode(row.value())?;
+    if header.version > FORMAT_VERSION {
+        return Err(Error::NewerFormat {
+            found: header.version,
+            supported: FORMAT_VERSION,
+        });
     }
-
-    /// An error if the store may have tables that this release does not know: a copy without them
-    /// would be another store.
-    fn check_tables(&self) -> Result<()> {
-        let read = &self.inner.tables()?.read;
-        let row = read.open_table(META)?.get(header::HEADER)?;
-        let row =
-            row.ok_or_else(|| Error::corrupt("table meta", "found no row header, expected one"))?;
-        let header = Header::decode(row.value())?;
-        if header.version > FORMAT_VERSION {
-            return Err(Error::NewerFormat {
-                found: header.version,
-                supported: FORMAT_VERSION,
-            });
-        }
-        let flags = header.ignorable | header.read_only | header.refuse;
-        if flags != 0 {
-            return Err(Error::UnknownFeatures { flags });
-        }
-        let known = table_names();
-        let mut tables = read.list_tables()?;
-        match tables.find(|table| !known.contains(&table.name())) {
-            None => Ok(()),
-            Some(table) => {
-                let place = format!("table {}", table.name());
-                let detail = "found it, but no feature of the store has it";
-                Err(Error::corrupt(place, detail))
-            }
+    let flags = header.ignorable | header.read_only | header.refuse;
+    if flags != 0 {
+        return Err(Error::UnknownFeatures { flags });
+    }
+    let known = table_names();
+    let mut tables = read.list_tables()?;
+    match tables.find(|table| !known.contains(&table.name())) {
+        None => Ok(()),
+        Some(table) => {
+            let place = format!("table {}", table.name());
+            let detail = "found it, but no feature of the store has it";
+            Err(Error::corrupt(place, detail))
         }
     }
+}
 
-    /// The rows of all tables.
-    fn row_count(&self) -> Result<u64> {
-        let tables = self.inner.tables()?;
-        let read = &tables.read;
-        let counts = [
-            read.open_table(META)?.len()?,
-            read.open_table(LANES)?.len()?,
-            read.open_table(RUNS)?.len()?,
-            read.open_table(DEAD)?.len()?,
-            tables.documents.len()?,
-            tables.signatures.len()?,
-            tables.keys.len()?,
-            tables.bands.len()?,
-            tables.permuted.len()?,
-            tables.filters.len()?,
-        ];
-        Ok(counts.into_iter().fold(0, u64::saturating_add))
-    }
+/// The rows of all tables.
+fn row_count(snapshot: &SnapshotView) -> Result<u64> {
+    let tables = snapshot.inner.tables()?;
+    let read = &tables.read;
+    let counts = [
+        read.open_table(META)?.len()?,
+        read.open_table(LANES)?.len()?,
+        read.open_table(RUNS)?.len()?,
+        read.open_table(DEAD)?.len()?,
+        tables.documents.len()?,
+        tables.signatures.len()?,
+        tables.keys.len()?,
+        tables.bands.len()?,
+        tables.permuted.len()?,
+        tables.filters.len()?,
+    ];
+    Ok(counts.into_iter().fold(0, u64::saturating_add))
 }
 
 fn table_names() -> [&'static str; 10] {
@@ -276,7 +227,7 @@ type OwnedRow<K> = (
 
 /// A copy that is being made.
 struct Copy<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a SnapshotView,
     path: &'a Path,
     // before the file that it is of
     write: Option<Contained<redb::WriteTransaction>>,

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, io_error,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, file_size,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
 use crate::lanes::LaneRole;
-use crate::options::StoreOptions;
 use crate::read::PostingTable;
+use crate::read::SnapshotView;
 use crate::schema::DesignReport;
-use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
 use crate::write::KEY_FILTER_BITS;
 
@@ -189,202 +188,180 @@ impl Counted {
     }
 }
 
-impl Snapshot {
-    /// Counts what the store consists of. Reads every posting and walks all tables: seconds for
-    /// millions of documents.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
-    /// cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
-    /// let stats = store.snapshot()?.stats()?;
-    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn stats(&self) -> Result<Stats> {
-        self.core().guarded(|| {
-            let committed = &self.inner.committed;
-            let state = committed.state;
-            let runs = committed.runs.standing.iter().map(|run| RunStats {
-                run: run.descriptor.run,
-                level: run.descriptor.level,
-                first_id: run.descriptor.first_id,
-                last_id: run.descriptor.last_id,
-                postings: run.descriptor.postings(),
-                blocks: run.descriptor.blocks(),
-                dead: run.dead,
-            });
-            let tables = table_stats(&self.inner.tables()?.read)?;
-            let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
-            let (file_bytes, allocated_bytes) = file_size(&self.core().path, &self.core().options)?;
-            let kept = total.saturating_sub(self.droppable_bytes(&tables));
-            let per_document = total as f64 / state.documents.max(1) as f64;
-            Ok(Stats {
-                documents: state.documents,
-                design: self.design(),
-                next_id: state.next_id,
-                memtable_documents: state.unsealed_documents,
-                memtable_bytes: committed.memtable.heap_bytes() as u64,
-                dead_rows: dead_rows(&tables, state.documents),
-                dead_bytes: committed.dead.heap_bytes(),
-                filter_cache_bytes: self.core().filters.size_bytes(),
-                runs: runs.collect(),
-                merges: self.merge_stats(),
-                lanes: self.lane_stats(),
-                buckets: self.largest_buckets()?,
-                file_bytes,
-                allocated_bytes,
-                compact_gain_bytes: allocated_bytes.saturating_sub(kept),
-                bytes_per_document: if state.documents == 0 {
-                    0.0
-                } else {
-                    per_document
-                },
-                tables,
-            })
-        })
-    }
-
-    /// The live documents that are in no run, ascending: from the rows without payloads.
-    pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
-        let first = self.inner.committed.state.sealed_below;
-        let mut ids = Vec::new();
-        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
-            ids.push(entry?.0.value());
-        }
-        Ok(ids)
-    }
-
-    fn merge_stats(&self) -> Vec<MergeStats> {
-        let runs = &self.inner.committed.runs;
-        let of_merge = |output: &Arc<RunDescriptor>| {
-            let inputs = runs.inputs(output).unwrap_or_default();
-            let left = inputs.iter().map(|run| run.descriptor.postings());
-            MergeStats {
-                run: output.run,
-                level: output.level,
-                inputs: output.inputs.clone(),
-                postings: output.postings(),
-                blocks: output.blocks(),
-                postings_left: left.fold(0, u64::saturating_add),
-                rows_left: self.inner.committed.rows_left(output),
-            }
-        };
-        runs.outputs.iter().map(of_merge).collect()
-    }
-
-    /// About how many bytes of tables a merge of all runs would drop.
-    fn droppable_bytes(&self, tables: &[TableStats]) -> u64 {
-        let committed = &self.inner.committed;
-        let dead = committed.runs.standing.iter().map(|run| {
-            let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
-            let bytes = bytes.fold(0, u64::saturating_add);
-            let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
-            (bytes as f64 * share.min(1.0)) as u64
+/// See [`crate::Snapshot::stats`](crate::Snapshot::stats).
+pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
+    snapshot.core().guarded(|| {
+        let committed = &snapshot.inner.committed;
+        let state = committed.state;
+        let runs = committed.runs.standing.iter().map(|run| RunStats {
+            run: run.descriptor.run,
+            level: run.descriptor.level,
+            first_id: run.descriptor.first_id,
+            last_id: run.descriptor.last_id,
+            postings: run.descriptor.postings(),
+            blocks: run.descriptor.blocks(),
+            dead: run.dead,
         });
-        let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
-        let of_rows = tables
-            .iter()
-            .filter(|table| row_tables.contains(&&*table.name));
-        let of_rows: u64 = of_rows.map(TableStats::total_bytes).sum();
-        let rows = dead_rows(tables, committed.state.documents);
-        let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
-        let dead_rows = (of_rows as f64 * share) as u64;
-        let filters = tables.iter().filter(|table| table.name == FILTERS.name());
-        let filters: u64 = filters.map(TableStats::total_bytes).sum();
-        let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
-        let dead = dead.fold(0, u64::saturating_add);
-        dead.saturating_add(dead_rows)
-            .saturating_add(filters.saturating_sub(key_filter))
-    }
-
-    fn lane_stats(&self) -> Vec<LaneStats> {
-        let committed = &self.inner.committed;
-        let of_lane = |(role, lane): (LaneRole, u16)| {
-            let runs = committed.runs.descriptors();
-            let runs = runs.filter_map(|run| run.lane(lane));
-            let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
-                let postings = u64::saturating_add(postings, summary.postings);
-                (postings, u64::saturating_add(blocks, summary.blocks))
-            });
-            let in_memory = committed.memtable.lane_postings(lane);
-            LaneStats {
-                lane,
-                role: role.to_string(),
-                postings: postings.saturating_add(in_memory),
-                blocks,
-            }
-        };
-        self.core().lanes.roles().zip(0u16..).map(of_lane).collect()
-    }
-
-    fn largest_buckets(&self) -> Result<Vec<BucketStats>> {
-        let lanes = &self.core().lanes;
-        let dead = &self.inner.committed.dead;
-        let unsealed = self.unsealed_ids()?;
-        let sealed_below = self.inner.committed.state.sealed_below;
-        let is_live = |id: u64| {
-            if id < sealed_below {
-                !dead.contains(id)
+        let tables = table_stats(&snapshot.inner.tables()?.read)?;
+        let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
+        let (file_bytes, allocated_bytes) =
+            file_size(&snapshot.core().path, &snapshot.core().options)?;
+        let kept = total.saturating_sub(droppable_bytes(snapshot, &tables));
+        let per_document = total as f64 / state.documents.max(1) as f64;
+        Ok(Stats {
+            documents: state.documents,
+            design: DesignReport::new(snapshot.schema(), snapshot.len()),
+            next_id: state.next_id,
+            memtable_documents: state.unsealed_documents,
+            memtable_bytes: committed.memtable.heap_bytes() as u64,
+            dead_rows: dead_rows(&tables, state.documents),
+            dead_bytes: committed.dead.heap_bytes(),
+            filter_cache_bytes: snapshot.core().filters.size_bytes(),
+            runs: runs.collect(),
+            merges: merge_stats(snapshot),
+            lanes: lane_stats(snapshot),
+            buckets: largest_buckets(snapshot)?,
+            file_bytes,
+            allocated_bytes,
+            compact_gain_bytes: allocated_bytes.saturating_sub(kept),
+            bytes_per_document: if state.documents == 0 {
+                0.0
             } else {
-                unsealed.binary_search(&id).is_ok()
+                per_document
+            },
+            tables,
+        })
+    })
+}
+
+fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
+    let runs = &snapshot.inner.committed.runs;
+    let of_merge = |output: &Arc<RunDescriptor>| {
+        let inputs = runs.inputs(output).unwrap_or_default();
+        let left = inputs.iter().map(|run| run.descriptor.postings());
+        MergeStats {
+            run: output.run,
+            level: output.level,
+            inputs: output.inputs.clone(),
+            postings: output.postings(),
+            blocks: output.blocks(),
+            postings_left: left.fold(0, u64::saturating_add),
+            rows_left: snapshot.inner.committed.rows_left(output),
+        }
+    };
+    runs.outputs.iter().map(of_merge).collect()
+}
+
+/// About how many bytes of tables a merge of all runs would drop.
+fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
+    let committed = &snapshot.inner.committed;
+    let dead = committed.runs.standing.iter().map(|run| {
+        let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
+        (bytes as f64 * share.min(1.0)) as u64
+    });
+    let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
+    let of_rows = tables
+        .iter()
+        .filter(|table| row_tables.contains(&&*table.name));
+    let of_rows: u64 = of_rows.map(TableStats::total_bytes).sum();
+    let rows = dead_rows(tables, committed.state.documents);
+    let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
+    let dead_rows = (of_rows as f64 * share) as u64;
+    let filters = tables.iter().filter(|table| table.name == FILTERS.name());
+    let filters: u64 = filters.map(TableStats::total_bytes).sum();
+    let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
+    let dead = dead.fold(0, u64::saturating_add);
+    dead.saturating_add(dead_rows)
+        .saturating_add(filters.saturating_sub(key_filter))
+}
+
+fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
+    let committed = &snapshot.inner.committed;
+    let of_lane = |(role, lane): (LaneRole, u16)| {
+        let runs = committed.runs.descriptors();
+        let runs = runs.filter_map(|run| run.lane(lane));
+        let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
+            let postings = u64::saturating_add(postings, summary.postings);
+            (postings, u64::saturating_add(blocks, summary.blocks))
+        });
+        let in_memory = committed.memtable.lane_postings(lane);
+        LaneStats {
+            lane,
+            role: role.to_string(),
+            postings: postings.saturating_add(in_memory),
+            blocks,
+        }
+    };
+    snapshot
+        .core()
+        .lanes
+        .roles()
+        .zip(0u16..)
+        .map(of_lane)
+        .collect()
+}
+
+fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
+    let lanes = &snapshot.core().lanes;
+    let dead = &snapshot.inner.committed.dead;
+    let unsealed = snapshot.unsealed_ids()?;
+    let sealed_below = snapshot.inner.committed.state.sealed_below;
+    let is_live = |id: u64| {
+        if id < sealed_below {
+            !dead.contains(id)
+        } else {
+            unsealed.binary_search(&id).is_ok()
+        }
+    };
+    // The least of the largest on top; among equals the one with the lowest lane and id stays.
+    let mut largest = BinaryHeap::new();
+    for (role, lane) in lanes
+        .roles()
+        .zip(0u16..)
+        .filter(|(role, _)| *role != LaneRole::Key)
+    {
+        let mut note = |counted: Counted| {
+            if counted.documents > 1 {
+                let name = Reverse((lane, counted.first));
+                largest.push(Reverse((counted.documents, name)));
+            }
+            if largest.len() > NAMED_BUCKETS {
+                largest.pop();
             }
         };
-        // The least of the largest on top; among equals the one with the lowest lane and id stays.
-        let mut largest = BinaryHeap::new();
-        for (role, lane) in lanes
-            .roles()
-            .zip(0u16..)
-            .filter(|(role, _)| *role != LaneRole::Key)
-        {
-            let mut note = |counted: Counted| {
-                if counted.documents > 1 {
-                    let name = Reverse((lane, counted.first));
-                    largest.push(Reverse((counted.documents, name)));
-                }
-                if largest.len() > NAMED_BUCKETS {
-                    largest.pop();
-                }
-            };
-            let (mut high, mut counted) = (None, Counted::default());
-            for posting in self.inner.lane_stream(PostingTable::of(role), lane)? {
-                let posting = posting?;
-                if !is_live(posting.id) {
-                    continue;
-                }
-                if high.is_none_or(|high| posting.code > high) {
-                    note(std::mem::take(&mut counted));
-                    high = Some(lanes.bucket_range(lane, posting.code).1);
-                }
-                counted.add(posting.id);
+        let (mut high, mut counted) = (None, Counted::default());
+        for posting in snapshot.inner.lane_stream(PostingTable::of(role), lane)? {
+            let posting = posting?;
+            if !is_live(posting.id) {
+                continue;
             }
-            note(counted);
+            if high.is_none_or(|high| posting.code > high) {
+                note(std::mem::take(&mut counted));
+                high = Some(lanes.bucket_range(lane, posting.code).1);
+            }
+            counted.add(posting.id);
         }
-        let mut buckets = Vec::new();
-        for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
-            let role = lanes.roles().nth(lane.into());
-            let samples = first.into_iter().map(|id| {
-                Ok(BucketSample {
-                    id: DocumentId::new(id),
-                    key: self.source().key_of(id)?.flatten(),
-                })
-            });
-            buckets.push(BucketStats {
-                lane,
-                role: role.map(|role| role.to_string()).unwrap_or_default(),
-                documents,
-                samples: samples.collect::<Result<_>>()?,
-            });
-        }
-        Ok(buckets)
+        note(counted);
     }
+    let mut buckets = Vec::new();
+    for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
+        let role = lanes.roles().nth(lane.into());
+        let samples = first.into_iter().map(|id| {
+            Ok(BucketSample {
+                id: DocumentId::new(id),
+                key: snapshot.source().key_of(id)?.flatten(),
+            })
+        });
+        buckets.push(BucketStats {
+            lane,
+            role: role.map(|role| role.to_string()).unwrap_or_default(),
+            documents,
+            samples: samples.collect::<Result<_>>()?,
+        });
+    }
+    Ok(buckets)
 }
 
 /// Documents whose rows are there though they are not live.
@@ -427,10 +404,4 @@ fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
         metadata_bytes: stats.metadata_bytes(),
         fragmented_bytes: stats.fragmented_bytes(),
     })
-}
-
-/// Length and bytes on disk.
-pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
-    let size = options.file_source().size_bytes(path);
-    size.map_err(|error| io_error("reading", path, error))
 }

@@ -133,7 +133,7 @@ macro_rules! metrics {
 
 metrics! {
     /// What all handles of an open store have done since it was opened, with their clones, snapshots
-    /// and transactions: made by [`Store::metrics`](crate::store::Store).
+    /// and transactions: made by [`Store::metrics`](crate::Store::snapshot).
     ///
     /// What transactions do is counted when they are committed, before `commit` returns; of what is
     /// rolled back, or has failed, only that it was. Other things are counted as they happen. Numbers
@@ -216,7 +216,7 @@ metrics! {
         merged_postings,
         /// Blocks of postings that merges have written.
         merged_blocks,
-        /// Queries answered, one for each signature of [`query_many`](crate::snapshot::Snapshot)
+        /// Queries answered, one for each signature of [`query_many`](crate::Snapshot::query_many)
         /// and its kin.
         queries,
         /// Documents that were compared with a signature, by queries, by `insert_if_new` and its kin.
@@ -224,7 +224,7 @@ metrics! {
         /// Documents that `insert_if_new` and its kin compared with a part of the candidates only, for the
         /// budget of the store.
         budgets_met,
-        /// Snapshots that are alive now, one for each [`snapshot`](crate::store::Store) of which a
+        /// Snapshots that are alive now, one for each [`snapshot`](crate::Store::snapshot) of which a
         /// clone is left. Space that is freed while one lives is not used again.
         snapshots,
         /// Reads of the file, what opening it took included.

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::index::ProbeCost;
-
 /// What look-ups and queries have read since a store was opened: made by [`Store::reads`](crate::Store::reads).
 ///
 /// ```
@@ -43,9 +41,9 @@ pub(crate) struct ReadCounters {
 }
 
 impl ReadCounters {
-    pub(crate) fn add(&self, cost: ProbeCost) {
-        self.blocks.fetch_add(cost.blocks, Ordering::Relaxed);
-        self.ruled_out.fetch_add(cost.ruled_out, Ordering::Relaxed);
+    pub(crate) fn add_probe(&self, blocks: u64, ruled_out: u64) {
+        self.blocks.fetch_add(blocks, Ordering::Relaxed);
+        self.ruled_out.fetch_add(ruled_out, Ordering::Relaxed);
     }
 
     pub(crate) fn add_lanes(&self, lanes: usize) {

@@ -5,13 +5,14 @@ use crate::lanes::TableDesign;
 use crate::query::batch::Families;
 use crate::query::bounds::Resolved;
 use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
-use crate::query::budget::{BeyondBudget, Budget};
+use crate::query::budget::Budget;
 use crate::query::found_ids::FoundIds;
 use crate::query::query::Subject;
 use crate::query::scored::Scored;
 use crate::read::{PostingTable, Source};
 use crate::sketch::EmptyDocuments;
 use crate::state::Core;
+use crate::types::BeyondBudget;
 use crate::types::{Match, Scope};
 
 /// So many documents are looked at for an identical one: 1, then 2, 4 and 8.

@@ -328,7 +328,7 @@ fn an_identical_document_costs_one_record() {
                 // At once, fingerprints are compared with what is stored.
                 assert_eq!(reads, [(2, rows, 1), (2, 1, 1)], "{schema}");
             }
-            let lanes = u64::from(store.inner.core.lanes.count());
+            let lanes = u64::from(store.store().core.lanes.count());
             for (asked, ..) in reads_of(&store, "another key", &page(30)) {
                 assert_eq!(asked, lanes, "{schema}");
             }
@@ -352,7 +352,7 @@ fn no_candidate_is_read_twice() {
         for number in 0..6 * FIRST_POSTINGS as u32 {
             let mut transaction = store.begin_write().unwrap();
             let count = u64::from(number);
-            let lanes = u64::from(store.inner.core.lanes.count());
+            let lanes = u64::from(store.store().core.lanes.count());
             let reads = reads_of_new(&mut transaction, &store, &page(number));
             let again = u64::from(number as usize > FIRST_POSTINGS);
             assert_eq!(reads, (lanes - 1 + again, count, 0));

@@ -1,14 +1,15 @@
 //! What a probe of hot buckets may cost.
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::format::Posting;
+use crate::index::BURIED;
 use crate::index::CodeRange;
+use crate::options::StoreOptions;
 use crate::query::buckets::{Asked, Bucket};
 use crate::read::{PostingTable, Source};
-use crate::write::BURIED;
+use crate::types::BeyondBudget;
 
 /// A bucket is read so far at least: about a block of postings.
 const LEAST_POSTINGS: usize = 1_024;
@@ -17,25 +18,6 @@ const LEAST_POSTINGS: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     documents: usize,
-}
-
-/// What a probe with a budget left out: see [`Query::probe_budget`](crate::Query::probe_budget).
-///
-/// Printed, it is the number, after "at least" where there may be more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BeyondBudget {
-    /// Documents that share a bucket with the one that was looked for and were not compared.
-    pub documents: u64,
-    /// Whether buckets were not read to their end: there may be more such documents.
-    pub is_least: bool,
-}
-
-impl fmt::Display for BeyondBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let least = if self.is_least { "at least " } else { "" };
-        write!(f, "{least}{}", self.documents)
-    }
 }
 
 /// The documents that are compared.
@@ -58,6 +40,11 @@ impl Budget {
         Ok(Self {
             documents: usize::try_from(documents).unwrap_or(usize::MAX),
         })
+    }
+
+    /// What `insert_if_new` and its kin may compare with.
+    pub(crate) fn from_options(options: &StoreOptions) -> Result<Option<Self>> {
+        options.probe_budget.map(Self::new).transpose()
     }
 
     pub(crate) fn documents(self) -> usize {

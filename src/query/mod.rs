@@ -19,11 +19,11 @@ pub(crate) use batch::{
 pub(crate) use best::{Best, LOOKED_AT};
 pub(crate) use bounds::Resolved;
 pub use bounds::{Bounds, By};
-pub use budget::BeyondBudget;
 pub(crate) use budget::Budget;
 pub use query::Query;
-pub(crate) use query::Subject;
+pub(crate) use query::{Subject, candidates, nearest};
 pub use query_many::QueryMany;
+pub(crate) use query_many::{candidates_many, query_many};
 pub(crate) use scored::Scored;
 pub use verify::Earlier;
 pub(crate) use verify::{Ask, Outside, Told, checked};

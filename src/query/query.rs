@@ -410,3 +410,30 @@ fn all_of(source: &dyn Source, asked: &[Asked]) -> Result<Vec<u64>> {
     read_whole(source, asked, &mut found)?;
     Ok(found.into_ascending())
 }
+
+/// The `limit` best among the documents that share a bucket with a signature, however far they are.
+pub(crate) fn nearest(source: &dyn Source, signature: &Signature, limit: usize) -> Result<Matches> {
+    let core = source.core();
+    core.check_signature(signature)?;
+    core.guarded(|| Subject::new(signature).nearest(source, limit))
+        .inspect(|_| core.note_queries(1))
+}
+
+/// The live documents that share a bucket with a signature, not verified, ascending by id.
+pub(crate) fn candidates(source: &dyn Source, signature: &Signature) -> Result<Vec<DocumentId>> {
+    let core = source.core();
+    core.check_signature(signature)?;
+    core.guarded(|| {
+        let ids = Subject::new(signature).candidates(source)?;
+        let mut live = Vec::with_capacity(ids.len());
+        source.live_signatures(&ids, &mut |id, row: SignatureRow<'_>| {
+            if row.is_empty() == signature.is_empty() {
+                live.push(DocumentId::new(id));
+            }
+            Ok(())
+        })?;
+        core.note_candidates(live.len());
+        core.note_queries(1);
+        Ok(live)
+    })
+}

@@ -10,9 +10,9 @@ use crate::query::budget::Budget;
 use crate::query::query::Subject;
 use crate::query::scored::{Scored, settle};
 use crate::query::verify::{Ask, Outside, Told};
+use crate::read::SnapshotView;
 use crate::read::Source;
 use crate::sketch::Signature;
-use crate::snapshot::Snapshot;
 use crate::state::Core;
 use crate::types::{DocumentId, Matches, Scope};
 
@@ -248,78 +248,45 @@ fn check_signatures(core: &Core, signatures: &[Signature]) -> Result<()> {
     })
 }
 
-impl Snapshot {
-    /// Asks for documents that are near each of many signatures. Every answer is that of
-    /// [`query`](Self::query), and together they come several times sooner: the more signatures,
-    /// the less a signature costs, up to some ten thousand.
-    ///
-    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
-    /// a million candidates.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let other = store.sketch_text("a text about something else")?;
-    /// store.insert("first", &page)?;
-    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
-    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
-    /// assert!(answers[1].is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
-        QueryMany {
-            source: self.source(),
-            signatures,
-            bounds: Bounds::new(),
-            limit: usize::MAX,
-            budget: None,
-            verify: None,
-        }
+/// See [`crate::Snapshot::query_many`](crate::Snapshot::query_many).
+pub(crate) fn query_many<'a>(
+    snapshot: &'a SnapshotView,
+    signatures: &'a [Signature],
+) -> QueryMany<'a> {
+    QueryMany {
+        source: snapshot.source(),
+        signatures,
+        bounds: Bounds::new(),
+        limit: usize::MAX,
+        budget: None,
+        verify: None,
     }
+}
 
-    /// The documents that share a bucket with each of many signatures, not verified, ascending by
-    /// id: what [`candidates`](Self::candidates) gives for each, and sooner, as with
-    /// [`query_many`](Self::query_many).
-    ///
-    /// # Errors
-    ///
-    /// As [`QueryMany::run`].
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let id = store.append(&page)?;
-    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
-    /// assert_eq!(candidates, [[id], [id]]);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
-        check_signatures(self.core(), signatures)?;
-        let source = self.source();
-        self.core().guarded(|| {
-            let mut all = Vec::with_capacity(signatures.len());
-            each_piece(source, signatures, Families::ALL, None, |piece, met| {
-                let mut live = vec![Vec::new(); piece.len()];
-                let found = &met.candidates;
-                batch::compare(source, found, &mut |Candidate { id, asker }, row| {
-                    let asker = asker as usize;
-                    if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))
-                        && row.is_empty() == signature.is_empty()
-                    {
-                        live.push(DocumentId::new(id));
-                    }
-                })?;
-                all.append(&mut live);
-                Ok(())
+/// See [`crate::Snapshot::candidates_many`](crate::Snapshot::candidates_many).
+pub(crate) fn candidates_many(
+    snapshot: &SnapshotView,
+    signatures: &[Signature],
+) -> Result<Vec<Vec<DocumentId>>> {
+    check_signatures(snapshot.core(), signatures)?;
+    let source = snapshot.source();
+    snapshot.core().guarded(|| {
+        let mut all = Vec::with_capacity(signatures.len());
+        each_piece(source, signatures, Families::ALL, None, |piece, met| {
+            let mut live = vec![Vec::new(); piece.len()];
+            let found = &met.candidates;
+            batch::compare(source, found, &mut |Candidate { id, asker }, row| {
+                let asker = asker as usize;
+                if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))
+                    && row.is_empty() == signature.is_empty()
+                {
+                    live.push(DocumentId::new(id));
+                }
             })?;
-            self.core().note_queries(all.len());
-            Ok(all)
-        })
-    }
+            all.append(&mut live);
+            Ok(())
+        })?;
+        snapshot.core().note_queries(all.len());
+        Ok(all)
+    })
 }

@@ -3,11 +3,15 @@
 //! Imports `state` and below.
 
 mod probe;
+mod records;
+mod snapshot_view;
 mod stored_rows;
 mod streams;
 mod view;
 
 pub(crate) use probe::{Plan, ProbeTables};
+pub use records::Records;
+pub(crate) use snapshot_view::{SnapshotInner, SnapshotView};
 pub(crate) use stored_rows::StoredRows;
 pub(crate) use streams::PostingStream;
 pub(crate) use view::{PostingTable, Source, Visit, VisitRow, VisitRows};

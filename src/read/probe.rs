@@ -78,7 +78,7 @@ impl<'r> Plan<'r> {
     /// Whether nothing has to be read, which is then counted: no table need be opened.
     pub(crate) fn is_empty(&self, core: &Core) -> bool {
         if self.lanes.is_empty() {
-            core.reads.add(self.cost);
+            core.reads.add_probe(self.cost.blocks, self.cost.ruled_out);
         }
         self.lanes.is_empty()
     }
@@ -128,7 +128,7 @@ where
         if last_run.is_some() {
             is_enough()?;
         }
-        self.core.reads.add(cost);
+        self.core.reads.add_probe(cost.blocks, cost.ruled_out);
         Ok(())
     }
 
@@ -152,7 +152,7 @@ where
             let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
             cost.blocks += read.blocks;
         }
-        self.core.reads.add(cost);
+        self.core.reads.add_probe(cost.blocks, cost.ruled_out);
         Ok(())
     }
 

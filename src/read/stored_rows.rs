@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::read::SnapshotView;
 use crate::read::view::Source;
-use crate::snapshot::Snapshot;
 
 /// What is read at a time: the memory, but for a row that is larger by itself.
 const PIECE_BYTES: usize = 1 << 20;
@@ -24,7 +24,7 @@ impl StoredRows {
     ///
     /// # Errors
     /// Those of reading.
-    pub(crate) fn read(&mut self, snapshot: &Snapshot, ids: Range<u64>) -> Result<u64> {
+    pub(crate) fn read(&mut self, snapshot: &SnapshotView, ids: Range<u64>) -> Result<u64> {
         self.bytes.clear();
         self.ends.clear();
         let end = ids.end;

@@ -4,8 +4,8 @@ use crate::engine::{Contained, ReadOnlyBlocks};
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{KWayMerge, lane_iter_owned};
+use crate::read::snapshot_view::SnapshotInner;
 use crate::read::view::PostingTable;
-use crate::snapshot::SnapshotInner;
 
 /// Postings of one lane, ascending. Holds its own snapshot of the file.
 pub(crate) type PostingStream = Contained<Box<dyn Iterator<Item = Result<Posting>> + Send>>;

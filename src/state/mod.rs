@@ -3,17 +3,21 @@
 //! Imports `index`, `engine` and below. It has no verbs of its own but opening.
 
 mod context;
-pub(crate) mod open;
+mod lane_codes;
+mod open;
+mod open_store;
 mod run_set;
 mod session;
 mod tombstones;
 mod version;
+mod version_set;
 mod writer_lock;
 
 pub(crate) use context::{Core, shape_of};
-pub(crate) use open::may_write;
+pub(crate) use lane_codes::document_codes;
+pub(crate) use open::{create, create_in, may_write, open, open_read_only};
+pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};
-pub(crate) use session::Session;
 pub(crate) use tombstones::{DeadChanges, DeadSet, Dropped};
-pub(crate) use version::{Committed, Publication};
+pub(crate) use version::Committed;
 pub(crate) use writer_lock::{Gate, Permit};

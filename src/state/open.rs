@@ -1,7 +1,7 @@
 //! Creating and opening: what must hold before a store may be used.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use redb::{ReadTransaction, ReadableTable};
@@ -12,24 +12,24 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
-use crate::group_commit::Group;
 use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, log as events};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::state::context::Core;
+use crate::state::lane_codes::document_codes;
+use crate::state::open_store::OpenStore;
 use crate::state::run_set::{Run, RunSet};
 use crate::state::session::Session;
 use crate::state::tombstones::DeadSet;
-use crate::state::version::{Committed, Publication, read_state};
+use crate::state::version::Committed;
+use crate::state::version_set::{Publication, read_state};
 use crate::state::writer_lock::Gate;
-use crate::store::Inner;
 use crate::types::folder_of;
-use crate::write::document_codes;
 
 /// Makes a store under another name, and gives it its own when it is whole: a process that is killed
 /// on the way leaves nothing that has the name.
-pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Inner> {
+pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     let files = options.shared_files();
     must_not_exist(path, files)?;
@@ -50,7 +50,7 @@ pub(crate) fn create_in(
     path: &Path,
     schema: Schema,
     options: &StoreOptions,
-) -> Result<Inner> {
+) -> Result<OpenStore> {
     options.validate()?;
     let options = &options.for_bands(schema.minhash().is_some());
     let core = Core::new(path.into(), schema, options.clone())?;
@@ -68,26 +68,24 @@ pub(crate) fn create_in(
         memtable: Memtable::default(),
         dead: DeadSet::default(),
     };
-    Ok(inner(core, engine, committed, true))
+    Ok(open_store(core, engine, committed, true))
 }
 
-fn inner(mut core: Core, engine: Engine, committed: Committed, writable: bool) -> Inner {
+fn open_store(mut core: Core, engine: Engine, committed: Committed, writable: bool) -> OpenStore {
     core.meters = Arc::clone(&engine.meters);
     core.note_documents(committed.state.documents);
-    Inner {
+    OpenStore {
         core,
         engine,
         publication: Publication::new(committed),
         gate: Arc::new(Gate::default()),
-        group: Group::default(),
-        shared_snapshot: Mutex::default(),
         writable,
         session: None,
     }
 }
 
 /// A store that is open now, told so.
-fn begun(mut store: Inner, how: &str, began: Instant) -> Inner {
+fn begun(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
     store.session = Some(Session::begin(&store.core, how, began));
     store
 }
@@ -125,7 +123,7 @@ fn self_test(core: &Core) -> Result<(u64, u64)> {
     Ok((core.recipe, core.sketcher.self_test()?))
 }
 
-pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Inner> {
+pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
@@ -221,7 +219,7 @@ fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
     Header::decode(found.value())?.admit()
 }
 
-pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
@@ -230,13 +228,18 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Inne
     Ok(begun(store, "opened for reading", began))
 }
 
-fn load_read_only(path: &Path, options: &StoreOptions) -> Result<Inner> {
+fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let engine = Engine::open_read_only(path, options)?;
     contained(|| load(path, engine, options, false))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.
-fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) -> Result<Inner> {
+fn load(
+    path: &Path,
+    engine: Engine,
+    options: &StoreOptions,
+    for_writing: bool,
+) -> Result<OpenStore> {
     let read = engine.begin_read()?;
     let meta = meta(path, &read)?;
     let row = |name: &str| -> Result<Vec<u8>> {
@@ -278,7 +281,12 @@ fn load(path: &Path, engine: Engine, options: &StoreOptions, for_writing: bool) 
         memtable,
         dead,
     };
-    Ok(inner(core, engine, committed, for_writing && may_write))
+    Ok(open_store(
+        core,
+        engine,
+        committed,
+        for_writing && may_write,
+    ))
 }
 
 fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {

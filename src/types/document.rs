@@ -1,10 +1,14 @@
 //! What goes into a store and what comes out.
 
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
-use crate::query::BeyondBudget;
+use crate::id::DocumentId;
 use crate::sketch::Signature;
-use crate::types::id::DocumentId;
+use crate::types::matches::BeyondBudget;
+
+/// The longest key.
+pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
+/// The longest payload.
+pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 
 /// What is stored beside a signature: an optional key, a stamp and a payload of the user's.
 ///
@@ -15,53 +19,53 @@ use crate::types::id::DocumentId;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    pub(crate) row: DocumentRow<'a>,
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) stamp: u64,
+    pub(crate) payload: &'a [u8],
 }
 
 impl<'a> Document<'a> {
     /// A document under this key: any bytes, up to 4,096 of them.
     #[must_use]
     pub fn new<K: AsRef<[u8]> + ?Sized>(key: &'a K) -> Self {
-        let row = DocumentRow {
+        Self {
             key: Some(key.as_ref()),
             stamp: 0,
             payload: &[],
-        };
-        Self { row }
+        }
     }
 
     /// A document that is known by its id alone.
     #[must_use]
     pub fn without_key() -> Self {
-        let row = DocumentRow {
+        Self {
             key: None,
             stamp: 0,
             payload: &[],
-        };
-        Self { row }
+        }
     }
 
     /// A number of the user's, such as the seconds of a clock; 0 if not given.
     #[must_use]
     pub fn stamp(mut self, stamp: u64) -> Self {
-        self.row.stamp = stamp;
+        self.stamp = stamp;
         self
     }
 
     /// Bytes of the user's, up to 64 MiB; none if not given.
     #[must_use]
     pub fn payload(mut self, payload: &'a [u8]) -> Self {
-        self.row.payload = payload;
+        self.payload = payload;
         self
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        let key_bytes = self.row.key.map_or(0, <[u8]>::len);
+        let key_bytes = self.key.map_or(0, <[u8]>::len);
         if key_bytes > KEY_LIMIT_BYTES {
             let found = format!("{key_bytes} bytes");
             return Err(Error::invalid("key", found, "at most 4,096 bytes"));
         }
-        let payload_bytes = self.row.payload.len();
+        let payload_bytes = self.payload.len();
         if payload_bytes > PAYLOAD_LIMIT_BYTES {
             let found = format!("{payload_bytes} bytes");
             return Err(Error::invalid("payload", found, "at most 64 MiB"));

@@ -2,8 +2,27 @@
 
 use std::ops::Deref;
 
-use crate::query::BeyondBudget;
 use crate::types::document::Match;
+use std::fmt;
+
+/// What a probe with a budget left out: see [`Query::probe_budget`](crate::Query::probe_budget).
+///
+/// Printed, it is the number, after "at least" where there may be more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BeyondBudget {
+    /// Documents that share a bucket with the one that was looked for and were not compared.
+    pub documents: u64,
+    /// Whether buckets were not read to their end: there may be more such documents.
+    pub is_least: bool,
+}
+
+impl fmt::Display for BeyondBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = if self.is_least { "at least " } else { "" };
+        write!(f, "{least}{}", self.documents)
+    }
+}
 
 /// Where the matches of a query were looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 mod check_report;
 mod document;
 mod files;
-mod id;
 mod matches;
 mod progress;
 
+pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
 pub use document::{Document, Match, Novelty, Record, Revision, Upserted};
+pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use files::{Access, Files};
 pub(crate) use files::{FileSource, folder_of};
-pub use id::DocumentId;
-pub use matches::{Matches, Scope};
+pub use matches::{BeyondBudget, Matches, Scope};
 pub(crate) use progress::go_on;

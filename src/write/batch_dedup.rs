@@ -79,7 +79,7 @@ impl<'d> Inserted<'d> {
     }
 
     pub(crate) fn push(&mut self, core: &Core, document: usize, id: u64) {
-        let key = self.documents.get(document).and_then(|(d, _)| d.row.key);
+        let key = self.documents.get(document).and_then(|(d, _)| d.key);
         self.keys.extend(key.map(|key| (key, id)));
         for (swept, code) in self.codes.row(document) {
             let index = self.entries.len();

@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
+use crate::index::BURIED;
 use crate::index::{CodeRange, Memtable, Next, SegmentBuilder, VisitAsked, Wanted};
 use crate::read::Visit;
 use crate::sketch::Signature;
 use crate::state::Core;
+use crate::state::document_codes;
 
 /// Unsorted documents that a probe looks through before it has them sorted.
 const TAIL_DOCUMENTS: u64 = 64;
 
 /// The lane of keys has its own table, and so comes alone in a probe.
 const KEY_LANE: u16 = 0;
-
-/// A lane of memory alone: documents that were removed before they were sealed, each filed under
-/// its id.
-pub(crate) const BURIED: u16 = u16::MAX;
 
 /// Postings that no other transaction sees yet. They are sorted at the end, or when a probe asks
 /// for them: a transaction that only inserts sorts once.
@@ -141,27 +139,4 @@ impl Recent {
         }
         memtable.append(&segments)
     }
-}
-
-/// The code of a document in every lane of the store, `None` where it has none: without a key in
-/// the key lane, without features in the others.
-pub(crate) fn document_codes(
-    core: &Core,
-    key_code: Option<u64>,
-    signature: &Signature,
-    codes: &mut Vec<u64>,
-    row: &mut Vec<Option<u64>>,
-) -> Result<()> {
-    row.clear();
-    row.push(key_code);
-    if core.is_filed(signature) {
-        codes.clear();
-        core.band_codes(signature, codes)?;
-        if let Some(fingerprint) = signature.simhash() {
-            core.lanes.table_codes(fingerprint, codes);
-        }
-        row.extend(codes.iter().copied().map(Some));
-    }
-    row.resize(core.lanes.count().into(), None);
-    Ok(())
 }

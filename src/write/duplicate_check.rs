@@ -80,7 +80,7 @@ impl<'d> Lookup<'d> {
         insertion: &Insertion<'_>,
     ) -> Result<Option<Self>> {
         let source = writer.source();
-        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
+        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
         let same_key = batch::find_keys(source, &keys)?;
         let signatures = documents.iter().map(|(_, signature)| *signature);
         let families = Families::of(&insertion.bounds);
@@ -135,7 +135,7 @@ impl<'d> Lookup<'d> {
             let index = insertion.novelties.len();
             let subject = Subject::new(signature);
             let same_key = self.same_key.get(asker).copied().flatten();
-            let of_batch = || document.row.key.and_then(|key| inserted.with_key(key));
+            let of_batch = || document.key.and_then(|key| inserted.with_key(key));
             if let Some(id) = same_key.or_else(of_batch) {
                 let known = subject.compare(writer.source(), id)?;
                 insertion.novelties.push(Novelty::SameKey(known));

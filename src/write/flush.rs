@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
+use crate::index::BURIED;
 use crate::index::{FilterPlan, Memtable, write_sorted};
 use crate::read::PostingTable;
-use crate::write::buffer::BURIED;
 use crate::write::writer::Writer;
 
 impl Writer {

@@ -5,47 +5,22 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, Resolved, Scored, Told, batch};
 use crate::sketch::Signature;
-use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::duplicate_check::Lookup;
+use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
 
 /// A document with its signature.
 pub(crate) type Pair<'d> = (Document<'d>, &'d Signature);
 
-impl WriteTransaction {
-    /// [`insert_document`](Self::insert_document) for many, all or none: the keys are looked up
-    /// together before anything is inserted. Their ids, in the order of the documents.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_document`](Self::insert_document), and nothing of the batch is inserted: bad
-    /// input says its index in the batch. [`Error::KeyExists`] for the first key that is there or
-    /// that an earlier document of the batch has; the id is then the one that this would have got.
-    ///
-    /// ```
-    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("some text or other")?;
-    /// let mut transaction = store.begin_write()?;
-    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
-    /// assert_eq!(transaction.insert_many(&batch)?.len(), 2);
-    ///
-    /// let batch = [(Document::new("c"), &page), (Document::new("b"), &page)];
-    /// assert!(matches!(transaction.insert_many(&batch), Err(Error::KeyExists { .. })));
-    /// assert!(!transaction.contains("c")?);
-    /// transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn insert_many(
+impl Transaction {
+    pub(crate) fn insert_many(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<Vec<DocumentId>> {
         self.check_many(documents)?;
         self.change(|writer| {
-            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
+            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
             if let Some((key, id)) = first_taken(writer, &keys)? {
                 let (key, id) = (key.to_vec(), DocumentId::new(id));
                 return Err(Error::KeyExists { key, id });
@@ -55,73 +30,14 @@ impl WriteTransaction {
         })
     }
 
-    /// [`insert_document_if_new`](Self::insert_document_if_new) for many, one after the other: what
-    /// was there before is looked up together, and every document of the batch is also compared with
-    /// those before it. What was found, in the order of the documents.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_document_if_new`](Self::insert_document_if_new); for bad input, which says its
-    /// index in the batch, nothing of the batch is inserted.
-    ///
-    /// ```
-    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("some text or other")?;
-    /// let other = store.sketch_text("something quite different")?;
-    /// let mut transaction = store.begin_write()?;
-    /// let found = transaction.insert_many_if_new(&[
-    ///     (Document::new("a"), &page),
-    ///     (Document::new("b"), &page),
-    ///     (Document::new("c"), &other),
-    ///     (Document::new("c"), &page),
-    /// ])?;
-    /// assert!(matches!(
-    ///     found[..],
-    ///     [Novelty::New(_), Novelty::NearDuplicate(_), Novelty::New(_), Novelty::SameKey(_)]
-    /// ));
-    /// transaction.commit()?;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn insert_many_if_new(
+    pub(crate) fn insert_many_if_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<Vec<Novelty>> {
         self.insert_new(documents, None)
     }
 
-    /// [`insert_many_if_new`](Self::insert_many_if_new) with every candidate verified, those too
-    /// whose estimate is not within the bounds: as [`Query::verify`](crate::Query::verify). The
-    /// closure is given the index of a document and what it may resemble, each two at most once,
-    /// and does not see this transaction. The [`Match`](crate::Match) of a key that is there
-    /// already remains an estimate.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_many_if_new`](Self::insert_many_if_new). After an error of the closure, or a
-    /// value that is not 0 to 1, the transaction can only be rolled back.
-    ///
-    /// ```
-    /// # use resemblance::{Document, Earlier, MinHash, Novelty, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let texts = ["some text or other", "some text or other"];
-    /// let page = store.sketch_text(texts[0])?;
-    /// let batch = [(Document::new("a"), &page), (Document::new("b"), &page)];
-    /// let mut transaction = store.begin_write()?;
-    /// let found = transaction.insert_many_if_new_verified(&batch, |index, earlier| {
-    ///     Ok(match earlier {
-    ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
-    ///         Earlier::Stored(_) => None, // its text is not at hand
-    ///     })
-    /// })?;
-    /// assert!(matches!(&found[1], Novelty::NearDuplicate(found) if found.is_exact()));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn insert_many_if_new_verified(
+    pub(crate) fn insert_many_if_new_verified(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
         similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
@@ -142,7 +58,7 @@ impl WriteTransaction {
         self.change(|writer| {
             let mut insertion = Insertion {
                 bounds: Bounds::new().resolve(&writer.store.core.schema, false)?,
-                budget: writer.store.core.options.budget()?,
+                budget: Budget::from_options(&writer.store.core.options)?,
                 first_id: writer.state.next_id,
                 ask,
                 novelties: Vec::with_capacity(documents.len()),

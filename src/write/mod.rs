@@ -8,14 +8,15 @@ mod duplicate_check;
 mod flush;
 mod insert_many;
 mod merge_driver;
+mod notes;
 mod pending_rows;
 mod repack;
 mod tail_view;
+mod transaction;
 mod upsert;
 mod writer;
 
-pub(crate) use buffer::{BURIED, document_codes};
 pub(crate) use merge_driver::{KEY_FILTER_BITS, run_tables};
 pub(crate) use pending_rows::append_rows;
-pub(crate) use tail_view::Since;
+pub(crate) use transaction::{Transaction, known};
 pub(crate) use writer::Writer;

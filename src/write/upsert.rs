@@ -36,7 +36,7 @@ impl Writer {
         document: &Document<'_>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        let last = match document.row.key {
+        let last = match document.key {
             Some(key) => self.source().find_key(key)?.map(|id| (key, id)),
             None => None,
         };
@@ -46,7 +46,7 @@ impl Writer {
         };
         let replaced = last.map(|(_, id)| id);
         if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
-            self.renew(id, &document.row)?;
+            self.renew(id, &DocumentRow::from(document))?;
             self.tally.unchanged.add(1);
             return Ok(Upserted {
                 id: DocumentId::new(id),

@@ -10,21 +10,22 @@ use crate::engine::{
     BANDS, BlockTable, Contained, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
 };
 use crate::error::{Error, Result};
+use crate::format::DocumentRow;
 use crate::format::{Posting, SignatureRow, State, header};
 use crate::index::{CodeRange, Memtable, VisitAsked, Wanted};
 use crate::lanes::hash_key;
 use crate::observe::Tally;
 use crate::read::{Plan, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
+use crate::state::OpenStore;
 use crate::state::{Committed, Core, DeadChanges, RunSet};
-use crate::store::Inner;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::Recent;
 use crate::write::merge_driver::run_tables;
 use crate::write::pending_rows::Pending;
 
 pub(crate) struct Writer {
-    pub(crate) store: Arc<Inner>,
+    pub(crate) store: Arc<OpenStore>,
     /// `None` once committed.
     write: Option<redb::WriteTransaction>,
     pub(crate) state: State,
@@ -59,7 +60,7 @@ pub(crate) fn block_table(table: PostingTable) -> BlockTable {
 }
 
 impl Writer {
-    pub(crate) fn begin(store: Arc<Inner>) -> Result<Self> {
+    pub(crate) fn begin(store: Arc<OpenStore>) -> Result<Self> {
         store.core.health.check_writes()?;
         let write = store.core.guarded(|| {
             let mut write = store.engine.begin_write()?;
@@ -126,12 +127,12 @@ impl Writer {
         let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
-        let key_code = document.row.key.map(hash_key);
+        let key_code = document.key.map(hash_key);
         let recent = self.recent.get_mut();
         recent.push(&self.store.core, id, key_code, signature)?;
         let signature_row = self.store.core.signature_row(id, key_code, signature)?;
         self.pending
-            .push(id, document.row.encode(id), signature_row);
+            .push(id, DocumentRow::from(document).encode(id), signature_row);
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;

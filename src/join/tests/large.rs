@@ -154,7 +154,7 @@ fn expectations_are_near_what_happens() {
         Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
     );
     let expected = snapshot.expect_join(Bounds::new()).unwrap();
-    let lanes = u64::from(snapshot.core().lanes.band_count());
+    let lanes = u64::from(snapshot.view().core().lanes.band_count());
     assert_eq!((expected.documents, expected.postings), (300, 300 * lanes));
     assert_eq!(
         (expected.signatures, expected.pairs),

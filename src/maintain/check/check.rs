@@ -8,6 +8,8 @@ use std::path::Path;
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
+use std::sync::Arc;
+
 use crate::engine::DEAD;
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, SignatureRow};
@@ -17,63 +19,33 @@ use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
+use crate::state;
+use crate::state::document_codes;
 use crate::state::{DeadSet, may_write};
-use crate::store::Store;
 use crate::types::CheckReport;
-use crate::write::document_codes;
 
-impl Store {
-    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
-    /// then, if the pages are whole, everything of ours in it.
-    ///
-    /// Every damaged page is told, with the documents whose rows can be below it, and every damaged
-    /// row. A file with damaged pages or rows is not changed; in others the storage engine may put
-    /// right what it has noted of free pages. If pages are damaged no documents are counted:
-    /// [`repair`](Self::repair) says how many can be kept.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-    /// assert!(Store::check(&path)?.is_clean());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
-        Self::check_with(path, &StoreOptions::new())
+/// See [`crate::Store::check_with`](crate::Store::check_with).
+pub(crate) fn check_file(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
+    let path = path.as_ref();
+    options.validate()?;
+    let mut report = CheckReport::default();
+    if !check_pages(path, options, &mut report)? {
+        return Ok(report);
     }
-
-    /// [`check`](Self::check) with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Self::check).
-    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
-        let path = path.as_ref();
-        options.validate()?;
-        let mut report = CheckReport::default();
-        if !check_pages(path, options, &mut report)? {
-            return Ok(report);
+    let checked = check_tables(path, options, &mut report);
+    // What damaged rows keep from being read is told by then.
+    match checked {
+        Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
+            let mut last = report.clone();
+            last.problems.clear();
+            last.add(2, place, detail);
+            report.append(last);
         }
-        let checked = check_tables(path, options, &mut report);
-        // What damaged rows keep from being read is told by then.
-        match checked {
-            Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
-                let mut last = report.clone();
-                last.problems.clear();
-                last.add(2, place, detail);
-                report.append(last);
-            }
-            Err(Error::NeedsRecovery { .. }) if !report.is_clean() => {}
-            checked => checked?,
-        }
-        Ok(report)
+        Err(Error::NeedsRecovery { .. }) if !report.is_clean() => {}
+        checked => checked?,
     }
+    Ok(report)
 }
 
 /// Checks everything of ours. Only a file without damage is opened for writing.
@@ -83,28 +55,21 @@ fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -
         if may_write(path, options)? {
             check_bookkeeping(path, options, report)?;
         }
-        Store::open_with(path, options)?
+        state::open(path, options)?
     } else {
-        Store::open_read_only_with(path, options)?
+        state::open_read_only(path, options)?
     };
-    report.append(store.snapshot()?.check()?);
+    report.append(check_snapshot(&SnapshotView::open(&Arc::new(store))?)?);
     Ok(())
 }
 
-impl Snapshot {
-    /// Checks everything of ours in this snapshot; the pages underneath only as far as they are
-    /// read. Other threads may go on reading and writing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
-    pub fn check(&self) -> Result<CheckReport> {
-        let mut check = Check::new(self);
-        // What even the engine cannot pass ends the check and this handle, but not the report.
-        let all = self.core().guarded(|| check.all());
-        check.report.note(8, all)?;
-        Ok(check.report)
-    }
+/// See [`crate::Snapshot::check`](crate::Snapshot::check).
+pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Result<CheckReport> {
+    let mut check = Check::new(snapshot);
+    // What even the engine cannot pass ends the check and this handle, but not the report.
+    let all = snapshot.core().guarded(|| check.all());
+    check.report.note(8, all)?;
+    Ok(check.report)
 }
 
 /// How many postings there are or must be, and the sum of their hashes.
@@ -133,7 +98,7 @@ impl Sum {
 type SumKey = (Option<usize>, u16);
 
 struct Check<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a SnapshotView,
     report: CheckReport,
     /// The readable documents.
     live: DeadSet,
@@ -143,7 +108,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(snapshot: &'a Snapshot) -> Self {
+    fn new(snapshot: &'a SnapshotView) -> Self {
         Self {
             snapshot,
             report: CheckReport::default(),

@@ -9,12 +9,12 @@ use crate::format::{
     FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,
 };
 use crate::lanes::BucketBits;
-use crate::snapshot::Snapshot;
+use crate::read::SnapshotView;
 use crate::types::CheckReport;
 
 /// Asks the filter of a lane for each of its postings, which come in order.
 pub(crate) struct FilterCheck<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a SnapshotView,
     run: u32,
     lane: u16,
     buckets: BucketBits,
@@ -24,7 +24,7 @@ pub(crate) struct FilterCheck<'a> {
 }
 
 impl<'a> FilterCheck<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, run: &RunDescriptor, lane: &LaneSummary) -> Self {
+    pub(crate) fn new(snapshot: &'a SnapshotView, run: &RunDescriptor, lane: &LaneSummary) -> Self {
         Self {
             snapshot,
             run: run.run,
@@ -80,7 +80,7 @@ impl<'a> FilterCheck<'a> {
 
 /// Whether the pieces of filters are those of the runs, no more and no fewer; each that is not goes
 /// to the report.
-pub(crate) fn check_pieces(snapshot: &Snapshot, report: &mut CheckReport) -> Result<()> {
+pub(crate) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
     let runs = &snapshot.inner.committed.runs;
     for entry in snapshot.inner.tables()?.filters.iter()? {

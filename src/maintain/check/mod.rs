@@ -3,3 +3,5 @@
 mod check;
 mod filters;
 mod pages;
+
+pub(crate) use check::{check_file, check_snapshot};

@@ -9,4 +9,5 @@ mod scan;
 mod scanner;
 
 pub use losses::IdRange;
+pub(crate) use repair::repair_with;
 pub use repair::{RepairEvent, RepairOptions, RepairReport};

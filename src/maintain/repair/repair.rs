@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::build::bulk_build;
 use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
 use crate::error::Result;
 use crate::maintain::repair::losses::IdRange;
 use crate::maintain::repair::scanner::Salvage;
 use crate::schema::Schema;
-use crate::store::Store;
 use crate::types::{Problem, go_on};
 
 /// Documents that are read between two events.
@@ -131,96 +131,39 @@ impl RepairReport {
     }
 }
 
-impl Store {
-    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
-    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
-    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
-    /// have been closed properly. Nobody can write it meanwhile.
-    ///
-    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
-    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
-    /// a key comes twice, because what says that a document was replaced is lost, the newest document
-    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
-    /// report says so.
-    ///
-    /// The new store appears under `target`, complete and durable, as one of
-    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
-    ///
-    /// ```
-    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
-    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(&path, schema)?;
-    /// store.insert("a", &store.sketch_text("one two three")?)?;
-    /// drop(store);
-    ///
-    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
-    /// assert!(report.is_complete() && report.documents == 1);
-    /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if something has the name `target`;
-    /// [`Error::NotFound`](crate::Error::NotFound), [`Error::NotAStore`](crate::Error::NotAStore),
-    /// [`Error::Locked`](crate::Error::Locked) of the old file;
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if its schema cannot be read and the options have
-    /// none; [`Error::InvalidParameter`](crate::Error::InvalidParameter) if theirs makes other
-    /// signatures; [`Error::NewerFormat`](crate::Error::NewerFormat),
-    /// [`Error::UnknownFeatures`](crate::Error::UnknownFeatures) and
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly) if a newer release must do it;
-    /// [`Error::SelfTest`](crate::Error::SelfTest) as in [`open`](Self::open);
-    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. There is no new store then.
-    pub fn repair(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-    ) -> Result<RepairReport> {
-        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// [`repair`](Self::repair), and `watch` is told how far it is. If it breaks off there is no new
-    /// store.
-    ///
-    /// # Errors
-    ///
-    /// As [`repair`](Self::repair); [`Error::Io`](crate::Error::Io) of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn repair_with(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-        mut watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
-    ) -> Result<RepairReport> {
-        let bulk = options.bulk.clone().duplicate_keys(DuplicateKeys::KeepLast);
-        let (given, store_options) = (options.schema.as_ref(), &bulk.store);
-        let mut old = Salvage::open(path.as_ref(), given, options.scan, store_options)?;
-        let schema = old.schema().clone();
-        let mut build = Store::bulk_build(target, schema.clone(), &bulk)?;
-        fill(&mut build, &mut old, &mut watch)?;
-        let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
-        let has_own_schema = old.has_own_schema;
-        let losses = old.finish();
-        let built = build.finish_with(|event| match event {
-            BulkEvent::Merged { postings, of } => watch(RepairEvent::Written { postings, of }),
-            BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
-        })?;
-        Ok(RepairReport {
-            documents: built.documents,
-            documents_before: expected,
-            documents_lost: losses.documents,
-            documents_replaced: built.duplicates,
-            lost: losses.lost,
-            may_be_back: losses.may_be_back,
-            damage: losses.damage,
-            schema,
-            has_own_schema,
-            is_earlier_commit,
-            truncated: losses.is_truncated,
-        })
-    }
+/// See [`crate::Store::repair_with`](crate::Store::repair_with).
+pub(crate) fn repair_with(
+    path: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    options: &RepairOptions,
+    mut watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
+) -> Result<RepairReport> {
+    let bulk = options.bulk.clone().duplicate_keys(DuplicateKeys::KeepLast);
+    let (given, store_options) = (options.schema.as_ref(), &bulk.store);
+    let mut old = Salvage::open(path.as_ref(), given, options.scan, store_options)?;
+    let schema = old.schema().clone();
+    let mut build = bulk_build(target, schema.clone(), &bulk)?;
+    fill(&mut build, &mut old, &mut watch)?;
+    let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
+    let has_own_schema = old.has_own_schema;
+    let losses = old.finish();
+    let built = build.finish_with(|event| match event {
+        BulkEvent::Merged { postings, of } => watch(RepairEvent::Written { postings, of }),
+        BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
+    })?;
+    Ok(RepairReport {
+        documents: built.documents,
+        documents_before: expected,
+        documents_lost: losses.documents,
+        documents_replaced: built.duplicates,
+        lost: losses.lost,
+        may_be_back: losses.may_be_back,
+        damage: losses.damage,
+        schema,
+        has_own_schema,
+        is_earlier_commit,
+        truncated: losses.is_truncated,
+    })
 }
 
 /// Puts what can be read into the new store.

@@ -176,7 +176,7 @@ impl Salvage {
         if signature.key_code() != row.key.map(hash_key) {
             return Err("its signature is that of another key".into());
         }
-        let document = Document { row };
+        let document = Document::from(row);
         document.validate().map_err(damage)?;
         Ok((document, signature.to_signature(self.recipe)))
     }

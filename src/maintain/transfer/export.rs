@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
 };
+use crate::read::SnapshotView;
 use crate::read::Source;
-use crate::snapshot::Snapshot;
 use crate::types::go_on;
 
 /// What is gathered before it is written.
@@ -45,97 +45,52 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-impl Snapshot {
-    /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
-    /// signatures, not the bands and tables that they are filed under. [`Store::import`] takes it into
-    /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
-    /// `format-spec.md`; it has checksums, and is not compressed.
-    ///
-    /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
-    ///
-    /// ```
-    /// use resemblance::{ImportOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let file = |name: &str| folder.path().join(name);
-    /// let schema = |threshold| {
-    ///     let builder = Schema::builder().text(Text::words(1));
-    ///     builder.minhash(MinHash::new(64).threshold(threshold)).build()
-    /// };
-    /// let old = Store::create(file("old.rsm"), schema(0.8)?)?;
-    /// old.insert("a", &old.sketch_text("one two three")?)?;
-    /// let mut stream = Vec::new(); // a file, a pipe, a socket
-    /// assert_eq!(old.snapshot()?.export(&mut stream)?.documents, 1);
-    ///
-    /// let new = Store::create(file("new.rsm"), schema(0.6)?)?;
-    /// new.import(&stream[..], &ImportOptions::new())?;
-    /// assert!(new.snapshot()?.contains("a")?);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
-    /// or the stream cannot be written: what has been written of it then has no end, and an import
-    /// of it fails there.
-    ///
-    /// [`Store::import`]: crate::Store::import
-    pub fn export(&self, writer: impl Write) -> Result<ExportReport> {
-        self.export_with(writer, |_| ControlFlow::Continue(()))
-    }
-
-    /// [`export`](Self::export), and `watch` is told how far it is. If it breaks off the stream has no
-    /// end.
-    ///
-    /// # Errors
-    ///
-    /// As [`export`](Self::export); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn export_with(
-        &self,
-        mut writer: impl Write,
-        mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
-    ) -> Result<ExportReport> {
-        let core = self.core();
-        let of = self.len();
-        let header = StreamHeader {
-            documents: of,
-            self_test: (core.recipe, core.sketcher.self_test()?),
-            schema: core.schema.clone(),
-        };
-        let mut piece = Vec::new();
-        let mut stream = StreamWriter::begin(&header, &mut piece)?;
-        let mut rows = core.guarded(|| LiveRows::of(self))?;
-        let (mut documents, mut bytes) = (0, 0);
-        loop {
-            let event = ExportEvent::Written {
-                documents,
-                of,
-                bytes,
-            };
-            go_on(watch(event), WORK)?;
-            // The writer is the caller's: what it does is no failure of the store.
-            let found = core.guarded(|| rows.append(&mut stream, &mut piece))?;
-            documents += found;
-            if found == 0 {
-                break;
-            }
-            bytes += write(&mut writer, &mut piece)?;
-        }
-        if documents != of {
-            let detail = format!("found {documents} live documents, expected {of} (invariant 1)");
-            return Err(Error::corrupt("table documents", detail));
-        }
-        stream.end(&mut piece)?;
-        bytes += write(&mut writer, &mut piece)?;
-        writer.flush().map_err(unwritable)?;
+/// See [`crate::Snapshot::export_with`](crate::Snapshot::export_with).
+pub(crate) fn export_with(
+    snapshot: &SnapshotView,
+    mut writer: impl Write,
+    mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
+) -> Result<ExportReport> {
+    let core = snapshot.core();
+    let of = snapshot.len();
+    let header = StreamHeader {
+        documents: of,
+        self_test: (core.recipe, core.sketcher.self_test()?),
+        schema: core.schema.clone(),
+    };
+    let mut piece = Vec::new();
+    let mut stream = StreamWriter::begin(&header, &mut piece)?;
+    let mut rows = core.guarded(|| LiveRows::of(snapshot))?;
+    let (mut documents, mut bytes) = (0, 0);
+    loop {
         let event = ExportEvent::Written {
             documents,
             of,
             bytes,
         };
         go_on(watch(event), WORK)?;
-        Ok(ExportReport { documents, bytes })
+        // The writer is the caller's: what it does is no failure of the store.
+        let found = core.guarded(|| rows.append(&mut stream, &mut piece))?;
+        documents += found;
+        if found == 0 {
+            break;
+        }
+        bytes += write(&mut writer, &mut piece)?;
     }
+    if documents != of {
+        let detail = format!("found {documents} live documents, expected {of} (invariant 1)");
+        return Err(Error::corrupt("table documents", detail));
+    }
+    stream.end(&mut piece)?;
+    bytes += write(&mut writer, &mut piece)?;
+    writer.flush().map_err(unwritable)?;
+    let event = ExportEvent::Written {
+        documents,
+        of,
+        bytes,
+    };
+    go_on(watch(event), WORK)?;
+    Ok(ExportReport { documents, bytes })
 }
 
 /// Writes and forgets; how many bytes there were.
@@ -158,14 +113,14 @@ type Rows = Contained<OwnedRange<u64, &'static [u8]>>;
 
 /// The rows of documents that are not removed, ascending by id.
 struct LiveRows<'s> {
-    snapshot: &'s Snapshot,
+    snapshot: &'s SnapshotView,
     documents: Rows,
     signatures: Rows,
     plain: Vec<u8>,
 }
 
 impl<'s> LiveRows<'s> {
-    fn of(snapshot: &'s Snapshot) -> Result<Self> {
+    fn of(snapshot: &'s SnapshotView) -> Result<Self> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,

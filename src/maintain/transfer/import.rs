@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, StreamDocument, StreamHeader, StreamReader};
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::sketch::Signature;
+use crate::state::OpenStore;
 use crate::state::{Core, shape_of};
-use crate::store::Store;
-use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Novelty, go_on};
+use crate::write::Transaction;
 use crate::write::Writer;
 
 /// Of the reader, which may be a file.
@@ -80,7 +82,7 @@ impl ImportOptions {
     }
 
     /// Whether near-duplicates of what the store holds are left out, those that came earlier in the
-    /// stream included, as [`WriteTransaction::insert_many_if_new`] does it. Existing keys are then
+    /// stream included, as [`Transaction::insert_many_if_new`] does it. Existing keys are then
     /// refused or skipped.
     #[must_use]
     pub fn if_new(mut self, on: bool) -> Self {
@@ -144,119 +146,81 @@ pub struct ImportReport {
     pub beyond_budget: u64,
 }
 
-impl Store {
-    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
-    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
-    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
-    /// bands and tables may differ: documents are filed as this store does it. Only where values are
-    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
-    /// that keeps few bits takes whole values, and cuts them.
-    ///
-    /// It goes by transactions of bounded size, each durable; other writers come in between. What
-    /// was committed before an error stays. An import that was interrupted can be repeated with
-    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
-    /// inserted**, a second time too, unless near-duplicates are left out.
-    ///
-    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
-    /// one that was cut short.
-    ///
-    /// There is an example at [`Snapshot::export`].
-    ///
-    /// # Errors
-    ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
-    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
-    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
-    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
-    ///
-    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
-    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
-    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
-    /// failed, its documents may be there as well.
-    ///
-    /// [`Snapshot::export`]: crate::Snapshot::export
-    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
-        self.import_with(reader, options, |_| ControlFlow::Continue(()))
+/// See [`crate::Store::import_with`](crate::Store::import_with).
+pub(crate) fn import_with(
+    store: &Arc<OpenStore>,
+    reader: impl Read,
+    options: &ImportOptions,
+    mut watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
+) -> Result<ImportReport> {
+    options.validate()?;
+    let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+    let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
+    let core = &store.core;
+    check_recipe(core, &header)?;
+    if !store.writable {
+        return Err(Error::ReadOnly);
     }
-
-    /// [`import`](Self::import), and `watch` is told how far it is, before each transaction and at the
-    /// end. What was committed before it breaks off stays.
-    ///
-    /// # Errors
-    ///
-    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn import_with(
-        &self,
-        reader: impl Read,
-        options: &ImportOptions,
-        mut watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
-    ) -> Result<ImportReport> {
-        options.validate()?;
-        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-        let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
-        let core = &self.inner.core;
-        check_recipe(core, &header)?;
-        if !self.inner.writable {
-            return Err(Error::ReadOnly);
-        }
-        let of = header.documents;
-        let mut report = ImportReport::default();
-        let mut next = || stream.next_document(&shape, core.recipe);
-        loop {
+    let of = header.documents;
+    let mut report = ImportReport::default();
+    let mut next = || stream.next_document(&shape, core.recipe);
+    loop {
+        let documents = report.read;
+        let stopped = |source| Error::ImportStopped {
+            documents,
+            source: Box::new(source),
+        };
+        let event = ImportEvent::Committed { documents, of };
+        go_on(watch(event), WORK).map_err(stopped)?;
+        let (batch, is_last) = read_batch(options, &mut next).map_err(stopped)?;
+        take_in(store, &batch, options, &mut report).map_err(stopped)?;
+        if is_last {
             let documents = report.read;
-            let stopped = |source| Error::ImportStopped {
-                documents,
-                source: Box::new(source),
-            };
             let event = ImportEvent::Committed { documents, of };
-            go_on(watch(event), WORK).map_err(stopped)?;
-            let (batch, is_last) = read_batch(options, &mut next).map_err(stopped)?;
-            self.take_in(&batch, options, &mut report)
-                .map_err(stopped)?;
-            if is_last {
-                let documents = report.read;
-                let event = ImportEvent::Committed { documents, of };
-                // There is nothing left to break off.
-                let _ = watch(event);
-                let message = format_args!("imported: {report:?}");
-                events::debug(UPKEEP, &core.path, message);
-                return Ok(report);
-            }
+            // There is nothing left to break off.
+            let _ = watch(event);
+            let message = format_args!("imported: {report:?}");
+            events::debug(UPKEEP, &core.path, message);
+            return Ok(report);
         }
     }
+}
 
-    /// Takes documents in, in one transaction.
-    fn take_in(
-        &self,
-        batch: &[StreamDocument],
-        options: &ImportOptions,
-        report: &mut ImportReport,
-    ) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let pairs = batch.iter().map(|document| {
-            let row = document.row().map(|row| Document { row });
-            let row = row.ok_or_else(|| no_layout(document.id))?;
-            Ok((row, &document.signature))
-        });
-        let pairs: Vec<Pair<'_>> = pairs.collect::<Result<_>>()?;
-        let mut counted = *report;
-        let mut transaction = self.begin_write()?;
-        if options.if_new {
-            let novelties = transaction.insert_many_if_new(&pairs)?;
-            for (novelty, (document, _)) in novelties.iter().zip(&pairs) {
-                counted.count(novelty, document, options)?;
-            }
-        } else {
-            transaction.insert_by_rule(&pairs, options.existing_keys, &mut counted)?;
-        }
-        counted.read += batch.len() as u64;
-        transaction.commit()?;
-        *report = counted;
-        Ok(())
+/// Takes documents in, in one transaction.
+fn take_in(
+    store: &Arc<OpenStore>,
+    batch: &[StreamDocument],
+    options: &ImportOptions,
+    report: &mut ImportReport,
+) -> Result<()> {
+    if batch.is_empty() {
+        return Ok(());
     }
+    let pairs = batch.iter().map(|document| {
+        let row = document.row().map(Document::from);
+        let row = row.ok_or_else(|| no_layout(document.id))?;
+        Ok((row, &document.signature))
+    });
+    let pairs: Vec<Pair<'_>> = pairs.collect::<Result<_>>()?;
+    let mut counted = *report;
+    let mut transaction = Transaction::begin(store)?;
+    if options.if_new {
+        let novelties = transaction.insert_many_if_new(&pairs)?;
+        for (novelty, (document, _)) in novelties.iter().zip(&pairs) {
+            counted.count(novelty, document, options)?;
+        }
+    } else {
+        insert_by_rule(
+            &mut transaction,
+            &pairs,
+            options.existing_keys,
+            &mut counted,
+        )?;
+    }
+    counted.read += batch.len() as u64;
+    transaction.commit()?;
+    *report = counted;
+    Ok(())
 }
 
 fn no_layout(id: u64) -> Error {
@@ -278,7 +242,7 @@ impl ImportReport {
             Novelty::New(_) | Novelty::NewWithinBudget { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
             Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
-                return Err(key_exists(document.row.key, known.id()));
+                return Err(key_exists(document.key, known.id()));
             }
             Novelty::SameKey(_) => self.skipped += 1,
         }
@@ -342,40 +306,38 @@ fn check_recipe(core: &Core, header: &StreamHeader) -> Result<()> {
     Ok(())
 }
 
-impl WriteTransaction {
-    /// Inserts documents, and does with those whose key is there what the rule says.
-    fn insert_by_rule(
-        &mut self,
-        documents: &[Pair<'_>],
-        rule: ExistingKeys,
-        report: &mut ImportReport,
-    ) -> Result<()> {
-        self.check_many(documents)?;
-        self.change(|writer| {
-            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.row.key).collect();
-            let known = find_keys(writer.source(), &keys)?;
-            let mut of_batch = HashMap::new();
-            for ((document, signature), known) in documents.iter().zip(known) {
-                let key = document.row.key;
-                // A stream may have a key twice.
-                let holder = key.and_then(|key| of_batch.get(key).copied().or(known));
-                if let Some(holder) = holder {
-                    if !replaces(writer, &document.row, holder, rule)? {
-                        report.skipped += 1;
-                        continue;
-                    }
-                    writer.remove_document(holder)?;
-                    writer.tally.replaced.add(1);
-                    report.replaced += 1;
-                } else {
-                    report.inserted += 1;
+/// Inserts documents, and does with those whose key is there what the rule says.
+fn insert_by_rule(
+    transaction: &mut Transaction,
+    documents: &[Pair<'_>],
+    rule: ExistingKeys,
+    report: &mut ImportReport,
+) -> Result<()> {
+    transaction.check_many(documents)?;
+    transaction.change(|writer| {
+        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
+        let known = find_keys(writer.source(), &keys)?;
+        let mut of_batch = HashMap::new();
+        for ((document, signature), known) in documents.iter().zip(known) {
+            let key = document.key;
+            // A stream may have a key twice.
+            let holder = key.and_then(|key| of_batch.get(key).copied().or(known));
+            if let Some(holder) = holder {
+                if !replaces(writer, &DocumentRow::from(document), holder, rule)? {
+                    report.skipped += 1;
+                    continue;
                 }
-                let id = writer.store_document(document, signature)?;
-                of_batch.extend(key.map(|key| (key, id.get())));
+                writer.remove_document(holder)?;
+                writer.tally.replaced.add(1);
+                report.replaced += 1;
+            } else {
+                report.inserted += 1;
             }
-            Ok(())
-        })
-    }
+            let id = writer.store_document(document, signature)?;
+            of_batch.extend(key.map(|key| (key, id.get())));
+        }
+        Ok(())
+    })
 }
 
 /// Whether a document takes the place of the one that has its key.

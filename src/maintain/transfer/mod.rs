@@ -3,5 +3,7 @@
 mod export;
 mod import;
 
+pub(crate) use export::export_with;
 pub use export::{ExportEvent, ExportReport};
+pub(crate) use import::import_with;
 pub use import::{ExistingKeys, ImportEvent, ImportOptions, ImportReport};

@@ -1,0 +1,74 @@
+//! Iteration over the documents of a snapshot.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use redb::OwnedRange;
+
+use crate::engine::Contained;
+use crate::error::Result;
+use crate::format::DocumentRow;
+use crate::read::snapshot_view::SnapshotView;
+use crate::read::view::Source;
+use crate::types::Record;
+
+/// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`].
+#[must_use = "nothing is read before it is iterated over"]
+pub struct Records {
+    range: Option<Contained<OwnedRange<u64, &'static [u8]>>>,
+    snapshot: SnapshotView,
+}
+
+impl Records {
+    pub(crate) fn new(snapshot: &SnapshotView) -> Result<Self> {
+        let range = snapshot
+            .core()
+            .guarded(|| Ok(snapshot.inner.tables()?.documents.range_owned::<u64>(..)?))?;
+        Ok(Self {
+            range: Some(Contained::new(range)),
+            snapshot: snapshot.clone(),
+        })
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>> {
+        let Some(range) = self.range.as_mut() else {
+            return Ok(None);
+        };
+        self.snapshot.core().guarded(|| {
+            for entry in range {
+                let (id, row) = entry?;
+                let id = id.value();
+                if self.snapshot.inner.is_dead(id) {
+                    continue;
+                }
+                let document = DocumentRow::decode(id, row.value())?;
+                return self.snapshot.source().complete(id, &document).map(Some);
+            }
+            Ok(None)
+        })
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.advance().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.range = None;
+        }
+        next
+    }
+}
+
+/// After an error or the end nothing follows.
+impl FusedIterator for Records {}
+
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records")
+            .field("path", &self.snapshot.core().path)
+            .field("ended", &self.range.is_none())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! One version of the store, held for reading.
+
+use std::sync::Arc;
+
+use redb::ReadableTable;
+
+use crate::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
+use crate::error::Result;
+use crate::index::{CodeRange, VisitAsked, Wanted};
+use crate::observe::LiveSnapshot;
+use crate::read::probe::{Plan, ProbeTables};
+use crate::read::view::{PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::schema::Schema;
+use crate::state::{Committed, Core, OpenStore};
+use crate::types::{DocumentId, Record};
+
+/// One version of the store, with the redb snapshot that belongs to it. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct SnapshotView {
+    pub(crate) inner: Arc<SnapshotInner>,
+}
+
+pub(crate) struct SnapshotInner {
+    // Before the store: the file is closed after its last reader has gone.
+    tables: Contained<ReadTables>,
+    pub(crate) store: Arc<OpenStore>,
+    pub(crate) committed: Arc<Committed>,
+    _is_alive: LiveSnapshot,
+}
+
+impl SnapshotInner {
+    pub(crate) fn tables(&self) -> Result<&ReadTables> {
+        self.tables.get()
+    }
+
+    fn probe_tables(
+        &self,
+        table: PostingTable,
+    ) -> Result<ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>> {
+        Ok(ProbeTables {
+            core: &self.store.core,
+            table,
+            blocks: self.blocks(table)?,
+            filters: &self.tables()?.filters,
+        })
+    }
+}
+
+impl SnapshotView {
+    /// The version of the last commit.
+    pub(crate) fn open(store: &Arc<OpenStore>) -> Result<Self> {
+        store.core.guarded(|| Self::new(Arc::clone(store)))
+    }
+
+    fn new(store: Arc<OpenStore>) -> Result<Self> {
+        let (read, committed) = store.publication.snapshot(&store.engine)?;
+        let tables = Contained::new(ReadTables::open(read)?);
+        let inner = SnapshotInner {
+            tables,
+            _is_alive: store.core.meters.snapshot(),
+            store,
+            committed,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    pub(crate) fn source(&self) -> &dyn Source {
+        &*self.inner
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.inner.store.core
+    }
+
+    /// The number of documents.
+    pub(crate) fn len(&self) -> u64 {
+        self.inner.committed.state.documents
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.core().schema
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
+        self.core().guarded(|| match self.source().find_key(key)? {
+            Some(id) => self.source().record(id),
+            None => Ok(None),
+        })
+    }
+
+    pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.core().guarded(|| self.source().record(id.get()))
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.core()
+            .guarded(|| Ok(self.source().find_key(key)?.is_some()))
+    }
+
+    /// The live documents that are in no run, ascending: from the rows without payloads.
+    pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
+        let first = self.inner.committed.state.sealed_below;
+        let mut ids = Vec::new();
+        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
+            ids.push(entry?.0.value());
+        }
+        Ok(ids)
+    }
+
+    /// The key of a document; `None` if there is no such document or it has no key.
+    pub(crate) fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
+        self.core()
+            .guarded(|| Ok(self.source().key_of(id.get())?.flatten()))
+    }
+}
+
+impl Source for SnapshotInner {
+    fn core(&self) -> &Core {
+        &self.store.core
+    }
+
+    fn sealed_below(&self) -> u64 {
+        self.committed.state.sealed_below
+    }
+
+    fn probe_until(
+        &self,
+        table: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        self.committed.memtable.probe(ranges, visit)?;
+        if is_enough()? {
+            return Ok(());
+        }
+        let plan = Plan::of(&self.store.core, &self.committed.runs, ranges);
+        if plan.is_empty(&self.store.core) {
+            return Ok(());
+        }
+        self.probe_tables(table)?
+            .probe(plan, ranges, visit, is_enough)
+    }
+
+    fn sweep(
+        &self,
+        table: PostingTable,
+        lane: u16,
+        wanted: &[Wanted],
+        visit: &mut VisitAsked<'_>,
+    ) -> Result<()> {
+        if !self.committed.memtable.sweep(lane, wanted, visit)? {
+            return Ok(());
+        }
+        self.probe_tables(table)?
+            .sweep(&self.committed.runs, lane, wanted, visit)
+    }
+
+    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.is_dead(id) {
+            return visit(None);
+        }
+        self.core().reads.add_documents(1);
+        let row = self.tables()?.documents.get(id)?;
+        visit(row.as_ref().map(|row| row.value()))
+    }
+
+    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        let signatures = &self.tables()?.signatures;
+        self.core().reads.add_signatures(ids.len());
+        for &id in ids {
+            if self.is_dead(id) {
+                visit(id, None)?;
+                continue;
+            }
+            let row = signatures.get(id)?;
+            visit(id, row.as_ref().map(|row| row.value()))?;
+        }
+        Ok(())
+    }
+
+    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        for entry in self.tables()?.signatures.iter()? {
+            let (id, row) = entry?;
+            if !self.is_dead(id.value()) {
+                visit(id.value(), row.value())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_dead(&self, id: u64) -> bool {
+        self.committed.dead.contains(id)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a transaction counts and tells: commits, flushes, merges.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::format::RunDescriptor;
+use crate::observe::{COMMIT, MERGE, log as events};
+use crate::write::writer::Writer;
+
+/// A commit that takes longer is told of, if none before took as long.
+const LONG_COMMIT: Duration = Duration::from_secs(1);
+
+impl Writer {
+    /// Counts how a commit has ended, which began at `began`. One that was given up before it wrote is
+    /// counted when the transaction is let go of.
+    pub(crate) fn note_commit(&self, began: Instant, outcome: &Result<()>) {
+        let core = &self.store.core;
+        let count = &core.meters.count;
+        match (outcome, self.write().is_err()) {
+            (Ok(()), true) => {
+                count.transactions_committed.add(1);
+                self.tally.count(count);
+                core.note_documents(self.state.documents);
+                let latency = began.elapsed();
+                let longest = count.commit_latencies.record(latency);
+                if latency > LONG_COMMIT.max(longest) {
+                    let message = format_args!("a commit took {latency:.1?}, the longest so far");
+                    events::warn(COMMIT, &core.path, message);
+                }
+            }
+            (Ok(()), false) => {
+                count.transactions_unchanged.add(1);
+                self.tally.count(count);
+            }
+            (Err(error), true) => {
+                count.transactions_failed.add(1);
+                let message = format_args!("a commit failed: {error}; this handle writes no more");
+                events::error(COMMIT, &core.path, message);
+            }
+            (Err(_), false) => {}
+        }
+    }
+
+    /// The transaction is let go of without a commit, or after one that did not write.
+    pub(crate) fn note_dropped(&self) {
+        if !self.tally.is_counted() {
+            self.store.core.meters.count.transactions_rolled_back.add(1);
+        }
+    }
+
+    pub(crate) fn note_seal(&self, run: &RunDescriptor) {
+        let postings = run.postings();
+        self.tally.seals.add(1);
+        self.tally.sealed_postings.add(postings);
+        let RunDescriptor {
+            first_id, last_id, ..
+        } = run;
+        let run = run.run;
+        self.tell_merge(format_args!(
+            "run {run} sealed: documents {first_id} to {last_id}, {postings} postings"
+        ));
+    }
+
+    pub(crate) fn note_merge_begun(&self, output: &RunDescriptor) {
+        self.tally.merges_begun.add(1);
+        let RunDescriptor {
+            run, level, inputs, ..
+        } = output;
+        self.tell_merge(format_args!(
+            "run {run} begun, of level {level}: a merge of runs {inputs:?}"
+        ));
+    }
+
+    /// A slice of a merge: postings read, blocks written.
+    pub(crate) fn note_merged(&self, postings: u64, blocks: u64) {
+        self.tally.merged_postings.add(postings);
+        self.tally.merged_blocks.add(blocks);
+    }
+
+    pub(crate) fn note_merge_ended(&self, output: &RunDescriptor) {
+        self.tally.merges_ended.add(1);
+        let (run, documents, postings) = (output.run, output.documents, output.postings());
+        self.tell_merge(format_args!(
+            "run {run} merged: {documents} documents, {postings} postings"
+        ));
+    }
+
+    fn tell_merge(&self, message: std::fmt::Arguments<'_>) {
+        events::debug(MERGE, &self.store.core.path, message);
+    }
+}

@@ -1,0 +1,275 @@
+//! A write transaction: what changes together, and whether it may go on.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::query::{Bounds, Budget, Subject};
+use crate::read::Source;
+use crate::sketch::Signature;
+use crate::state::{Gate, OpenStore, Permit};
+use crate::types::{BeyondBudget, Document, DocumentId, Novelty, Record, Upserted};
+use crate::write::tail_view::Since;
+use crate::write::writer::Writer;
+
+/// An open write transaction: the writer lock is held until it is committed or let go of.
+pub(crate) struct Transaction {
+    // Before the permit: the engine's transaction must end before the next writer may begin.
+    pub(crate) writer: Writer,
+    _permit: Permit,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("path", &self.writer.store.core.path)
+            .field("state", &self.writer.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    /// Waits for the transaction that another thread has open, if any.
+    pub(crate) fn begin(store: &Arc<OpenStore>) -> Result<Self> {
+        Self::begin_with(store, Gate::enter)
+    }
+
+    /// Begins if no thread has one open.
+    pub(crate) fn try_begin(store: &Arc<OpenStore>) -> Result<Self> {
+        Self::begin_with(store, Gate::try_enter)
+    }
+
+    fn begin_with(
+        store: &Arc<OpenStore>,
+        enter: impl Fn(&Arc<Gate>) -> Result<Permit>,
+    ) -> Result<Self> {
+        store.check_writable()?;
+        Self::with_permit(Arc::clone(store), enter(&store.gate)?)
+    }
+
+    pub(crate) fn source(&self) -> &dyn Source {
+        self.writer.source()
+    }
+
+    pub(crate) fn with_permit(store: Arc<OpenStore>, permit: Permit) -> Result<Self> {
+        Ok(Self {
+            writer: Writer::begin(store)?,
+            _permit: permit,
+            _stays_on_its_thread: PhantomData,
+        })
+    }
+
+    /// Runs a change. Bad input changes nothing and the transaction goes on; after a failure of
+    /// the file it can only be rolled back.
+    pub(crate) fn change<T>(&mut self, run: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.writer.check_usable()?;
+        let store = Arc::clone(&self.writer.store);
+        let writer = &mut self.writer;
+        let result = store.core.guarded(|| run(writer));
+        if let Err(error) = &result {
+            self.writer.note_failure(error);
+        }
+        result
+    }
+
+    pub(crate) fn insert_document(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.check(&document, signature)?;
+        self.change(|writer| {
+            if let Some(key) = document.key
+                && let Some(id) = writer.source().find_key(key)?
+            {
+                return Err(Error::KeyExists {
+                    key: key.to_vec(),
+                    id: DocumentId::new(id),
+                });
+            }
+            writer.store_document(&document, signature)
+        })
+    }
+
+    pub(crate) fn upsert_document(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        self.check(&document, signature)?;
+        self.change(|writer| writer.upsert(&document, signature))
+    }
+
+    pub(crate) fn insert_document_if_new(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> Result<Novelty> {
+        self.insert_if_new_since(document, signature, None)
+    }
+
+    /// [`insert_document_if_new`](Self::insert_document_if_new), where documents before an id have
+    /// been looked through: none of them was near this one, and none had its key.
+    pub(crate) fn insert_if_new_since(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+        first_id: Option<u64>,
+    ) -> Result<Novelty> {
+        self.check(&document, signature)?;
+        self.change(|writer| {
+            let since = first_id.and_then(|id| Since::of(writer, id));
+            let known = match &since {
+                Some(since) => known(since, &document, signature)?,
+                None => known(writer, &document, signature)?,
+            };
+            match known {
+                Known {
+                    novelty: Some(novelty),
+                    ..
+                } => Ok(novelty),
+                Known { beyond, .. } => {
+                    let id = writer.store_document(&document, signature)?;
+                    Ok(Novelty::inserted(id, beyond))
+                }
+            }
+        })
+        .inspect(|novelty| self.note_answer(novelty))
+    }
+
+    pub(crate) fn touch(&mut self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
+        self.change(|writer| {
+            let id = writer.source().find_key(key)?;
+            if let Some(id) = id {
+                writer.touch(id, stamp)?;
+            }
+            Ok(id.map(DocumentId::new))
+        })
+    }
+
+    pub(crate) fn touch_id(&mut self, id: DocumentId, stamp: u64) -> Result<bool> {
+        self.change(|writer| writer.touch(id.get(), stamp))
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Result<Option<DocumentId>> {
+        self.change(|writer| {
+            let id = writer.source().find_key(key)?;
+            if let Some(id) = id {
+                writer.remove_document(id)?;
+            }
+            Ok(id.map(DocumentId::new))
+        })
+    }
+
+    pub(crate) fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
+        self.change(|writer| writer.remove_document(id.get()))
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
+        self.writer
+            .store
+            .core
+            .guarded(|| match self.writer.source().find_key(key)? {
+                Some(id) => self.writer.source().record(id),
+                None => Ok(None),
+            })
+    }
+
+    pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.writer
+            .store
+            .core
+            .guarded(|| self.writer.source().record(id.get()))
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        let source = self.writer.source();
+        self.writer
+            .store
+            .core
+            .guarded(|| Ok(source.find_key(key)?.is_some()))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.writer.state.documents
+    }
+
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.len() > self.writer.store.core.schema.expected_documents()
+    }
+
+    pub(crate) fn commit(mut self) -> Result<()> {
+        self.writer.check_usable()?;
+        let store = Arc::clone(&self.writer.store);
+        let writer = &mut self.writer;
+        store.core.guarded(|| writer.commit())
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.writer.check_usable()
+    }
+
+    pub(crate) fn note_answer(&self, novelty: &Novelty) {
+        self.writer.tally.answered(novelty);
+        if novelty.beyond_budget().is_some() {
+            self.writer.store.core.note_budget_met();
+        }
+    }
+
+    /// Counts removed documents as evicted.
+    pub(crate) fn note_evicted(&self, documents: u64) {
+        self.writer.tally.evicted.add(documents);
+    }
+
+    /// The document row with an id, as it is stored.
+    pub(crate) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        let source = self.writer.source();
+        self.writer.store.core.guarded(|| {
+            let mut row = None;
+            source.document_row(id, &mut |bytes| {
+                row = bytes.map(<[u8]>::to_vec);
+                Ok(())
+            })?;
+            Ok(row)
+        })
+    }
+
+    pub(crate) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+        document.validate()?;
+        self.writer.store.core.check_signature(signature)
+    }
+}
+
+/// What there is to say of a document before it is inserted.
+pub(crate) struct Known {
+    /// Why it is not new, if it is not: its key, or a near-duplicate of it is there.
+    pub(crate) novelty: Option<Novelty>,
+    /// With what it was not compared.
+    pub(crate) beyond: Option<BeyondBudget>,
+}
+
+pub(crate) fn known(
+    source: &dyn Source,
+    document: &Document<'_>,
+    signature: &Signature,
+) -> Result<Known> {
+    let subject = Subject::new(signature);
+    if let Some(key) = document.key
+        && let Some(id) = source.find_key(key)?
+    {
+        let same = subject.compare(source, id)?;
+        return Ok(Known {
+            novelty: Some(Novelty::SameKey(same)),
+            beyond: None,
+        });
+    }
+    let core = source.core();
+    let bounds = Bounds::new().resolve(&core.schema, false)?;
+    let best = subject.best(source, &bounds, Budget::from_options(&core.options)?)?;
+    Ok(Known {
+        novelty: best.found.map(Novelty::NearDuplicate),
+        beyond: best.beyond,
+    })
+}
