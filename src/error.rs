@@ -108,6 +108,27 @@ pub enum Error {
         /// The unknown flags.
         flags: u64,
     },
+    /// The pages of the file are laid out in a way that this release does not know: a newer release
+    /// wrote it. It was not touched, and nothing says that it is damaged. Use a newer release.
+    #[error(
+        "the pages of the store are laid out in a way that this release does not know: {found}; use a \
+         newer release"
+    )]
+    UnknownLayout {
+        /// What was found and what was expected.
+        found: String,
+    },
+    /// This build was linked with a release of redb that lays out pages in a way that this crate does
+    /// not know. No file was touched. Build it with a release of redb that it was tried with, such as
+    /// the one in its `Cargo.lock`.
+    #[error(
+        "this build's release of redb lays out pages in a way that this crate does not know: \
+         {detail}; build it with the redb of its Cargo.lock"
+    )]
+    UntriedEngine {
+        /// What it does in another way.
+        detail: String,
+    },
     /// The file is damaged. Run `check`; restore a copy, or make a new store of what can be read with
     /// `repair`.
     #[error("damaged: {place}: {detail}")]
@@ -248,6 +269,12 @@ impl Error {
             Self::Io { action, source } => Self::Io {
                 action: action.clone(),
                 source: std::io::Error::new(source.kind(), source.to_string()),
+            },
+            Self::UnknownLayout { found } => Self::UnknownLayout {
+                found: found.clone(),
+            },
+            Self::UntriedEngine { detail } => Self::UntriedEngine {
+                detail: detail.clone(),
             },
             Self::ReadOnly => Self::ReadOnly,
             Self::Busy => Self::Busy,

@@ -204,6 +204,8 @@ impl From<Error> for Failure {
             Error::Closed { .. } => Self::Damaged(message),
             Error::Corrupt { .. }
             | Error::NewerFormat { .. }
+            | Error::UnknownLayout { .. }
+            | Error::UntriedEngine { .. }
             | Error::UnknownFeatures { .. }
             | Error::SelfTest { .. } => Self::Damaged(message),
             _ => Self::Io(message),

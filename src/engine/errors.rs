@@ -1,8 +1,12 @@
 //! Errors of the storage engine, turned into ours.
 
 use std::fmt;
+use std::io::ErrorKind;
 
 use crate::error::Error;
+
+use super::layout::UnknownLayout;
+use super::page_layout::PAGE_BYTES;
 
 /// A page, or the head of the file, that is not what it must be; inside of [`std::io::Error`].
 #[derive(Debug)]
@@ -28,9 +32,62 @@ impl fmt::Display for DamagedPage {
 
 impl std::error::Error for DamagedPage {}
 
-/// The damage that an error is about, if it is about a page.
+/// What the engine does with the file in a way that the known ones do not; inside of
+/// [`std::io::Error`].
+#[derive(Debug)]
+struct UnknownAccess {
+    detail: &'static str,
+}
+
+impl fmt::Display for UnknownAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.detail)
+    }
+}
+
+impl std::error::Error for UnknownAccess {}
+
+/// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
+/// would be to find damage where there is none.
+pub(crate) fn refuse_partial_pages(
+    offset: u64,
+    length: usize,
+    detail: &'static str,
+) -> std::io::Result<()> {
+    let page = PAGE_BYTES as u64;
+    if offset >= page && offset.is_multiple_of(page) && length.is_multiple_of(PAGE_BYTES) {
+        return Ok(());
+    }
+    let access = UnknownAccess { detail };
+    Err(std::io::Error::new(ErrorKind::Unsupported, access))
+}
+
+impl From<UnknownLayout> for Error {
+    fn from(unknown: UnknownLayout) -> Self {
+        Self::UnknownLayout {
+            found: unknown.found,
+        }
+    }
+}
+
+impl From<UnknownLayout> for std::io::Error {
+    fn from(unknown: UnknownLayout) -> Self {
+        Self::new(ErrorKind::InvalidData, unknown)
+    }
+}
+
+/// What an error means that the verification of pages gave the engine; none if it is another's.
 pub(crate) fn page_error(error: &std::io::Error) -> Option<Error> {
-    let page = error.get_ref()?.downcast_ref::<DamagedPage>()?;
+    let inner = error.get_ref()?;
+    if let Some(unknown) = inner.downcast_ref::<UnknownLayout>() {
+        return Some(unknown.clone().into());
+    }
+    if let Some(access) = inner.downcast_ref::<UnknownAccess>() {
+        return Some(Error::UntriedEngine {
+            detail: access.detail.into(),
+        });
+    }
+    let page = inner.downcast_ref::<DamagedPage>()?;
     Some(Error::corrupt(page.place(), page.detail))
 }
 

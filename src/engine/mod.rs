@@ -4,6 +4,7 @@
 
 mod database;
 mod errors;
+mod layout;
 mod page_layout;
 mod page_tree;
 mod temporary;

@@ -18,13 +18,18 @@ pub(crate) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
 /// The first bytes of every file of the engine.
 pub(crate) const ENGINE_MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
-const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
+/// How the seal behind the head begins. Its last byte is the number of the layout of pages.
+pub(crate) const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
 
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
 /// The engine's format of files that is known here.
-const ENGINE_VERSION: u8 = 3;
+pub(crate) const ENGINE_VERSION: u8 = 3;
+
+/// Where the two commits stand in the head, and how long they are.
+pub(crate) const SLOT_OFFSETS: [usize; 2] = [64, 64 + SLOT_BYTES];
+pub(crate) const SLOT_BYTES: usize = 128;
 
 const TWO_PHASE: u8 = 4;
 
@@ -74,7 +79,7 @@ fn u16_at(bytes: &[u8], offset: usize) -> Option<usize> {
     array(bytes, offset).map(|bytes| u16::from_le_bytes(bytes).into())
 }
 
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array(bytes, offset).map(u32::from_le_bytes)
 }
 
@@ -106,7 +111,7 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// That of every file that the engine makes with pages of this size.
-    const USUAL: Self = Self {
+    pub(crate) const USUAL: Self = Self {
         header_pages: 0,
         region_pages: 1 << 20,
     };
@@ -187,7 +192,7 @@ pub(crate) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
 }
 
 fn slot(head: &[u8; HEAD_BYTES], number: usize) -> Option<Slot> {
-    let bytes = head.get(64 + 128 * number..)?.get(..128)?;
+    let bytes = head.get(*SLOT_OFFSETS.get(number)?..)?.get(..SLOT_BYTES)?;
     let (body, checksum) = bytes.split_at(112);
     let is_there = |flag: usize| body.get(flag).is_some_and(|flag| *flag != 0);
     let root = |offset| {

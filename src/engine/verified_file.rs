@@ -17,10 +17,11 @@ use std::time::Instant;
 use redb::{BackendError, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::engine::errors::DamagedPage;
+use crate::engine::errors::{DamagedPage, refuse_partial_pages};
+use crate::engine::layout::{UnknownLayout, recognize, unknown_layout};
 use crate::engine::page_layout::{
-    Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
-    Widths, check_head, seal_head,
+    Child, Geometry, HEAD_BYTES, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages, Widths,
+    check_head, seal_head,
 };
 use crate::observe::Meters;
 
@@ -67,6 +68,8 @@ struct Expectations {
     kinds: RwLock<Vec<TreeKind>>,
     /// The length of the file.
     file_bytes: AtomicU64,
+    /// Pages were referred to that are not in the file: it was cut, and may have grown again since.
+    leads_outside: AtomicBool,
 }
 
 impl Expectations {
@@ -170,10 +173,13 @@ impl Expectations {
         };
         let file_bytes = self.file_bytes.load(Ordering::Acquire);
         self.learn(children.filter_map(|child| {
-            let (offset, length) = geometry.place(&child)?;
-            if offset.saturating_add(length as u64) > file_bytes {
+            let is_inside = |(offset, length): &(u64, usize)| {
+                offset.saturating_add(*length as u64) <= file_bytes
+            };
+            let Some((offset, _)) = geometry.place(&child).filter(is_inside) else {
+                self.leads_outside.store(true, Ordering::Release);
                 return None;
-            }
+            };
             let expected = expected(low_bits(child.checksum), number + FIRST_KIND);
             Some((page_of(offset)?, expected))
         }));
@@ -224,12 +230,7 @@ impl Verification {
 
     /// Takes in which commits a head tells of.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
-        let Some(head) = Head::parse(head) else {
-            return Err(damaged(
-                0,
-                "found an unknown layout, expected the engine's version 3",
-            ));
-        };
+        let head = recognize(head)?;
         *self.geometry.lock().unwrap_or_else(PoisonError::into_inner) = Some(head.geometry);
         // While it is open for writing a file always looks like that.
         let is_torn = head.may_be_torn && !self.is_open.load(Ordering::Acquire);
@@ -250,7 +251,10 @@ impl Verification {
         let known = self.expectations.get(page);
         let tag = known & KIND_BITS;
         let found = match tag {
-            0 => Err("found a page that nothing refers to"),
+            0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
+                Err("found a page that nothing refers to")
+            }
+            0 => return Err(UnknownLayout::of_unreferenced(offset).into()),
             WRITTEN => Ok(expected(xxh3_64(bytes), WRITTEN)),
             number => self.verify_engine_page(offset, bytes, number - FIRST_KIND, known),
         };
@@ -352,10 +356,9 @@ impl VerifiedFile {
         let mut sealed = [0; SEALED_HEAD_BYTES];
         self.read_unverified(0, &mut sealed)?;
         if check_head(&sealed) != HeadSeal::Intact {
-            return Err(damaged(
-                0,
-                "the checksum of the file's head is not the expected one",
-            ));
+            let detail = "the checksum of the file's head is not the expected one";
+            let unknown = unknown_layout(&sealed).map(Error::from);
+            return Err(unknown.unwrap_or_else(|| damaged(0, detail)));
         }
         let length = self.file.len()?;
         let expectations = &self.verification.expectations;
@@ -379,6 +382,7 @@ impl StorageBackend for VerifiedFile {
         if offset == 0 && out.len() <= HEAD_BYTES {
             return self.read_head(out);
         }
+        refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
         self.read_unverified(offset, out)?;
         let verified = self.verification.verify(offset, out);
         if self.verification.is_lenient() {
@@ -411,6 +415,7 @@ impl StorageBackend for VerifiedFile {
         {
             return self.write_counted(0, &seal_head(head));
         }
+        refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
         self.write_counted(offset, data)?;
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);

@@ -6,6 +6,7 @@ use std::path::Path;
 use redb::StorageBackend;
 
 use crate::engine::database::{io_error, open_bytes};
+use crate::engine::layout::unknown_layout;
 use crate::engine::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
     remaining_slots, was_sealed,
@@ -32,7 +33,8 @@ pub(crate) struct Commit {
 /// like a store.
 ///
 /// # Errors
-/// [`Error::NotFound`], [`Error::NotAStore`], [`Error::Locked`], [`Error::Io`].
+/// [`Error::NotFound`], [`Error::NotAStore`], [`Error::UnknownLayout`], [`Error::Locked`],
+/// [`Error::Io`].
 pub(crate) fn open_commit(path: &Path, options: &StoreOptions, any: bool) -> Result<Commit> {
     let file = open_bytes(path, Access::Read, options)?;
     lock(&*file, path)?;
@@ -48,6 +50,10 @@ pub(crate) fn open_commit(path: &Path, options: &StoreOptions, any: bool) -> Res
             path: path.into(),
             reason: "its first bytes are not those of a store".into(),
         });
+    }
+    // To read what is not understood, and to tell of losses, would be worse than to refuse it.
+    if let Some(unknown) = unknown_layout(&sealed) {
+        return Err(unknown.into());
     }
     let mut head = [0; HEAD_BYTES];
     for (to, from) in head.iter_mut().zip(&sealed) {
