@@ -8,6 +8,7 @@ use std::sync::Arc;
 use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
 
 use crate::engine::errors::page_error;
+use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
@@ -52,6 +53,7 @@ impl Engine {
 
     /// Creates the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
+        check_engine()?;
         let file = options.file_source().open(path, Access::Create);
         let file = file.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
@@ -215,6 +217,7 @@ pub(crate) fn open_bytes(
     access: Access,
     options: &StoreOptions,
 ) -> Result<Box<dyn redb::StorageBackend>> {
+    check_engine()?;
     let file = options.file_source().open(path, access);
     file.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::NotFound { path: path.into() },

@@ -5,6 +5,7 @@
 mod database;
 mod errors;
 mod layout;
+mod layout_check;
 mod page_layout;
 mod page_tree;
 mod temporary;
