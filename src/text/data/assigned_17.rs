@@ -1,4 +1,4 @@
-//! Unicode 17.0 table, printed by `examples/generate_assigned_table.rs`. Frozen: never edit.
+//! Generated from `ucd_17` by `examples/generate_unicode_tables.rs`. Frozen: never edit.
 
 /// Inclusive ranges of the assigned scalar values, those of private use left out.
 #[rustfmt::skip]

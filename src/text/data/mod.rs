@@ -1,4 +1,6 @@
-//! Tables of Unicode 17, generated and frozen.
+//! The frozen data of Unicode 17.0.0. `ucd_17/` has the Unicode Consortium's files, cut to the
+//! properties that texts are read with; the tables here are generated from them, never edited.
+//! Only `text` imports this, and it imports nothing.
 
 #[cfg(feature = "languages")]
 mod assigned_17;

@@ -1,4 +1,4 @@
-//! Unicode 17.0 tables, printed by `examples/generate_unicode_tables.rs`. Frozen: never edit.
+//! Generated from `ucd_17` by `examples/generate_unicode_tables.rs`. Frozen: never edit.
 
 /// Inclusive ranges of the alphanumeric scalar values (Alphabetic, or category Nd, Nl or No).
 #[rustfmt::skip]
