@@ -35,6 +35,7 @@
 //!
 //! # Where to start
 //!
+//! - [`guide`] has a short program for each task.
 //! - [`Schema`] says how documents are compared; how signatures are made is fixed when a store is
 //!   made, how they are filed can be changed by [`Store::reband`].
 //! - [`Store`] is the file: [`WriteTransaction`]s change it, [`Snapshot`]s read it.
@@ -82,13 +83,13 @@
 //!   panic all the same, that is caught and is an error too, unless a program is built with
 //!   `panic = "abort"`.)
 //!
-//! The README has all promises on one page, each with the test that shows it.
+//! `docs/promises.md` in the repository has all promises, each with the test that shows it.
 //!
 //! # Features
 //!
 //! None by default. `languages` has the optional steps of [`Text`]: NFKC, accents, stop words, stems.
 //! `log` tells of what happens to stores through the crate of that name, under targets that begin with
-//! `resemblance::`; the README lists the events. The command-line tool is a package of its own,
+//! `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a package of its own,
 //! `resemblance-cli`, with `languages`.
 
 mod build;
@@ -99,6 +100,7 @@ mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group_commit;
+pub mod guide;
 mod id;
 mod index;
 mod join;

@@ -1,4 +1,4 @@
-//! What stores tell through the crate `log`: the events that the README lists, and nothing of documents.
+//! What stores tell through the crate `log`: the events that `guide::metrics` lists, and nothing of documents.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

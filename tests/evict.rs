@@ -380,7 +380,7 @@ fn documents_of_all_sizes_are_shown_whole() {
 
 /// A working set that is loaded and evicted over and over. Beside it the file holds the dead that no
 /// merge has dropped yet, at most a quarter of the documents and in the run that is being merged as
-/// many again (tests/removal.rs), and pages that are free for a commit: the README has measured 1.50 for
+/// many again (tests/removal.rs), and pages that are free for a commit: docs/benchmarks.md has measured 1.50 for
 /// a file whose documents are all replaced. Here a third more is there before each eviction: 4/3 of that
 /// is 2.0, to which 256 KiB are added for what does not shrink with the store.
 #[test]

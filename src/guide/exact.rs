@@ -1,0 +1,44 @@
+//! Exact similarities in the place of estimates.
+//!
+//! The module [`exact`](crate::exact) computes what signatures estimate: Jaccard similarity, weighted Jaccard
+//! similarity and containment of two sets, and of fingerprints the Hamming distance and the angle that it stands
+//! for.
+//!
+//! Where the documents are at hand, a closure gives exact similarities: [`Query::verify`](crate::Query::verify),
+//! [`QueryMany::verify`](crate::QueryMany::verify), [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified),
+//! [`Snapshot::clusters_verified`](crate::Snapshot::clusters_verified) and
+//! [`WriteTransaction::insert_many_if_new_verified`](crate::WriteTransaction::insert_many_if_new_verified) ask it for
+//! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell
+//! where it answered. [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
+//!
+//! Verification makes the precision 1. It leaves the recall as it is: a pair that shares no band is still not a
+//! candidate.
+//!
+//! ```
+//! use resemblance::exact::{FeatureSet, containment, jaccard};
+//! use resemblance::{MinHash, Schema, Store, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("exact.rsm");
+//!
+//! let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+//! let store = Store::create(&path, schema)?;
+//! let stored = ["a b c d e f g h i j", "k l m"];
+//! for text in stored {
+//!     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+//! }
+//!
+//! let features = |text| -> resemblance::Result<FeatureSet<u64>> {
+//!     Ok(store.sketcher().feature_hashes(text)?.into_iter().collect())
+//! };
+//! let page = "a b c d e f g h i j k";
+//! let asked = features(page)?;
+//! let snapshot = store.snapshot()?;
+//! let matches = snapshot
+//!     .query(&store.sketch_text(page)?)
+//!     .verify(|id| Ok(Some(jaccard(&asked, &features(stored[id.get() as usize])?))))
+//!     .run()?;
+//! assert_eq!(matches[0].similarity(), Some(10.0 / 11.0));
+//! assert!(matches[0].is_exact());
+//! assert_eq!(containment(&features(stored[0])?, &asked), 1.0);
+//! # Ok::<(), resemblance::Error>(())
+//! ```

@@ -1,0 +1,66 @@
+//! An application that must not take the same thing twice.
+//!
+//! [`Store::insert_if_new`](crate::Store::insert_if_new) looks for a near-duplicate and inserts the
+//! document in one durable step. Of two threads that bring near-duplicates at the same moment,
+//! exactly one is told that its document is new.
+//!
+//! ```
+//! use resemblance::{MinHash, Novelty, Schema, Store, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("articles.rsm");
+//!
+//! // Sets of three words in a row; near is an estimated Jaccard similarity of 0.7 or more.
+//! let schema = Schema::builder()
+//!     .text(Text::words(3))
+//!     .minhash(MinHash::new(128).threshold(0.7))
+//!     .build()?;
+//! let store = Store::create(&path, schema)?; // fails if the file exists
+//!
+//! let submitted = "The committee met on Monday to discuss the budget for the coming year, and after \
+//!     four hours of debate it adopted the plan that its chair had proposed in the spring.";
+//! let page = store.sketch_text(submitted)?;
+//! match store.insert_if_new("article/17", &page)? {
+//!     Novelty::New(id) => println!("inserted as document {id}"),
+//!     Novelty::NearDuplicate(found) => println!("like {:?}, {:?}", found.key(), found.similarity()),
+//!     Novelty::SameKey(_) => println!("the key is in the store already"),
+//!     _ => {}
+//! }
+//!
+//! let copied = submitted.replace("four hours", "hours");
+//! let copy = store.sketch_text(&copied)?;
+//! assert!(matches!(store.insert_if_new("article/18", &copy)?, Novelty::NearDuplicate(_)));
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! # Transactions
+//!
+//! A [`WriteTransaction`](crate::WriteTransaction) makes many changes at once: all of them are there
+//! after [`commit`](crate::WriteTransaction::commit) has returned `Ok`, and none if the transaction is
+//! dropped. A [`Snapshot`](crate::Snapshot) reads one commit, whatever is written meanwhile.
+//!
+//! ```
+//! use resemblance::{MinHash, Schema, Store};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("sets.rsm");
+//!
+//! // Without a text recipe a store takes features: here sets of words.
+//! let store = Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
+//! let sketcher = store.sketcher();
+//!
+//! let mut transaction = store.begin_write()?;
+//! transaction.insert("a", &sketcher.features(["red", "green", "blue"])?)?;
+//! transaction.insert("b", &sketcher.features(["one", "two", "three"])?)?;
+//! let before = store.snapshot()?;
+//! transaction.commit()?;
+//!
+//! assert_eq!(before.len(), 0);
+//! let after = store.snapshot()?;
+//! let asked = sketcher.features(["blue", "green", "red"])?;
+//! let matches = after.query(&asked).min_similarity(0.9).limit(10).run()?; // best first
+//! assert_eq!(matches[0].key(), Some(&b"a"[..]));
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! [`Sketcher::weighted_features`](crate::Sketcher::weighted_features) and
+//! [`Sketcher::weighted_hashes`](crate::Sketcher::weighted_hashes) take features with weights,
+//! [`Sketcher::hashes`](crate::Sketcher::hashes) takes 64-bit hashes.

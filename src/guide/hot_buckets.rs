@@ -1,0 +1,42 @@
+//! Templates, error pages and boilerplate put many documents into one bucket, and a probe examines all of
+//! them. Three things bound what that costs.
+//!
+//! - `insert_if_new` and the other duplicate checks look for an *identical* document first. If there is one,
+//!   the check costs the look-up of its key, one lane more and one record, however many documents share its
+//!   buckets. (The identical document must be among the first fifteen of the lane's bucket. Otherwise, and for
+//!   hashes that are cut to few bits, it costs as much as any other.)
+//! - A *probe budget* bounds the rest. [`Query::probe_budget`](crate::Query::probe_budget) and
+//!   [`QueryMany::probe_budget`](crate::QueryMany::probe_budget) compare with at most n documents, those that
+//!   share the most buckets with the query. From each run they read at most n postings of a bucket, or 1,024
+//!   if that is more. [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for
+//!   duplicate checks.
+//! - [`Snapshot::stats`](crate::Snapshot::stats) names the largest buckets, each with the keys of up to five of
+//!   its documents.
+//!
+//! The budget is the one option that can change an answer, so every answer says whether it did.
+//! [`Matches::beyond_budget`](crate::Matches::beyond_budget) and
+//! [`Novelty::beyond_budget`](crate::Novelty::beyond_budget) give the number of documents that were not
+//! compared, as a lower bound if a bucket was not read to its end. A document that may be a duplicate of one
+//! that was not compared is [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget). With a budget of at
+//! least the number of candidates, answers are the same as without one.
+//!
+//! ```
+//! use resemblance::{MinHash, Novelty, Schema, Store, StoreOptions, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.rsm");
+//!
+//! let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+//! let store = Store::create_with(&path, schema, &StoreOptions::new().probe_budget(1_000))?;
+//! let page = store.sketch_text("404: the page that you were looking for is not here")?;
+//! let novelty = store.insert_if_new("https://example.org/404", &page)?;
+//! if let Some(left_out) = novelty.beyond_budget() {
+//!     println!("compared with a part only, {left_out} were left out");
+//! }
+//! assert!(novelty.is_new());
+//!
+//! for bucket in store.snapshot()?.stats()?.buckets {
+//!     let first = bucket.samples.first().and_then(|sample| sample.key.as_deref());
+//!     println!("{}: {} documents, the first is {first:?}", bucket.role, bucket.documents);
+//! }
+//! # Ok::<(), resemblance::Error>(())
+//! ```

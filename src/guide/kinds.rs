@@ -1,0 +1,35 @@
+//! Kinds of signatures, both families in one store, and hashes cut to few bits.
+//!
+//! `docs/schema.md` in the repository compares the kinds. Take [`MinHash::new`](crate::MinHash::new) unless
+//! something speaks for another.
+//!
+//! ```
+//! use resemblance::{MinHash, Near, Schema, SimHash, Text};
+//!
+//! let schema = Schema::builder()
+//!     .text(Text::words(5))
+//!     .minhash(MinHash::one_pass(512).threshold(0.7))
+//!     .simhash(SimHash::bits128().max_distance(6))
+//!     .near(Near::Both) // near by both; by default near by any: `Near::Any`
+//!     .build()?;
+//! println!("{schema}");
+//! # assert_eq!(schema.minhash().unwrap().values(), 512);
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! # Few bits a value
+//!
+//! [`MinHash::value_bits`](crate::MinHash::value_bits) stores 1, 2, 4, 8 or 16 bits of each hash (b-bit
+//! MinHash, Li and König 2010). The estimate stays unbiased; its variance is
+//! (1 − J)(J + 1 / (2ᵇ − 1)) / k. The bands are made of whole hashes, so the candidates are the same. Their
+//! codes are stored beside the cut hashes, 5 bytes a band. Other bands cannot be made later:
+//! [`Store::reband`](crate::Store::reband) is then [`Error::NotRebandable`](crate::Error::NotRebandable).
+//!
+//! ```
+//! use resemblance::{MinHash, Schema};
+//!
+//! let schema = Schema::builder().minhash(MinHash::new(128).value_bits(1)).build()?;
+//! let deviation = schema.minhash().unwrap().variance(0.8).sqrt();
+//! assert_eq!(format!("{deviation:.4}"), "0.0530");
+//! # Ok::<(), resemblance::Error>(())
+//! ```

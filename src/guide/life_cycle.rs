@@ -1,0 +1,50 @@
+//! A store that runs for years: renew, replace, evict.
+//!
+//! [`touch`](crate::Store::touch) renews the stamp of a document in place.
+//! [`upsert`](crate::Store::upsert) compares a document with its own last version, and leaves it in place if
+//! nothing has changed. Evictions delete documents that are too old or too many.
+//!
+//! ```
+//! use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.rsm");
+//!
+//! let schema = Schema::builder().text(Text::words(3)).minhash(MinHash::new(128)).build()?;
+//! let store = Store::create(&path, schema)?;
+//! let visit = |url: &str, text: &str, day: u64| -> resemblance::Result<Revision> {
+//!     let page = store.sketch_text(text)?;
+//!     Ok(store.upsert_document(Document::new(url).stamp(day), &page)?.revision)
+//! };
+//!
+//! let text = "the first of many words that stand on this page for as long as it is there";
+//! assert_eq!(visit("example.org/a", text, 1)?, Revision::First);
+//! assert!(matches!(visit("example.org/a", text, 7)?, Revision::Unchanged(_)));
+//! match visit("example.org/a", "quite another text is here since yesterday", 8)? {
+//!     Revision::Near(last) => println!("edited, {:?} like it was", last.similarity()),
+//!     Revision::Different(last) => println!("new content in the place of document {}", last.id()),
+//!     _ => {}
+//! }
+//! visit("example.org/b", "a page that nobody has asked for since", 1)?;
+//! store.touch("example.org/a", 30)?;                  // "304 Not Modified"
+//!
+//! let report = store.evict_older_than(30 - 14)?;      // not seen for a fortnight
+//! assert_eq!((report.evicted, store.snapshot()?.len()), (1, 1));
+//! store.keep_newest(1_000_000)?;                      // and no more than a million
+//! store.evict_where(|document| document.key().is_some_and(|key| key.starts_with(b"gone.example/")))?;
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! - [`Revision::Unchanged`](crate::Revision::Unchanged) means that the whole stored signature is the same,
+//!   which says more than a similarity of 1. It costs a look-up of the key and two rows: no lane is probed,
+//!   no posting is written, and nothing is synced if stamp and payload are the same too.
+//! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
+//! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in transactions of
+//!   at most 1,000 documents ([`EvictOptions::slice_documents`](crate::EvictOptions::slice_documents)). The
+//!   transaction examines each document once more: one that another thread has touched, replaced or deleted
+//!   meanwhile is spared, and counted. If the eviction is stopped, or the process crashes, the same call
+//!   goes on.
+//! - [`keep_newest`](crate::Store::keep_newest) finds the oldest document to keep exactly, whatever the stamps,
+//!   in 2 MiB of memory.
+//! - [`EvictOptions::dry_run`](crate::EvictOptions::dry_run) only counts.
+//! - A touch copies the pages that lead to its row. Many touches in one transaction, or touches of neighbours,
+//!   cost less each.

@@ -1,0 +1,36 @@
+//! Guides: short programs for the tasks that a store is used for. Each of them is compiled and run
+//! by the tests.
+//!
+//! | task | guide |
+//! |---|---|
+//! | take nothing twice, in an application | [`first_store`] |
+//! | find pairs and clusters of a corpus, offline | [`bulk`] |
+//! | share one store between the threads of a crawler | [`crawler`] |
+//! | write from many threads, or from asynchronous code | [`group_commit`] |
+//! | renew, replace and evict documents over years | [`life_cycle`] |
+//! | bound the cost of templates and error pages | [`hot_buckets`] |
+//! | choose among the kinds of signatures | [`kinds`] |
+//! | find what is nearly identical, by Hamming distance | [`simhash`] |
+//! | bring signatures that were made elsewhere | [`external`] |
+//! | make the signature of a union | [`unions`] |
+//! | cut texts into features, read long ones, weigh rare words | [`texts`] |
+//! | replace estimates by exact similarities | [`exact`] |
+//! | choose another threshold later | [`reband`] |
+//! | copy a store, move documents, read what a damaged one holds | [`copies`] |
+//! | watch a store at work | [`metrics`] |
+
+pub mod bulk;
+pub mod copies;
+pub mod crawler;
+pub mod exact;
+pub mod external;
+pub mod first_store;
+pub mod group_commit;
+pub mod hot_buckets;
+pub mod kinds;
+pub mod life_cycle;
+pub mod metrics;
+pub mod reband;
+pub mod simhash;
+pub mod texts;
+pub mod unions;

@@ -1,0 +1,31 @@
+//! Another threshold, later.
+//!
+//! Signatures do not depend on the threshold; only the bands that they are indexed by do. So a store can change
+//! its mind: [`Store::reband`](crate::Store::reband) indexes all documents again, from the signatures that it
+//! holds and without their texts.
+//!
+//! ```
+//! use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("seen.rsm");
+//! # Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
+//!
+//! let rebanding = Rebanding::new().threshold(0.6).recall(0.99);
+//! let needs = Store::open(&path)?.estimate_reband(&rebanding, &BulkOptions::new())?;
+//! println!("grows by {} bytes", needs.growth_bytes);
+//! let report = Store::reband(&path, &rebanding, &BulkOptions::new())?;
+//! println!("{} documents, now:\n{}", report.documents, report.schema);
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! Threshold, recall, bands and rows, bits of a band's code, distance and number of expected documents can change.
+//! Text recipe, seed, kind and number of hashes cannot, because signatures are made of them. Ids, keys, payloads
+//! and stamps stay, and the store then answers like one that was made with the new schema.
+//!
+//! Rebanding sorts within the memory that an offline build takes, and is one commit: a crash or an interruption
+//! leaves the old store. Nobody else may have the file open. The file grows by the new postings, because the old
+//! ones stay to the end; [`Store::compact`](crate::Store::compact) gives their space back.
+//!
+//! [`Store::design`](crate::Store::design), [`Stats`](crate::Stats) and
+//! [`WriteTransaction::is_outgrown`](crate::WriteTransaction::is_outgrown) tell when a store has more documents than
+//! its schema expects. [`Rebanding::expected_documents`](crate::Rebanding::expected_documents) mends that.
