@@ -5,7 +5,7 @@ use std::io;
 
 use resemblance::Error;
 
-use crate::corpus;
+use crate::corpus::CorpusError;
 
 /// The part of `--help` that documents the exit codes.
 pub(crate) const EXIT_CODES: &str = "\
@@ -213,11 +213,11 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<corpus::Error> for Failure {
-    fn from(error: corpus::Error) -> Self {
+impl From<CorpusError> for Failure {
+    fn from(error: CorpusError) -> Self {
         match error {
-            corpus::Error::Bad(message) => Self::BadInput(message),
-            corpus::Error::Io(message) => Self::Io(message),
+            CorpusError::Bad(message) => Self::BadInput(message),
+            CorpusError::Io(message) => Self::Io(message),
         }
     }
 }

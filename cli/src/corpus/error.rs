@@ -6,17 +6,14 @@ use std::path::Path;
 
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
-pub enum Error {
+pub enum CorpusError {
     /// The content is not what it should be.
     Bad(String),
     /// The system refused to read.
     Io(String),
 }
 
-/// A result whose error is [`Error`] unless another is named.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-impl Error {
+impl CorpusError {
     /// An error about content.
     pub fn bad(message: impl Into<String>) -> Self {
         Self::Bad(message.into())
@@ -42,11 +39,11 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Bad(message) | Self::Io(message)) = self;
         f.write_str(message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for CorpusError {}

@@ -6,24 +6,30 @@ use std::sync::Arc;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Error, Kind, Origin, Result, Settings, Source};
+use super::error::CorpusError;
+use super::source::{CorpusSettings, CorpusSource, SourceKind, SourceOrigin};
 
 /// Names that make a file in a folder JSON Lines; every other file is one text.
 const LINES_SUFFIXES: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
 
 /// Adds the folder's files in the byte order of their relative paths. Links to files are read,
 /// links to folders are not followed.
-pub(super) fn list(root: &Path, settings: &Settings, sources: &mut Vec<Source>) -> Result<()> {
+pub(super) fn list(
+    root: &Path,
+    settings: &CorpusSettings,
+    sources: &mut Vec<CorpusSource>,
+) -> Result<(), CorpusError> {
     let mut found: Vec<PathBuf> = Vec::new();
     let wanted = |entry: &DirEntry| settings.hidden || entry.depth() == 0 || !is_hidden(entry);
     for entry in WalkDir::new(root).into_iter().filter_entry(wanted) {
         let entry = entry.map_err(|error| {
             let path = error.path().unwrap_or(root).to_path_buf();
-            Error::open(&path, error.into())
+            CorpusError::open(&path, error.into())
         })?;
-        let Ok(relative) = entry.path().strip_prefix(root) else {
-            continue;
-        };
+        let relative = entry.path().strip_prefix(root).map_err(|_| {
+            let (path, root) = (entry.path().display(), root.display());
+            CorpusError::bad(format!("{path} was listed, which is not in {root}"))
+        })?;
         let included = settings
             .include
             .as_ref()
@@ -40,9 +46,13 @@ pub(super) fn list(root: &Path, settings: &Settings, sources: &mut Vec<Source>) 
         let is_lines = LINES_SUFFIXES
             .iter()
             .any(|suffix| name.ends_with(suffix.as_bytes()));
-        Source {
-            kind: if is_lines { Kind::Lines } else { Kind::Text },
-            origin: Origin::Folder(Arc::clone(&root)),
+        CorpusSource {
+            kind: if is_lines {
+                SourceKind::Lines
+            } else {
+                SourceKind::Text
+            },
+            origin: SourceOrigin::Folder(Arc::clone(&root)),
             relative,
         }
     }));
@@ -53,16 +63,17 @@ fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-fn is_file(entry: &DirEntry) -> Result<bool> {
+fn is_file(entry: &DirEntry) -> Result<bool, CorpusError> {
     if !entry.file_type().is_symlink() {
         return Ok(entry.file_type().is_file());
     }
-    let metadata = std::fs::metadata(entry.path()).map_err(|e| Error::open(entry.path(), e))?;
+    let metadata =
+        std::fs::metadata(entry.path()).map_err(|e| CorpusError::open(entry.path(), e))?;
     Ok(metadata.is_file())
 }
 
 /// A relative path as the bytes of a key: the parts joined by `/`.
-pub fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
+pub(super) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt;

@@ -14,10 +14,14 @@ use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
 
-use super::{
-    Compression, Corpus, Encoder, Kind, Origin, Record, Records, Result, STORE_MAGIC, Settings,
-    Source, line,
-};
+use super::compression::{Compression, Encoder};
+use super::documents::Corpus;
+use super::error::CorpusError;
+use super::line;
+use super::reader::CorpusRecords;
+use super::record::CorpusRecord;
+use super::source::{CorpusSettings, CorpusSource, SourceKind, SourceOrigin};
+use super::store_file::STORE_MAGIC;
 
 /// A file of lines, as it is, compressed, compressed and cut short; or bytes that claim to be
 /// compressed.
@@ -51,7 +55,13 @@ pub fn json_lines(data: &[u8]) {
     }
 }
 
-fn compressed(compression: Compression, name: &str, bytes: &[u8], records: &[Record], cut: u8) {
+fn compressed(
+    compression: Compression,
+    name: &str,
+    bytes: &[u8],
+    records: &[CorpusRecord],
+    cut: u8,
+) {
     let mut encoder = Encoder::new(compression, Vec::new()).unwrap();
     encoder.write_all(bytes).unwrap();
     let mut whole = encoder.finish().unwrap();
@@ -70,27 +80,22 @@ fn compressed(compression: Compression, name: &str, bytes: &[u8], records: &[Rec
 }
 
 /// All records up to an error.
-fn read(name: &str, bytes: &[u8]) -> (Vec<Record>, Result<()>) {
+fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>) {
     let mut file = spool();
     file.set_len(0).unwrap();
     file.rewind().unwrap();
     file.write_all(bytes).unwrap();
-    let source = Source {
-        kind: Kind::Lines,
-        origin: Origin::Spool(Arc::new(file), name.into()),
+    let source = CorpusSource {
+        kind: SourceKind::Lines,
+        origin: SourceOrigin::Spool(Arc::new(file), name.into()),
         relative: Path::new(name).into(),
     };
-    let settings = Settings {
-        id_field: "id".into(),
-        text_field: "text".into(),
-        include: None,
-        hidden: false,
-    };
+    let settings = CorpusSettings::default();
     let corpus = Corpus {
         sources: vec![source],
         settings,
     };
-    let mut reader = Records::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
+    let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();
     for record in reader.by_ref() {
         match record {
@@ -118,11 +123,11 @@ fn spool() -> File {
 }
 
 /// The lines that are not blank, by their definition.
-fn expected(bytes: &[u8]) -> Vec<Record> {
+fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let records = lines.zip(1..).map(|(whole, line)| {
         let rest = whole.strip_prefix(b"\xef\xbb\xbf").filter(|_| line == 1);
-        Record {
+        CorpusRecord {
             source: 0,
             line,
             has_mark: rest.is_some(),
@@ -136,12 +141,7 @@ fn expected(bytes: &[u8]) -> Vec<Record> {
 
 /// A line against a parser that keeps everything.
 fn any_line(bytes: &[u8]) {
-    let settings = Settings {
-        id_field: "id".into(),
-        text_field: "text".into(),
-        include: None,
-        hidden: false,
-    };
+    let settings = CorpusSettings::default();
     let parsed = line::parse(bytes, &settings);
     let value: Option<Value> = serde_json::from_slice(bytes).ok();
     let field = |name: &str| value.as_ref().and_then(|value| value.get(name));

@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Document, Settings};
+use super::record::CorpusDocument;
+use super::source::CorpusSettings;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -24,7 +25,10 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, String> {
 }
 
 /// The document in a line, with or without its line end.
-pub(super) fn parse<'a>(line: &'a [u8], settings: &Settings) -> Result<Document<'a>, String> {
+pub(super) fn parse<'a>(
+    line: &'a [u8],
+    settings: &CorpusSettings,
+) -> Result<CorpusDocument<'a>, String> {
     let line = utf8(line)?;
     match line.trim_ascii_start().as_bytes() {
         [b'{', ..] => {}
@@ -47,10 +51,10 @@ fn describe(error: &serde_json::Error) -> String {
     }
 }
 
-struct DocumentSeed<'s>(&'s Settings);
+struct DocumentSeed<'s>(&'s CorpusSettings);
 
 impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
-    type Value = Document<'de>;
+    type Value = CorpusDocument<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -58,14 +62,14 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for DocumentSeed<'_> {
-    type Value = Document<'de>;
+    type Value = CorpusDocument<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Settings {
+        let CorpusSettings {
             id_field,
             text_field,
             ..
@@ -74,7 +78,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         let mut text = None;
         while let Some(field) = map.next_key_seed(FieldSeed(self.0))? {
             match field {
-                Field::Id => {
+                JsonField::Id => {
                     let value: &RawValue = map.next_value()?;
                     let value = parse_key(value.get()).map_err(|found| {
                         A::Error::custom(format!(
@@ -87,7 +91,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                         )));
                     }
                 }
-                Field::Text => {
+                JsonField::Text => {
                     let value = map.next_value_seed(TextSeed(text_field))?;
                     if text.replace(value).is_some() {
                         return Err(A::Error::custom(format!(
@@ -95,13 +99,13 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                         )));
                     }
                 }
-                Field::Other => {
+                JsonField::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         let missing = |name: &str| A::Error::custom(format!("field {name:?} is missing"));
-        Ok(Document {
+        Ok(CorpusDocument {
             key: key.ok_or_else(|| missing(id_field))?,
             text: text.ok_or_else(|| missing(text_field))?,
         })
@@ -126,36 +130,36 @@ fn parse_key(json: &str) -> Result<Cow<'_, [u8]>, &'static str> {
     }
 }
 
-enum Field {
+enum JsonField {
     Id,
     Text,
     Other,
 }
 
-struct FieldSeed<'s>(&'s Settings);
+struct FieldSeed<'s>(&'s CorpusSettings);
 
 impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
-    type Value = Field;
+    type Value = JsonField;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Field, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonField, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
 impl Visitor<'_> for FieldSeed<'_> {
-    type Value = Field;
+    type Value = JsonField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Field, E> {
+    fn visit_str<E>(self, name: &str) -> Result<JsonField, E> {
         Ok(if name == self.0.id_field {
-            Field::Id
+            JsonField::Id
         } else if name == self.0.text_field {
-            Field::Text
+            JsonField::Text
         } else {
-            Field::Other
+            JsonField::Other
         })
     }
 }

@@ -3,65 +3,49 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Compression, Corpus, Error, Kind, Origin, Result, STORE_MAGIC, Source, line};
+use super::compression::Compression;
+use super::documents::Corpus;
+use super::error::CorpusError;
+use super::line;
+use super::record::{CorpusRecord, ReadTotals};
+use super::source::{CorpusSource, SourceKind, SourceOrigin};
+use super::store_file::STORE_MAGIC;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// One document's bytes as they stand in the source, with the line end if there is one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    /// The number of the source.
-    pub source: usize,
-    /// The line, from 1; 0 for a text file.
-    pub line: u64,
-    /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
-    pub has_mark: bool,
-    /// The line with its end, or the whole text file.
-    pub bytes: Vec<u8>,
-}
-
-/// What was read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Non-blank lines and text files.
-    pub records: u64,
-    /// Blank lines.
-    pub blank: u64,
-    /// Of all records in order: tells whether a second reading saw the same.
-    pub checksum: u32,
-}
-
 /// An iterator over all records in corpus order. After an error it ends.
-pub struct Records {
+pub struct CorpusRecords {
     corpus: Arc<Corpus>,
     next_source: usize,
-    lines: Option<Lines>,
-    totals: Totals,
+    lines: Option<LineReader>,
+    totals: ReadTotals,
     hasher: crc32fast::Hasher,
     bytes_read: Arc<AtomicU64>,
     compressions: BTreeMap<usize, Compression>,
     failed: bool,
 }
 
-struct Lines {
+struct LineReader {
     input: BufReader<Box<dyn Read + Send>>,
     compressed: bool,
+    /// In messages.
+    name: PathBuf,
     source: usize,
     line: u64,
 }
 
-impl Records {
+impl CorpusRecords {
     /// `bytes_read` counts the bytes taken from the files, before decompression.
     pub fn new(corpus: Arc<Corpus>, bytes_read: Arc<AtomicU64>) -> Self {
         Self {
             corpus,
             next_source: 0,
             lines: None,
-            totals: Totals::default(),
+            totals: ReadTotals::default(),
             hasher: crc32fast::Hasher::new(),
             bytes_read,
             compressions: BTreeMap::new(),
@@ -76,17 +60,17 @@ impl Records {
     }
 
     /// What was read so far.
-    pub fn totals(&self) -> Totals {
-        Totals {
+    pub fn totals(&self) -> ReadTotals {
+        ReadTotals {
             checksum: self.hasher.clone().finalize(),
             ..self.totals
         }
     }
 
-    fn read(&mut self) -> Result<Option<Record>> {
+    fn read(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
             if let Some(lines) = &mut self.lines {
-                match lines.next(&self.corpus)? {
+                match lines.next()? {
                     None => self.lines = None,
                     Some(record) if record.bytes.trim_ascii().is_empty() => self.totals.blank += 1,
                     Some(record) => return Ok(Some(self.count(record))),
@@ -100,8 +84,8 @@ impl Records {
             };
             self.next_source += 1;
             match source.kind {
-                Kind::Lines => self.lines = Some(self.open(source, number)?),
-                Kind::Text => {
+                SourceKind::Lines => self.lines = Some(self.open(source, number)?),
+                SourceKind::Text => {
                     let record = self.read_text(source, number)?;
                     return Ok(Some(self.count(record)));
                 }
@@ -109,7 +93,7 @@ impl Records {
         }
     }
 
-    fn count(&mut self, record: Record) -> Record {
+    fn count(&mut self, record: CorpusRecord) -> CorpusRecord {
         self.totals.records += 1;
         self.hasher
             .update(&(record.bytes.len() as u64).to_le_bytes());
@@ -117,35 +101,35 @@ impl Records {
         record
     }
 
-    fn raw(&self, source: &Source) -> Result<Box<dyn Read + Send>> {
+    fn raw(&self, source: &CorpusSource) -> Result<Box<dyn Read + Send>, CorpusError> {
         let inner: Box<dyn Read + Send> = match &source.origin {
-            Origin::StandardInput => Box::new(io::stdin()),
-            Origin::Path(_) | Origin::Folder(_) => {
+            SourceOrigin::StandardInput => Box::new(io::stdin()),
+            SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
                 let path = source.name();
-                Box::new(File::open(&path).map_err(|e| Error::open(&path, e))?)
+                Box::new(File::open(&path).map_err(|e| CorpusError::open(&path, e))?)
             }
-            Origin::Spool(file, name) => {
+            SourceOrigin::Spool(file, name) => {
                 let rewound = file.try_clone().and_then(|mut file| {
                     file.rewind()?;
                     Ok(file)
                 });
-                Box::new(rewound.map_err(|e| Error::open(name, e))?)
+                Box::new(rewound.map_err(|e| CorpusError::open(name, e))?)
             }
         };
-        Ok(Box::new(Counted {
+        Ok(Box::new(CountedReader {
             inner,
             bytes_read: Arc::clone(&self.bytes_read),
         }))
     }
 
-    fn open(&mut self, source: &Source, number: usize) -> Result<Lines> {
+    fn open(&mut self, source: &CorpusSource, number: usize) -> Result<LineReader, CorpusError> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, self.raw(source)?);
         let name = source.name();
-        let failed = |error: io::Error| Error::read(&name, false, &error);
+        let failed = |error: io::Error| CorpusError::read(&name, false, &error);
         let start = first_bytes(&mut input).map_err(failed)?;
         if start.starts_with(STORE_MAGIC) {
             let name = name.display();
-            return Err(Error::bad(format!("{name} is a store, not a corpus")));
+            return Err(CorpusError::bad(format!("{name} is a store, not a corpus")));
         }
         let compression = told_compression(&name, &start)?;
         let compressed = compression != Compression::None;
@@ -157,20 +141,21 @@ impl Records {
             io::Cursor::new(start).chain(input),
         ));
         let input = compression.decoder(input).map_err(failed)?;
-        Ok(Lines {
+        Ok(LineReader {
             input: BufReader::with_capacity(BUFFER_BYTES, input),
             compressed,
+            name: name.into_owned(),
             source: number,
             line: 0,
         })
     }
 
-    fn read_text(&self, source: &Source, number: usize) -> Result<Record> {
+    fn read_text(&self, source: &CorpusSource, number: usize) -> Result<CorpusRecord, CorpusError> {
         let mut bytes = Vec::new();
         self.raw(source)?
             .read_to_end(&mut bytes)
-            .map_err(|e| Error::read(&source.name(), false, &e))?;
-        Ok(Record {
+            .map_err(|e| CorpusError::read(&source.name(), false, &e))?;
+        Ok(CorpusRecord {
             source: number,
             line: 0,
             has_mark: false,
@@ -179,8 +164,8 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
-    type Item = Result<Record>;
+impl Iterator for CorpusRecords {
+    type Item = Result<CorpusRecord, CorpusError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
@@ -192,15 +177,11 @@ impl Iterator for Records {
     }
 }
 
-impl Lines {
-    fn next(&mut self, corpus: &Corpus) -> Result<Option<Record>> {
+impl LineReader {
+    fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
         let mut bytes = Vec::new();
         let read = self.input.read_until(b'\n', &mut bytes);
-        read.map_err(|e| {
-            let source = corpus.sources.get(self.source);
-            let name = source.map(Source::name).unwrap_or_default();
-            Error::read(&name, self.compressed, &e)
-        })?;
+        read.map_err(|e| CorpusError::read(&self.name, self.compressed, &e))?;
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -212,7 +193,7 @@ impl Lines {
             bytes.drain(..mark_bytes);
         }
         bytes.shrink_to(bytes.len().saturating_mul(2));
-        Ok(Some(Record {
+        Ok(Some(CorpusRecord {
             source: self.source,
             line: self.line,
             has_mark,
@@ -230,16 +211,16 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 /// Content decides, and the name must not say otherwise: a file that only claims to be compressed
 /// is more likely cut short or mislabelled than what its owner wants.
-fn told_compression(name: &Path, start: &[u8]) -> Result<Compression> {
+fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
     let (by_name, by_content) = (Compression::of_name(name), Compression::of_content(start));
     match by_name {
-        Compression::Gzip if by_content != by_name => Err(Error::bad(format!(
+        Compression::Gzip if by_content != by_name => Err(CorpusError::bad(format!(
             "{} is not gzip, as its name says",
             name.display()
         ))),
         // a Zstandard file may begin with a skippable frame
         Compression::Zstd if start.is_empty() || by_content == Compression::Gzip => {
-            Err(Error::bad(format!(
+            Err(CorpusError::bad(format!(
                 "{} is not Zstandard, as its name says",
                 name.display()
             )))
@@ -249,12 +230,12 @@ fn told_compression(name: &Path, start: &[u8]) -> Result<Compression> {
     }
 }
 
-struct Counted {
+struct CountedReader {
     inner: Box<dyn Read + Send>,
     bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);

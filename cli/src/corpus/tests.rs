@@ -1,14 +1,12 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use super::*;
 use std::io::Write;
 use std::sync::atomic::AtomicU64;
 
-fn settings() -> Settings {
-    Settings {
-        id_field: "id".into(),
-        text_field: "text".into(),
-        include: None,
-        hidden: false,
-    }
+fn settings() -> CorpusSettings {
+    CorpusSettings::default()
 }
 
 fn parse(line: &[u8]) -> Result<(Vec<u8>, String), String> {
@@ -25,9 +23,9 @@ fn corpus(paths: &[&Path]) -> Arc<Corpus> {
 type Seen = (String, u64, Vec<u8>);
 
 /// Every record, then the error if there was one.
-fn read(corpus: &Arc<Corpus>) -> (Vec<Seen>, Option<Error>) {
+fn read(corpus: &Arc<Corpus>) -> (Vec<Seen>, Option<CorpusError>) {
     let mut read = Vec::new();
-    for record in Records::new(Arc::clone(corpus), Arc::new(AtomicU64::new(0))) {
+    for record in CorpusRecords::new(Arc::clone(corpus), Arc::new(AtomicU64::new(0))) {
         match record {
             Ok(record) => {
                 let source = &corpus.sources[record.source];
@@ -169,7 +167,7 @@ fn lines_keep_their_bytes() {
             (name(), 6, b"last".to_vec()),
         ]
     );
-    let mut records = Records::new(corpus, Arc::new(AtomicU64::new(0)));
+    let mut records = CorpusRecords::new(corpus, Arc::new(AtomicU64::new(0)));
     assert!(records.next().unwrap().unwrap().has_mark);
     assert!(!records.next().unwrap().unwrap().has_mark);
     assert_eq!(records.by_ref().count(), 1);
@@ -222,7 +220,7 @@ fn a_cut_or_damaged_file_is_never_a_silent_end() {
             let path = write(dir.path(), name, &whole[..cut]);
             let (_, error) = read(&corpus(&[&path]));
             assert!(
-                matches!(error, Some(Error::Bad(_))),
+                matches!(error, Some(CorpusError::Bad(_))),
                 "{name} cut at {cut}: {error:?}"
             );
         }
@@ -234,14 +232,14 @@ fn a_cut_or_damaged_file_is_never_a_silent_end() {
         let (records, error) = read(&corpus);
         // Zstandard frames carry no checksum by default: damage may pass as other text
         if compression == Compression::Gzip {
-            assert!(matches!(error, Some(Error::Bad(_))), "{error:?}");
+            assert!(matches!(error, Some(CorpusError::Bad(_))), "{error:?}");
         } else {
             assert!(error.is_some() || !records.is_empty());
         }
         let plain = write(dir.path(), name, &text);
         assert!(matches!(
             read(&self::corpus(&[&plain])).1,
-            Some(Error::Bad(_))
+            Some(CorpusError::Bad(_))
         ));
     }
 }
@@ -263,7 +261,7 @@ fn a_folder_is_read_in_byte_order() {
     }
     write(&root, "lines.jsonl", b"{\"id\":1,\"text\":\"x\"}\n");
     write(&root, "empty.txt", b"");
-    let names = |settings: Settings| -> Vec<String> {
+    let names = |settings: CorpusSettings| -> Vec<String> {
         let corpus = Corpus::resolve(std::slice::from_ref(&root), settings).unwrap();
         let (records, error) = read(&Arc::new(corpus));
         assert!(error.is_none());
@@ -300,7 +298,7 @@ fn a_text_file_is_one_document() {
     write(dir.path(), "a/b.txt", b"\xef\xbb\xbfone\ntwo\n\n");
     write(dir.path(), "bad.txt", b"ok\xff");
     let corpus = corpus(&[dir.path()]);
-    let records: Vec<Record> = Records::new(Arc::clone(&corpus), Arc::default())
+    let records: Vec<CorpusRecord> = CorpusRecords::new(Arc::clone(&corpus), Arc::default())
         .map(|record| record.unwrap())
         .collect();
     let document = corpus.parse(&records[0]).unwrap();
@@ -335,19 +333,19 @@ fn what_cannot_be_read_is_an_error() {
     let missing = dir.path().join("missing.jsonl");
     let error = Corpus::resolve(&[missing], settings()).unwrap_err();
     assert!(
-        matches!(error, Error::Io(message) if message.ends_with("missing.jsonl does not exist"))
+        matches!(error, CorpusError::Io(message) if message.ends_with("missing.jsonl does not exist"))
     );
     let twice = [PathBuf::from("-"), PathBuf::from("-")];
     assert!(matches!(
         Corpus::resolve(&twice, settings()),
-        Err(Error::Bad(_))
+        Err(CorpusError::Bad(_))
     ));
     let store = write(dir.path(), "x.jsonl", b"redb\x1a\n\xa9\r\n");
     assert!(is_store(&store));
     assert!(!is_store(dir.path()));
     let (_, error) = read(&corpus(&[&store]));
     assert!(
-        matches!(error, Some(Error::Bad(message)) if message.ends_with("is a store, not a corpus"))
+        matches!(error, Some(CorpusError::Bad(message)) if message.ends_with("is a store, not a corpus"))
     );
 }
 
@@ -356,7 +354,7 @@ fn a_change_between_two_readings_is_seen() {
     let dir = tempfile::tempdir().unwrap();
     let totals = |content: &[u8]| {
         let path = write(dir.path(), "a.jsonl", content);
-        let mut records = Records::new(corpus(&[&path]), Arc::default());
+        let mut records = CorpusRecords::new(corpus(&[&path]), Arc::default());
         records.by_ref().for_each(|record| drop(record.unwrap()));
         records.totals()
     };

@@ -17,6 +17,7 @@ mod contents;
 mod corpora;
 mod dedup;
 mod eval;
+mod floors;
 mod formats;
 #[cfg(target_os = "linux")]
 mod full;

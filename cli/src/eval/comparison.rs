@@ -1,0 +1,204 @@
+//! Error and time of several kinds and sizes of signatures, over the pairs of a sample.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use resemblance::{Error, MinHashSchema, Result, Signature, Sketcher};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
+use super::sample::Sample;
+use super::tally::EstimateErrors;
+use crate::bug::{at, bug};
+use crate::exact::ExactJoin;
+
+/// Memory that a document takes for the largest signature, in bytes.
+pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
+
+/// Of more pairs than this a sample is compared.
+const MAX_PAIRS: usize = 100_000;
+
+/// The similarities at which an estimate errs most.
+const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.6;
+
+/// More features than any two documents have together.
+const LARGE_UNION: f64 = 1e18;
+
+/// Two documents and their exact similarity, below 1: equal sets have equal signatures.
+#[derive(Clone, Copy, Debug)]
+struct ComparedPair {
+    a: usize,
+    b: usize,
+    similarity: f64,
+    /// The number of features of both together.
+    union: f64,
+}
+
+/// Pairs of a sample whose similarity is at least a floor and below 1.
+pub(crate) struct ComparedPairs {
+    pairs: Vec<ComparedPair>,
+    /// How many there are in all.
+    total: u64,
+}
+
+impl ComparedPairs {
+    /// The pairs from the floor on; of too many those whose numbers hash lowest. `on_document` is told
+    /// after each document how many have been joined; its error ends the search.
+    pub(crate) fn find<E: From<Error>>(
+        sample: &Sample,
+        floor: f64,
+        mut on_document: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut join = ExactJoin::new(&sample.features, floor)?;
+        let (mut document, mut total) = (0, 0);
+        // By the hash, which is almost always different.
+        let mut kept: BTreeSet<(u64, usize, usize, u64)> = BTreeSet::new();
+        while let Some(partners) = join.advance()? {
+            for partner in partners.iter().filter(|partner| partner.similarity < 1.0) {
+                total += 1;
+                let numbers = [partner.document, document].map(|n| (n as u64).to_le_bytes());
+                let hash = xxh3_64(&numbers.concat());
+                let similarity = partner.similarity.to_bits();
+                kept.insert((hash, partner.document, document, similarity));
+                if kept.len() > MAX_PAIRS {
+                    kept.pop_last();
+                }
+            }
+            document += 1;
+            on_document(document as u64)?;
+        }
+        let mut pairs = Vec::with_capacity(kept.len());
+        for (_, a, b, similarity) in kept {
+            let similarity = f64::from_bits(similarity);
+            let count = at(&sample.features, a)?.len() + at(&sample.features, b)?.len();
+            pairs.push(ComparedPair {
+                a,
+                b,
+                similarity,
+                union: (count as f64 / (1.0 + similarity)).round(),
+            });
+        }
+        Ok(Self { pairs, total })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// How many pairs are compared.
+    pub(crate) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// How many pairs of the sample there are.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+/// Errors and times of one kind of signature in one size.
+pub(crate) struct ComparedKind {
+    pub(crate) kind: &'static SignatureKind,
+    pub(crate) minhash: MinHashSchema,
+    pub(crate) seeds: u64,
+    /// Of all pairs.
+    pub(crate) all: EstimateErrors,
+    /// Of the pairs of a similarity of 0.4 to 0.6.
+    pub(crate) half: EstimateErrors,
+    /// Features of the documents in the pairs.
+    features: u64,
+    /// To sketch them, with the seed that took least: the others had to wait for something else.
+    time: Duration,
+}
+
+impl ComparedKind {
+    /// The number of values.
+    pub(crate) fn values(&self) -> u16 {
+        self.minhash.values()
+    }
+
+    /// The greatest deviation in theory, over all similarities.
+    pub(crate) fn worst_theory(&self) -> f64 {
+        let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
+        let variances = steps.map(|similarity| variance(&self.minhash, similarity, LARGE_UNION));
+        variances.fold(0.0, f64::max).sqrt()
+    }
+
+    /// Nanoseconds for each feature on one thread; `None` if there was none.
+    pub(crate) fn feature_nanoseconds(&self) -> Option<f64> {
+        (self.features > 0).then(|| self.time.as_nanos() as f64 / self.features as f64)
+    }
+
+    fn add(
+        &mut self,
+        pairs: &[ComparedPair],
+        signatures: &BTreeMap<usize, Signature>,
+    ) -> Result<()> {
+        let signature = |document: usize| {
+            let signature = signatures.get(&document);
+            signature.ok_or_else(|| bug("a document of a pair was not sketched"))
+        };
+        for pair in pairs {
+            // An estimate that is not brought into [0, 1]: that would hide errors of few bits.
+            let estimate = signature(pair.a)?.jaccard_unclamped(signature(pair.b)?)?;
+            let error = estimate - pair.similarity;
+            let variance = variance(&self.minhash, pair.similarity, pair.union);
+            self.all.add(error, variance);
+            if HALF.contains(&pair.similarity) {
+                self.half.add(error, variance);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sketches the documents of the pairs with every kind, size and seed from 1 on, and compares
+/// estimates with exact similarities. `on_document` is called before each sketch; its error ends the
+/// comparison.
+pub(crate) fn compare_kinds<E: From<Error>>(
+    sample: &Sample,
+    pairs: &ComparedPairs,
+    seeds: u64,
+    mut on_document: impl FnMut() -> Result<(), E>,
+) -> Result<Vec<ComparedKind>, E> {
+    let documents: BTreeSet<usize> = pairs.pairs.iter().flat_map(|p| [p.a, p.b]).collect();
+    let mut compared = Vec::new();
+    for kind in SIGNATURE_KINDS {
+        for &values in kind.sizes {
+            let minhash = kind.schema(values, 1)?.minhash();
+            let mut row = ComparedKind {
+                kind,
+                minhash: minhash.ok_or_else(|| bug("a kind of MinHash has no MinHash"))?,
+                seeds,
+                all: EstimateErrors::default(),
+                half: EstimateErrors::default(),
+                features: 0,
+                time: Duration::MAX,
+            };
+            for seed in 1..=seeds {
+                let sketcher = kind.schema(values, seed)?.sketcher();
+                let mut signatures = BTreeMap::new();
+                let (mut features, mut time) = (0, Duration::ZERO);
+                for &document in &documents {
+                    on_document()?;
+                    let hashes = at(&sample.features, document)?;
+                    let (signature, taken) = timed_sketch(&sketcher, hashes)?;
+                    time += taken;
+                    features += hashes.len() as u64;
+                    signatures.insert(document, kind.kept(signature)?);
+                }
+                row.features = features;
+                row.time = row.time.min(time);
+                row.add(&pairs.pairs, &signatures)?;
+            }
+            compared.push(row);
+        }
+    }
+    Ok(compared)
+}
+
+fn timed_sketch(sketcher: &Sketcher, hashes: &[u64]) -> Result<(Signature, Duration)> {
+    let start = Instant::now();
+    let signature = sketcher.hashes(hashes.iter().copied())?;
+    Ok((signature, start.elapsed()))
+}

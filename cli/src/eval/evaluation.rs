@@ -1,0 +1,221 @@
+//! What a store returns for every document of a sample, against exact similarities.
+
+use resemblance::{
+    Bounds, By, EmptyDocuments, Error, Matches, MinHashSchema, Result, Schema, Signature, Snapshot,
+};
+
+use super::sample::Sample;
+use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
+use crate::bug::{at, bug};
+use crate::exact::{ExactJoin, Partner};
+
+/// Documents that are looked up together.
+const DOCUMENTS_TOGETHER: usize = 64;
+
+/// A store that holds a sample and nothing else, and the counts of what it returns.
+pub(crate) struct Evaluation<'a> {
+    sample: &'a Sample,
+    snapshot: Snapshot,
+    /// True if documents without features resemble each other.
+    empty_are_alike: bool,
+    pub(crate) minhash: Option<MinHashTally>,
+    pub(crate) simhash: Option<SimHashTally>,
+}
+
+/// The documents that a store returns by similarity, ascending.
+struct Similar {
+    /// All that share a band.
+    candidates: Vec<Partner>,
+    /// Those whose estimate reaches the threshold.
+    returned: Vec<Partner>,
+}
+
+/// The documents that a store returns by distance, ascending, and how many candidates it compared.
+struct Nearby {
+    documents: Vec<(usize, u32)>,
+    candidates: usize,
+}
+
+impl<'a> Evaluation<'a> {
+    /// `snapshot` is of a store whose ids are the indexes of the sample. The `max_missed` most similar
+    /// pairs that are not returned are named.
+    pub(crate) fn new(sample: &'a Sample, snapshot: Snapshot, max_missed: usize) -> Self {
+        let schema: &Schema = snapshot.schema();
+        let minhash = schema.minhash();
+        let simhash = schema.simhash();
+        Self {
+            sample,
+            empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,
+            minhash: minhash.map(|minhash| MinHashTally::new(minhash, max_missed)),
+            simhash: simhash.map(|simhash| SimHashTally::new(simhash.design().clone())),
+            snapshot,
+        }
+    }
+
+    /// Compares all pairs whose exact similarity is `floor` or more. `on_document` is told before each
+    /// document how many came before it; its error ends the evaluation.
+    pub(crate) fn run<E: From<Error>>(
+        &mut self,
+        floor: f64,
+        mut on_document: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut join = ExactJoin::new(&self.sample.features, floor)?;
+        let batches = self.sample.signatures.chunks(DOCUMENTS_TOGETHER);
+        for (batch, signatures) in batches.enumerate() {
+            let first = batch * DOCUMENTS_TOGETHER;
+            let mut similar = match self.minhash.as_ref().map(|tally| tally.minhash) {
+                Some(minhash) => self.by_similarity(minhash, signatures)?.into_iter(),
+                None => Vec::new().into_iter(),
+            };
+            let mut nearby = match &self.simhash {
+                Some(_) => self.by_distance(signatures)?.into_iter(),
+                None => Vec::new().into_iter(),
+            };
+            for document in first..first + signatures.len() {
+                on_document(document as u64)?;
+                let exact = join.advance()?;
+                let mut exact = exact.ok_or_else(|| bug("fewer feature sets than signatures"))?;
+                self.add_empty(document, &mut exact)?;
+                if self.minhash.is_some() {
+                    let similar = similar.next();
+                    let similar = similar.ok_or_else(|| bug("a query without an answer"))?;
+                    self.count_similar(document, &exact, &similar)?;
+                }
+                if self.simhash.is_some() {
+                    let nearby = nearby.next();
+                    let nearby = nearby.ok_or_else(|| bug("a query without an answer"))?;
+                    self.count_near(document, &exact, nearby)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the store returns by similarity: candidates by the bands, with their estimates, and
+    /// those within the threshold.
+    fn by_similarity(
+        &self,
+        minhash: MinHashSchema,
+        signatures: &[Signature],
+    ) -> Result<Vec<Similar>> {
+        let bounds = Bounds::new().by(By::MinHash);
+        // Every estimate is at least 0, so that these are all that share a band.
+        let all = bounds.min_similarity(0.0).accept_lower_recall();
+        let candidates = self.partners(signatures, all)?;
+        let returned = self.partners(signatures, bounds.min_similarity(minhash.threshold()))?;
+        let both = candidates.into_iter().zip(returned);
+        let similar = both.map(|(candidates, returned)| Similar {
+            candidates,
+            returned,
+        });
+        Ok(similar.collect())
+    }
+
+    fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {
+        let answers = self.snapshot.query_many(signatures).bounds(bounds).run()?;
+        let partners = |matches: Matches| -> Result<Vec<Partner>> {
+            let mut partners = Vec::with_capacity(matches.len());
+            for near in &matches {
+                let similarity = near.similarity();
+                partners.push(Partner {
+                    document: index_of(near.id().get())?,
+                    similarity: similarity.ok_or_else(|| bug("a match without a similarity"))?,
+                });
+            }
+            partners.sort_unstable_by_key(|partner| partner.document);
+            Ok(partners)
+        };
+        answers.into_iter().map(partners).collect()
+    }
+
+    /// What the store returns by distance.
+    fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
+        let bounds = Bounds::new().by(By::SimHash);
+        let answers = self.snapshot.query_many(signatures).bounds(bounds).run()?;
+        let nearby = |matches: Matches| -> Result<Nearby> {
+            let mut documents = Vec::with_capacity(matches.len());
+            for near in &matches {
+                let distance = near.distance();
+                let distance = distance.ok_or_else(|| bug("a match without a distance"))?;
+                documents.push((index_of(near.id().get())?, distance));
+            }
+            documents.sort_unstable();
+            Ok(Nearby {
+                documents,
+                candidates: matches.candidates(),
+            })
+        };
+        answers.into_iter().map(nearby).collect()
+    }
+
+    /// Documents without features are equal sets, where the schema counts them as alike. The exact
+    /// join has no such pairs, because they share nothing.
+    fn add_empty(&self, document: usize, exact: &mut Vec<Partner>) -> Result<()> {
+        if !self.empty_are_alike || !at(&self.sample.features, document)?.is_empty() {
+            return Ok(());
+        }
+        let earlier = self.sample.features.iter().take(document).enumerate();
+        let empty = earlier.filter(|(_, features)| features.is_empty());
+        exact.extend(empty.map(|(document, _)| Partner {
+            document,
+            similarity: 1.0,
+        }));
+        Ok(())
+    }
+
+    fn count_similar(
+        &mut self,
+        document: usize,
+        exact: &[Partner],
+        similar: &Similar,
+    ) -> Result<()> {
+        let tally = self.minhash.as_mut();
+        let tally = tally.ok_or_else(|| bug("a store without MinHash was asked by similarity"))?;
+        // Each pair is found from both sides, and counted from the later one.
+        let is_earlier = |partner: &&Partner| partner.document < document;
+        let candidates = similar.candidates.iter().filter(is_earlier);
+        let candidates: Vec<usize> = candidates.map(|partner| partner.document).collect();
+        let returned = similar.returned.iter().filter(is_earlier);
+        let returned: Vec<Partner> = returned.copied().collect();
+        let signatures = &self.sample.signatures;
+        let own = at(signatures, document)?;
+        let compared = ComparedDocument {
+            document,
+            exact,
+            candidates: &candidates,
+            returned: &returned,
+        };
+        tally.add(&compared, |other| own.jaccard(at(signatures, other)?))
+    }
+
+    fn count_near(&mut self, document: usize, exact: &[Partner], nearby: Nearby) -> Result<()> {
+        let tally = self.simhash.as_mut();
+        let tally = tally.ok_or_else(|| bug("a store without SimHash was asked by distance"))?;
+        let Nearby {
+            documents: mut returned,
+            candidates,
+        } = nearby;
+        returned.retain(|(other, _)| *other < document);
+        // Pairs are counted from the later side, candidates from each document's own.
+        tally.candidates += candidates as u64;
+        let max_distance = u32::from(tally.design.max_distance());
+        let own = at(&self.sample.signatures, document)?;
+        let mut near = Vec::new();
+        for (index, other) in self.sample.signatures.iter().take(document).enumerate() {
+            let is_comparable =
+                own.is_empty() == other.is_empty() && (self.empty_are_alike || !own.is_empty());
+            if is_comparable {
+                let distance = own.hamming(other)?;
+                if distance <= max_distance {
+                    near.push((index, distance));
+                }
+            }
+        }
+        tally.add(exact, &near, &returned)
+    }
+}
+
+/// The index of a document of the sample, which is its id in the store.
+fn index_of(id: u64) -> Result<usize> {
+    usize::try_from(id).map_err(|_| bug("an id beyond the sample"))
+}

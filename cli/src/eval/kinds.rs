@@ -1,0 +1,139 @@
+//! The kinds of signature that `eval --compare` compares: one list.
+
+use resemblance::{MinHash, MinHashKind, MinHashSchema, Permutations, Result, Schema, Signature};
+
+/// One kind of signature.
+pub(crate) struct SignatureKind {
+    pub(crate) name: &'static str,
+    /// The numbers of values to compare, ascending.
+    pub(crate) sizes: &'static [u16],
+    minhash: fn(u16) -> MinHash,
+    /// The bits that are left of each value, if it is cut.
+    bits: Option<u8>,
+}
+
+const SIZES: &[u16] = &[64, 128, 256, 400, 512, 1024];
+
+/// All of them, in the order in which they are shown.
+pub(crate) const SIGNATURE_KINDS: &[SignatureKind] = &[
+    SignatureKind::whole("minhash", MinHash::new),
+    SignatureKind::whole("multiply-shift", |values| {
+        MinHash::new(values).permutations(Permutations::MultiplyShift)
+    }),
+    SignatureKind::whole("modular", |values| {
+        MinHash::new(values).permutations(Permutations::Modular)
+    }),
+    SignatureKind::whole("tabulation", |values| {
+        MinHash::new(values).permutations(Permutations::Tabulation)
+    }),
+    SignatureKind::whole("jenkins", |values| {
+        MinHash::new(values).permutations(Permutations::Jenkins)
+    }),
+    SignatureKind::whole("one-pass", MinHash::one_pass),
+    SignatureKind::whole("bottom-k", MinHash::bottom_k),
+    // Of sets: every feature weighs the same.
+    SignatureKind::whole("weighted", MinHash::weighted),
+    SignatureKind::cut("1-bit", 1),
+    SignatureKind::cut("2-bit", 2),
+    SignatureKind::cut("4-bit", 4),
+    SignatureKind::cut("8-bit", 8),
+    SignatureKind::cut("16-bit", 16),
+];
+
+impl SignatureKind {
+    const fn whole(name: &'static str, minhash: fn(u16) -> MinHash) -> Self {
+        Self {
+            name,
+            sizes: SIZES,
+            minhash,
+            bits: None,
+        }
+    }
+
+    const fn cut(name: &'static str, bits: u8) -> Self {
+        Self {
+            name,
+            sizes: SIZES,
+            minhash: MinHash::new,
+            bits: Some(bits),
+        }
+    }
+
+    /// Whether only some bits of each value are kept.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.bits.is_some()
+    }
+
+    /// The schema of this kind with so many values and this seed. It has no rule for texts.
+    pub(crate) fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
+        let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
+        Schema::builder().minhash(minhash).seed(seed).build()
+    }
+
+    /// A signature as a store with the schema keeps it.
+    pub(crate) fn kept(&self, signature: Signature) -> Result<Signature> {
+        match self.bits {
+            Some(bits) => signature.cut(bits),
+            None => Ok(signature),
+        }
+    }
+}
+
+/// What a signature's values take, in bytes.
+pub(crate) fn signature_bytes(minhash: &MinHashSchema) -> u64 {
+    (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)
+}
+
+/// The variance of the estimate in theory, for a pair with so many features together. For one-pass
+/// it is a bound.
+pub(crate) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> f64 {
+    let variance = minhash.variance(similarity);
+    if minhash.kind() != MinHashKind::BottomK {
+        return variance;
+    }
+    // A draw without replacement (Broder 1997).
+    let left = union - f64::from(minhash.values());
+    if left > 0.0 {
+        variance * left / (union - 1.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::comparison::MAX_SIGNATURE_BYTES;
+
+    #[test]
+    fn every_kind_can_be_made_in_every_size() {
+        for kind in SIGNATURE_KINDS {
+            assert!(kind.sizes.is_sorted(), "{}", kind.name);
+            for &size in kind.sizes {
+                let schema = kind.schema(size, 7).unwrap();
+                let minhash = schema.minhash().unwrap();
+                assert!(signature_bytes(&minhash) <= MAX_SIGNATURE_BYTES);
+                for similarity in [0.0, 1.0] {
+                    assert!(variance(&minhash, similarity, 1e9) >= 0.0);
+                }
+                let signature = schema.sketcher().hashes(0..2_000).unwrap();
+                let kept = kind.kept(signature).unwrap();
+                assert_eq!(
+                    kept.value_bits(),
+                    Some(minhash.value_bits()),
+                    "{}",
+                    kind.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_hashes_of_small_sets_are_all_there_is() {
+        let schema = Schema::builder().minhash(MinHash::bottom_k(64));
+        let minhash = schema.build().unwrap().minhash().unwrap();
+        assert_eq!(variance(&minhash, 0.5, 64.0), 0.0);
+        let half = variance(&minhash, 0.5, 127.0);
+        assert!((half - 0.25 / 64.0 / 2.0).abs() < 1e-12, "{half}");
+    }
+}

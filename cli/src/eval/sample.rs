@@ -1,0 +1,267 @@
+//! A random sample of documents, as features and signatures in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use resemblance::{Result, Schema, Signature, SimHash, Sketcher, Text};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::bug::bug;
+use crate::exact::FEATURE_BYTES;
+
+/// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
+/// the bytes "sample" as a big-endian number.
+const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
+
+/// Memory that a document takes beside its features, key and signature, about, in bytes.
+const DOCUMENT_BYTES: u64 = 300;
+
+/// How large a sample may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampleLimits {
+    /// The most documents; `None` for all.
+    pub(crate) documents: Option<usize>,
+    /// Memory that a document is going to take for its signatures, in bytes.
+    pub(crate) signature_bytes: u64,
+    /// Memory for all, what an exact join of the sample takes included, in bytes.
+    pub(crate) memory_bytes: u64,
+}
+
+/// Documents in the order in which they were read.
+pub(crate) struct Sample {
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// Distinct hashes of each document's features, ascending.
+    pub(crate) features: Vec<Vec<u64>>,
+    /// Empty without a sketcher.
+    pub(crate) signatures: Vec<Signature>,
+    /// How many documents were read, those outside the sample included.
+    pub(crate) read: u64,
+}
+
+impl Sample {
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+/// Takes documents one by one. Of more than `limits.documents` those are kept whose keys hash
+/// lowest: a random sample, the same each time and whatever the order of the documents.
+pub(crate) struct Sampler {
+    limits: SampleLimits,
+    sketcher: SampleSketcher,
+    /// By the hash of the key, then by the number of the document.
+    held: BTreeMap<(u64, u64), HeldDocument>,
+    held_bytes: u64,
+}
+
+/// What became of a document that was given to a [`Sampler`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SampleAddition {
+    /// It is in the sample, or its key hashes too high.
+    Taken,
+    /// It is left out, because this key of it came before.
+    RepeatedKey(Vec<u8>),
+    /// It is in the sample, which takes more memory than it may.
+    MemoryFull,
+}
+
+/// Sketches those documents whose keys may be in the sample; for use in any thread.
+#[derive(Clone)]
+pub(crate) struct SampleSketcher {
+    /// Cuts texts into features.
+    cutter: Sketcher,
+    sketcher: Option<Sketcher>,
+    /// Keys that hash higher are not in the sample. It only falls.
+    max_hash: Arc<AtomicU64>,
+}
+
+/// A text as a sample keeps it; `hash` is that of its key.
+pub(crate) struct SampleSketch {
+    hash: u64,
+    features: Vec<u64>,
+    signature: Option<Signature>,
+}
+
+struct HeldDocument {
+    key: Vec<u8>,
+    features: Vec<u64>,
+    signature: Option<Signature>,
+}
+
+impl SampleSketcher {
+    /// The sketch of a document; `None` if it cannot be in the sample.
+    pub(crate) fn sketch(&self, key: &[u8], text: &str) -> Result<Option<SampleSketch>> {
+        let hash = xxh3_64_with_seed(key, SAMPLE_SEED);
+        // This only spares work: the sampler decides who is in the sample.
+        if hash > self.max_hash.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let mut features = self.cutter.feature_hashes(text)?;
+        features.shrink_to_fit();
+        let signature = self.sketcher.as_ref().map(|sketcher| sketcher.text(text));
+        Ok(Some(SampleSketch {
+            hash,
+            features,
+            signature: signature.transpose()?,
+        }))
+    }
+}
+
+impl Sampler {
+    /// A sampler that cuts texts by `text` and makes signatures with `sketcher`, if there is one.
+    pub(crate) fn new(
+        text: Text,
+        sketcher: Option<Sketcher>,
+        limits: SampleLimits,
+    ) -> Result<Self> {
+        // A schema needs signatures, although this one makes none.
+        let cutter = Schema::builder().text(text).simhash(SimHash::bits64());
+        Ok(Self {
+            limits,
+            sketcher: SampleSketcher {
+                cutter: cutter.build()?.sketcher(),
+                sketcher,
+                max_hash: Arc::new(AtomicU64::new(u64::MAX)),
+            },
+            held: BTreeMap::new(),
+            held_bytes: 0,
+        })
+    }
+
+    /// What sketches the documents of this sample.
+    pub(crate) fn sketcher(&self) -> SampleSketcher {
+        self.sketcher.clone()
+    }
+
+    /// How many documents are in the sample now.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Takes a document with its number, which orders the sample.
+    pub(crate) fn add(
+        &mut self,
+        number: u64,
+        key: Vec<u8>,
+        sketch: SampleSketch,
+    ) -> Result<SampleAddition> {
+        let hash = sketch.hash;
+        let mut same_hash = self.held.range((hash, 0)..=(hash, u64::MAX));
+        if same_hash.any(|(_, other)| other.key == key) {
+            return Ok(SampleAddition::RepeatedKey(key));
+        }
+        let document = HeldDocument {
+            key,
+            features: sketch.features,
+            signature: sketch.signature,
+        };
+        self.held_bytes += self.memory_bytes(&document);
+        self.held.insert((hash, number), document);
+        if self
+            .limits
+            .documents
+            .is_some_and(|max| self.held.len() > max)
+        {
+            let left_out = self.held.pop_last();
+            let Some(((highest, _), left_out)) = left_out else {
+                return Err(bug("a sample that is too large is empty"));
+            };
+            self.held_bytes -= self.memory_bytes(&left_out);
+            self.sketcher.max_hash.fetch_min(highest, Ordering::Relaxed);
+        }
+        if self.held_bytes > self.limits.memory_bytes {
+            return Ok(SampleAddition::MemoryFull);
+        }
+        Ok(SampleAddition::Taken)
+    }
+
+    fn memory_bytes(&self, document: &HeldDocument) -> u64 {
+        let features = FEATURE_BYTES * document.features.len() as u64;
+        let key = document.key.len() as u64;
+        features + key + DOCUMENT_BYTES + self.limits.signature_bytes
+    }
+
+    /// The sample, in the order of the documents' numbers, of the `read` documents that there are.
+    pub(crate) fn finish(self, read: u64) -> Sample {
+        let mut held: Vec<(u64, HeldDocument)> = self
+            .held
+            .into_iter()
+            .map(|((_, number), document)| (number, document))
+            .collect();
+        held.sort_unstable_by_key(|(number, _)| *number);
+        let mut sample = Sample {
+            keys: Vec::with_capacity(held.len()),
+            features: Vec::with_capacity(held.len()),
+            signatures: Vec::with_capacity(held.len()),
+            read,
+        };
+        for (_, document) in held {
+            sample.keys.push(document.key);
+            sample.features.push(document.features);
+            sample.signatures.extend(document.signature);
+        }
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampled(numbers: impl Iterator<Item = u64>, documents: Option<usize>) -> Sample {
+        let limits = SampleLimits {
+            documents,
+            signature_bytes: 0,
+            memory_bytes: u64::MAX,
+        };
+        let mut sampler = Sampler::new(Text::words(2), None, limits).unwrap();
+        let sketcher = sampler.sketcher();
+        for number in numbers {
+            let key = format!("key {number}").into_bytes();
+            let text = format!("a few words and {number}");
+            if let Some(sketch) = sketcher.sketch(&key, &text).unwrap() {
+                let added = sampler.add(number, key, sketch).unwrap();
+                assert_eq!(added, SampleAddition::Taken);
+            }
+        }
+        sampler.finish(100)
+    }
+
+    #[test]
+    fn a_sample_does_not_depend_on_the_order() {
+        let forward = sampled(0..100, Some(10));
+        let backward = sampled((0..100).rev(), Some(10));
+        assert_eq!((forward.len(), forward.read), (10, 100));
+        assert_eq!(forward.keys, backward.keys);
+        assert_eq!(forward.features, backward.features);
+        assert_eq!(sampled(0..100, None).len(), 100);
+    }
+
+    #[test]
+    fn repeated_keys_and_too_much_memory_are_told() {
+        let limits = SampleLimits {
+            documents: None,
+            signature_bytes: 0,
+            memory_bytes: DOCUMENT_BYTES,
+        };
+        let mut sampler = Sampler::new(Text::words(2), None, limits).unwrap();
+        let sketch = || sampler_sketch(b"k");
+        assert_eq!(
+            sampler.add(0, b"k".to_vec(), sketch()).unwrap(),
+            SampleAddition::MemoryFull
+        );
+        assert_eq!(
+            sampler.add(1, b"k".to_vec(), sketch()).unwrap(),
+            SampleAddition::RepeatedKey(b"k".to_vec())
+        );
+    }
+
+    fn sampler_sketch(key: &[u8]) -> SampleSketch {
+        SampleSketch {
+            hash: xxh3_64_with_seed(key, SAMPLE_SEED),
+            features: vec![1, 2, 3],
+            signature: None,
+        }
+    }
+}

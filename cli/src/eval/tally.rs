@@ -1,0 +1,417 @@
+//! Counting what a store returns against exact similarities.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use resemblance::{MinHashSchema, Result, TableDesign};
+
+use crate::bug::at_mut;
+use crate::exact::Partner;
+
+/// Steps of similarity: tenths, and 1 for itself.
+pub(crate) const STEPS: usize = 11;
+
+/// The step of a similarity.
+pub(crate) fn step_of(similarity: f64) -> usize {
+    ((similarity.clamp(0.0, 1.0) * 10.0) as usize).min(STEPS - 1)
+}
+
+/// What a step is called.
+pub(crate) fn step_name(step: usize) -> String {
+    if step + 1 >= STEPS {
+        return "1".into();
+    }
+    let from = step as f64 / 10.0;
+    format!("{from:.1}-{:.1}", from + 0.1)
+}
+
+/// The errors of some estimates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EstimateErrors {
+    pub(crate) count: u64,
+    sum: f64,
+    squares: f64,
+    variances: f64,
+}
+
+impl EstimateErrors {
+    /// Adds an error, whose variance theory gives.
+    pub(crate) fn add(&mut self, error: f64, variance: f64) {
+        self.count += 1;
+        self.sum += error;
+        self.squares += error * error;
+        self.variances += variance;
+    }
+
+    fn mean_of(&self, sum: f64) -> Option<f64> {
+        (self.count > 0).then(|| sum / self.count as f64)
+    }
+
+    /// The mean error: 0 for an unbiased estimate.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        self.mean_of(self.sum)
+    }
+
+    /// The root of the mean squared error.
+    pub(crate) fn deviation(&self) -> Option<f64> {
+        self.mean_of(self.squares).map(f64::sqrt)
+    }
+
+    /// What theory expects of [`deviation`](Self::deviation).
+    pub(crate) fn theory(&self) -> Option<f64> {
+        self.mean_of(self.variances).map(f64::sqrt)
+    }
+}
+
+/// The pairs of one step of exact similarity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SimilarityStep {
+    pub(crate) pairs: u64,
+    /// The sum of their similarities.
+    pub(crate) similarities: f64,
+    /// The sum of their probabilities of being found.
+    pub(crate) expected: f64,
+    pub(crate) candidates: u64,
+    pub(crate) returned: u64,
+    pub(crate) errors: EstimateErrors,
+}
+
+impl SimilarityStep {
+    pub(crate) fn mean_similarity(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
+    }
+
+    /// A count as a share of the pairs.
+    pub(crate) fn share(&self, count: f64) -> Option<f64> {
+        (self.pairs > 0).then(|| count / self.pairs as f64)
+    }
+}
+
+/// What was returned with an estimate of one step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReturnedPairs {
+    pub(crate) pairs: u64,
+    /// Those whose exact similarity reaches the threshold.
+    pub(crate) right: u64,
+}
+
+impl ReturnedPairs {
+    pub(crate) fn precision(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.right as f64 / self.pairs as f64)
+    }
+}
+
+/// A pair at the threshold or above that was not returned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MissedPair {
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    pub(crate) similarity: f64,
+    pub(crate) estimate: f64,
+    pub(crate) is_candidate: bool,
+}
+
+/// A missed pair as it sorts: similarities are not negative, so their bits sort as they do. The
+/// most similar comes first; then the two documents, the bits of the estimate, and whether it is a
+/// candidate.
+type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
+
+/// The most similar of the missed pairs, and the number of all.
+#[derive(Debug, Default)]
+pub(crate) struct MissedPairs {
+    max_kept: usize,
+    pub(crate) count: u64,
+    kept: BTreeSet<MissedRank>,
+}
+
+impl MissedPairs {
+    fn push(&mut self, missed: MissedPair) {
+        self.count += 1;
+        self.kept.insert((
+            Reverse(missed.similarity.to_bits()),
+            missed.a,
+            missed.b,
+            missed.estimate.to_bits(),
+            missed.is_candidate,
+        ));
+        if self.kept.len() > self.max_kept {
+            self.kept.pop_last();
+        }
+    }
+
+    /// The most similar first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = MissedPair> {
+        self.kept.iter().map(
+            |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
+                a,
+                b,
+                similarity: f64::from_bits(similarity),
+                estimate: f64::from_bits(estimate),
+                is_candidate,
+            },
+        )
+    }
+}
+
+/// What is known of a document and those before it, each list ascending by document.
+pub(crate) struct ComparedDocument<'a> {
+    pub(crate) document: usize,
+    /// All pairs at the floor or above.
+    pub(crate) exact: &'a [Partner],
+    pub(crate) candidates: &'a [usize],
+    /// With their estimates.
+    pub(crate) returned: &'a [Partner],
+}
+
+/// The partner that is a document, if there is one.
+fn find(partners: &[Partner], document: usize) -> Option<Partner> {
+    let index = partners.binary_search_by_key(&document, |partner| partner.document);
+    index.ok().and_then(|index| partners.get(index)).copied()
+}
+
+/// A pair at the floor or above, and how the store found it.
+struct FoundPair {
+    partner: Partner,
+    estimate: f64,
+    is_candidate: bool,
+    is_returned: bool,
+    is_near: bool,
+}
+
+/// What MinHash returned.
+pub(crate) struct MinHashTally {
+    pub(crate) minhash: MinHashSchema,
+    /// By exact similarity.
+    pub(crate) steps: [SimilarityStep; STEPS],
+    /// Of the pairs at the threshold or above.
+    pub(crate) near: SimilarityStep,
+    /// By estimate.
+    pub(crate) returned: [ReturnedPairs; STEPS],
+    pub(crate) candidates: u64,
+    /// Candidates below the floor.
+    pub(crate) candidates_below: u64,
+    pub(crate) missed: MissedPairs,
+}
+
+impl MinHashTally {
+    /// Keeps the `max_missed` most similar pairs that were not returned.
+    pub(crate) fn new(minhash: MinHashSchema, max_missed: usize) -> Self {
+        Self {
+            minhash,
+            steps: [SimilarityStep::default(); STEPS],
+            near: SimilarityStep::default(),
+            returned: [ReturnedPairs::default(); STEPS],
+            candidates: 0,
+            candidates_below: 0,
+            missed: MissedPairs {
+                max_kept: max_missed,
+                ..MissedPairs::default()
+            },
+        }
+    }
+
+    /// All that was returned.
+    pub(crate) fn all_returned(&self) -> ReturnedPairs {
+        let add = |sum: ReturnedPairs, step: &ReturnedPairs| ReturnedPairs {
+            pairs: sum.pairs + step.pairs,
+            right: sum.right + step.right,
+        };
+        self.returned.iter().fold(ReturnedPairs::default(), add)
+    }
+
+    /// Counts the pairs of a document, and names those missed. `estimate` gives that of the pair with
+    /// another document.
+    pub(crate) fn add(
+        &mut self,
+        compared: &ComparedDocument<'_>,
+        estimate: impl Fn(usize) -> Result<f64>,
+    ) -> Result<()> {
+        let threshold = self.minhash.threshold();
+        for partner in compared.exact {
+            let similarity = partner.similarity;
+            let estimate = estimate(partner.document)?;
+            let is_candidate = compared.candidates.binary_search(&partner.document).is_ok();
+            let is_returned = find(compared.returned, partner.document).is_some();
+            let is_near = similarity >= threshold;
+            let found = FoundPair {
+                partner: *partner,
+                estimate,
+                is_candidate,
+                is_returned,
+                is_near,
+            };
+            self.count(found)?;
+            if is_near && !is_returned {
+                self.missed.push(MissedPair {
+                    a: partner.document,
+                    b: compared.document,
+                    similarity,
+                    estimate,
+                    is_candidate,
+                });
+            }
+        }
+        for near in compared.returned {
+            let exact = find(compared.exact, near.document);
+            let step = at_mut(&mut self.returned, step_of(near.similarity))?;
+            step.pairs += 1;
+            step.right += u64::from(exact.is_some_and(|e| e.similarity >= threshold));
+        }
+        let below = compared.candidates.iter();
+        let below = below.filter(|document| find(compared.exact, **document).is_none());
+        self.candidates += compared.candidates.len() as u64;
+        self.candidates_below += below.count() as u64;
+        Ok(())
+    }
+
+    fn count(&mut self, found: FoundPair) -> Result<()> {
+        let similarity = found.partner.similarity;
+        let variance = self.minhash.variance(similarity);
+        let expected = self.minhash.probability(similarity);
+        let step = at_mut(&mut self.steps, step_of(similarity))?;
+        for step in [Some(step), found.is_near.then_some(&mut self.near)]
+            .into_iter()
+            .flatten()
+        {
+            step.pairs += 1;
+            step.similarities += similarity;
+            step.expected += expected;
+            step.candidates += u64::from(found.is_candidate);
+            step.returned += u64::from(found.is_returned);
+            step.errors.add(found.estimate - similarity, variance);
+        }
+        Ok(())
+    }
+}
+
+/// What SimHash returned.
+pub(crate) struct SimHashTally {
+    pub(crate) design: TableDesign,
+    /// For each distance: the pairs at it by comparing all with all, and those returned.
+    pub(crate) distances: Vec<(u64, u64)>,
+    /// Returned, but at no such distance: never, unless something is wrong.
+    pub(crate) wrong: u64,
+    /// By exact similarity; `returned` are those within the greatest distance.
+    pub(crate) steps: [SimilarityStep; STEPS],
+    pub(crate) candidates: u64,
+}
+
+impl SimHashTally {
+    pub(crate) fn new(design: TableDesign) -> Self {
+        Self {
+            distances: vec![(0, 0); usize::from(design.max_distance()) + 1],
+            design,
+            wrong: 0,
+            steps: [SimilarityStep::default(); STEPS],
+            candidates: 0,
+        }
+    }
+
+    /// Counts the pairs of a document: `near` are those within the greatest distance by comparing
+    /// all with all, `returned` what the store gave, both ascending, with their distances.
+    pub(crate) fn add(
+        &mut self,
+        exact: &[Partner],
+        near: &[(usize, u32)],
+        returned: &[(usize, u32)],
+    ) -> Result<()> {
+        for (_, distance) in near {
+            at_mut(&mut self.distances, *distance as usize)?.0 += 1;
+        }
+        for pair in returned {
+            match self.distances.get_mut(pair.1 as usize) {
+                Some(counts) if near.binary_search(pair).is_ok() => counts.1 += 1,
+                _ => self.wrong += 1,
+            }
+        }
+        for partner in exact {
+            let is_near = near.binary_search_by_key(&partner.document, |(document, _)| *document);
+            let step = at_mut(&mut self.steps, step_of(partner.similarity))?;
+            step.pairs += 1;
+            step.similarities += partner.similarity;
+            step.expected += self.design.probability(partner.similarity);
+            step.returned += u64::from(is_near.is_ok());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resemblance::{MinHash, Schema};
+
+    fn partner(document: usize, similarity: f64) -> Partner {
+        Partner {
+            document,
+            similarity,
+        }
+    }
+
+    #[test]
+    fn steps_are_tenths() {
+        let names: Vec<_> = [0.0, 0.3, 0.7, 0.999, 1.0]
+            .map(|similarity| step_name(step_of(similarity)))
+            .to_vec();
+        assert_eq!(names, ["0.0-0.1", "0.3-0.4", "0.7-0.8", "0.9-1.0", "1"]);
+    }
+
+    #[test]
+    fn what_is_found_missed_and_wrong_is_counted() {
+        let minhash = MinHash::new(100).threshold(0.8).banding(20, 5);
+        let schema = Schema::builder().minhash(minhash).build().unwrap();
+        let mut tally = MinHashTally::new(schema.minhash().unwrap(), 2);
+        let exact = [
+            partner(0, 0.85), // found
+            partner(1, 0.8),  // a candidate, its estimate too low
+            partner(2, 0.95), // no candidate
+            partner(3, 0.75), // returned though below the threshold
+            partner(4, 0.82), // missed too, but only two are kept
+        ];
+        let returned = [partner(0, 0.9), partner(3, 0.81), partner(7, 0.8)];
+        let compared = ComparedDocument {
+            document: 9,
+            exact: &exact,
+            candidates: &[0, 1, 3, 7, 8],
+            returned: &returned,
+        };
+        tally
+            .add(&compared, |document| {
+                Ok(if document == 1 { 0.7 } else { 0.9 })
+            })
+            .unwrap();
+        let near = tally.near;
+        assert_eq!((near.pairs, near.candidates, near.returned), (4, 2, 1));
+        let all = tally.all_returned();
+        assert_eq!((all.pairs, all.right), (3, 1));
+        assert_eq!((tally.candidates, tally.candidates_below), (5, 2));
+        assert_eq!(tally.missed.count, 3);
+        let missed: Vec<_> = tally
+            .missed
+            .iter()
+            .map(|m| (m.a, m.b, m.is_candidate))
+            .collect();
+        assert_eq!(missed, [(2, 9, false), (4, 9, false)]);
+        let step = tally.steps[8];
+        assert_eq!((step.pairs, step.candidates), (3, 2));
+        let expected = step.errors.mean().unwrap();
+        assert!((expected - (0.05 - 0.1 + 0.08) / 3.0).abs() < 1e-12);
+        let theory = [0.85, 0.8, 0.82].map(|j| j * (1.0 - j) / 100.0);
+        let theory = (theory.iter().sum::<f64>() / 3.0).sqrt();
+        assert!((step.errors.theory().unwrap() - theory).abs() < 1e-12);
+    }
+
+    #[test]
+    fn distances_are_counted_apart() {
+        let design = TableDesign::new(64, 3, &[(1, 1); 4]).unwrap();
+        let mut tally = SimHashTally::new(design);
+        let near = [(0, 0), (2, 3), (5, 3)];
+        let returned = [(0, 0), (2, 3), (4, 1)];
+        tally
+            .add(&[partner(2, 0.9), partner(3, 0.9)], &near, &returned)
+            .unwrap();
+        assert_eq!(tally.distances, [(1, 1), (0, 0), (0, 0), (2, 1)]);
+        assert_eq!(tally.wrong, 1);
+        assert_eq!((tally.steps[9].pairs, tally.steps[9].returned), (2, 1));
+    }
+}

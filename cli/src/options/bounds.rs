@@ -1,0 +1,80 @@
+//! The options that say how near is near, and how pairs are found.
+
+use std::num::NonZeroU32;
+
+use clap::Args;
+use resemblance::{Bounds, Schema};
+
+use crate::failure::{Failure, Result};
+
+/// The bounds of near-duplicates: of a new schema, or of the results.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct BoundOptions {
+    /// Minimum similarity of near-duplicates, 0 to 1 (MinHash) [default: 0.8, or the store's]
+    #[arg(long, value_name = "T")]
+    pub(crate) threshold: Option<f64>,
+    /// Maximum Hamming distance of near-duplicates (SimHash) [default: 3, with 128 bits 6, or
+    /// the store's]
+    #[arg(long, value_name = "D")]
+    pub(crate) distance: Option<u8>,
+}
+
+impl BoundOptions {
+    /// Bounds on what is reported from a store.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let mut bounds = Bounds::new();
+        if let Some(threshold) = self.threshold {
+            bounds = bounds.min_similarity(threshold);
+        }
+        if let Some(distance) = self.distance {
+            bounds = bounds.max_distance(u32::from(distance));
+        }
+        bounds
+    }
+
+    /// True if any bound was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.threshold.is_some() || self.distance.is_some()
+    }
+
+    /// An error if a bound was given for a family that the store does not have.
+    pub(crate) fn must_suit(&self, schema: &Schema) -> Result<()> {
+        if self.threshold.is_some() && schema.minhash().is_none() {
+            return Err(Failure::usage("--threshold: the store has no MinHash"));
+        }
+        if self.distance.is_some() && schema.simhash().is_none() {
+            return Err(Failure::usage("--distance: the store has no SimHash"));
+        }
+        Ok(())
+    }
+
+    /// The same, and an error if a bound lies beyond the store's own.
+    pub(crate) fn must_lie_within(&self, schema: &Schema) -> Result<()> {
+        self.must_suit(schema)?;
+        let own = schema.minhash().map(|minhash| minhash.threshold());
+        if let Some((given, own)) = self.threshold.zip(own).filter(|(given, own)| given < own) {
+            return Err(Failure::usage(format!(
+                "--threshold {given} lies below {own}, for which the store was made"
+            )));
+        }
+        let own = schema.simhash().map(|simhash| simhash.max_distance());
+        if let Some((given, own)) = self.distance.zip(own).filter(|(given, own)| given > own) {
+            return Err(Failure::usage(format!(
+                "--distance {given} lies above {own}, for which the store was made"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Limits of a join.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct JoinLimits {
+    /// In each bucket, compare documents with its first N different signatures only. This is quick
+    /// where many documents are alike, but may miss pairs; the pairs left out are counted [default:
+    /// compare all]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bucket: Option<NonZeroU32>,
+}

@@ -1,0 +1,68 @@
+//! The options that every verb takes.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options that every verb takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Common options")]
+pub(crate) struct CommonOptions {
+    /// Cache of the store, such as 64M or 2G
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) cache: Option<u64>,
+    /// Memory for sorting; what does not fit goes to temporary files
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
+    pub(crate) memory: u64,
+    /// Threads for sketching and comparing [default: one per core]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Folder for temporary files [default: the system's; of build, reband and repair: the
+    /// store's]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) temp_dir: Option<PathBuf>,
+    /// Print only errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Print more messages
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+}
+
+/// A number of bytes with an optional suffix K, M, G or T (powers of 1,024).
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits_end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(digits_end);
+    let shift = match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err("expected a number with K, M, G or T, such as 64M".into()),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number with K, M, G or T, such as 64M".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_size("17"), Ok(17));
+        assert_eq!(parse_size("64M"), Ok(64 << 20));
+        assert_eq!(parse_size("2GiB"), Ok(2 << 30));
+        assert_eq!(parse_size("1k"), Ok(1024));
+        for wrong in ["", "M", "-1", "1.5G", "1X", "99999999999T"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

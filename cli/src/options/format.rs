@@ -1,0 +1,24 @@
+//! The options that say how results are written.
+
+use clap::Args;
+
+use crate::output::{Format, Layout};
+
+/// How results are written.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct FormatOptions {
+    /// Form of the results [default: table on a terminal, else tsv]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Put the names of the columns into the first line of tsv
+    #[arg(long)]
+    pub(crate) header: bool,
+}
+
+impl FormatOptions {
+    /// The layout that was asked for.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::new(self.format, self.header)
+    }
+}

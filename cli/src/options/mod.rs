@@ -1,0 +1,21 @@
+//! The options that several verbs share.
+//!
+//! An option becomes a value of the library or of `output` here; it knows no verb.
+
+mod bounds;
+mod common;
+mod corpus;
+mod format;
+mod key;
+mod schema;
+mod text;
+mod verify;
+
+pub(crate) use bounds::{BoundOptions, JoinLimits};
+pub(crate) use common::CommonOptions;
+pub(crate) use corpus::CorpusOptions;
+pub(crate) use format::FormatOptions;
+pub(crate) use key::parse_key;
+pub(crate) use schema::{SchemaOptions, parse_bits};
+pub(crate) use text::default_text;
+pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets};

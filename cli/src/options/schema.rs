@@ -1,0 +1,342 @@
+//! The options from which a schema is made.
+
+use clap::{Args, ValueEnum};
+use resemblance::{
+    EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema, SimHash,
+};
+
+use super::bounds::BoundOptions;
+use super::text::TextOptions;
+use crate::failure::{Failure, Result};
+
+const DEFAULT_VALUES: u16 = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NearOption {
+    /// Near by MinHash or by SimHash
+    Any,
+    /// Near by both
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmptyOption {
+    /// Documents without any feature resemble nothing
+    Distinct,
+    /// Documents without any feature resemble each other
+    Alike,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindOption {
+    /// Minima of K hash functions
+    Functions,
+    /// K values from one pass over the shingles: quicker for long texts and large K
+    OnePass,
+    /// The K smallest hashes of 64 bits, indexed as an eighth as many rows
+    BottomK,
+    /// K samples of shingles weighted by their frequency, for weighted similarity
+    Weighted,
+    /// K values that other programs compute (create only)
+    External,
+}
+
+impl KindOption {
+    fn is(self, kind: MinHashKind) -> bool {
+        match self {
+            Self::Functions => matches!(kind, MinHashKind::Functions(_)),
+            Self::OnePass => kind == MinHashKind::OnePass,
+            Self::BottomK => kind == MinHashKind::BottomK,
+            Self::Weighted => kind == MinHashKind::Weighted,
+            Self::External => kind == MinHashKind::External,
+        }
+    }
+
+    fn minhash(self, values: u16) -> MinHash {
+        match self {
+            Self::Functions => MinHash::new(values),
+            Self::OnePass => MinHash::one_pass(values),
+            Self::BottomK => MinHash::bottom_k(values),
+            Self::Weighted => MinHash::weighted(values),
+            Self::External => MinHash::external(values),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PermutationsOption {
+    /// The fastest by far
+    PairMultiply,
+    /// (a·x + b) mod 2^64, the high bits
+    MultiplyShift,
+    /// (a·x + b) mod 2^61 - 1
+    Modular,
+    /// Random tables, one for each byte
+    Tabulation,
+    /// Robert Jenkins' 96-bit mix
+    Jenkins,
+}
+
+impl From<PermutationsOption> for Permutations {
+    fn from(option: PermutationsOption) -> Self {
+        match option {
+            PermutationsOption::PairMultiply => Self::PairMultiply,
+            PermutationsOption::MultiplyShift => Self::MultiplyShift,
+            PermutationsOption::Modular => Self::Modular,
+            PermutationsOption::Tabulation => Self::Tabulation,
+            PermutationsOption::Jenkins => Self::Jenkins,
+        }
+    }
+}
+
+/// How signatures are made and indexed. Without --minhash and --simhash: 128 MinHash values.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Schema")]
+pub(crate) struct SchemaOptions {
+    #[command(flatten)]
+    text: TextOptions,
+    /// MinHash with K values [default: 128, unless --simhash is given alone]
+    #[arg(long, value_name = "K")]
+    minhash: Option<u16>,
+    /// How MinHash values are computed [default: functions]
+    #[arg(long, value_name = "KIND")]
+    minhash_kind: Option<KindOption>,
+    /// Family of the hash functions of --minhash-kind functions [default: pair-multiply]
+    #[arg(long, value_name = "FAMILY")]
+    permutations: Option<PermutationsOption>,
+    /// Bits to store of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer bits take less space and make
+    /// estimates less exact [default: 32]
+    #[arg(long, value_name = "B")]
+    value_bits: Option<u8>,
+    /// Share of the pairs at the threshold that must be found [default: 0.95]
+    #[arg(long, value_name = "R", conflicts_with_all = ["bands", "rows"])]
+    recall: Option<f64>,
+    /// Explicit number of bands
+    #[arg(long, value_name = "B", requires = "rows")]
+    bands: Option<u16>,
+    /// Explicit number of rows per band
+    #[arg(long, value_name = "R", requires = "bands")]
+    rows: Option<u16>,
+    /// SimHash fingerprints of this many bits: 64 or 128
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
+    simhash: Option<u16>,
+    /// Number of documents to plan the store for
+    #[arg(long, value_name = "N")]
+    expected: Option<u64>,
+    /// Seed of all hashing [default: 1]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// With both families: near by any of them (default) or by both
+    #[arg(long, value_name = "WHICH")]
+    near: Option<NearOption>,
+    /// Documents without any feature: distinct (default) or alike
+    #[arg(long, value_name = "HOW")]
+    empty: Option<EmptyOption>,
+}
+
+impl SchemaOptions {
+    /// A new schema for texts; `bounds` are its threshold and distance.
+    pub(crate) fn build_for_texts(&self, bounds: &BoundOptions) -> Result<Schema> {
+        if self.is_external() {
+            return Err(Failure::usage(
+                "--minhash-kind external: signatures are made of texts here; choose another kind, or \
+                 create an empty store, which programs fill",
+            ));
+        }
+        self.build(bounds)
+    }
+
+    fn is_external(&self) -> bool {
+        self.minhash_kind == Some(KindOption::External)
+    }
+
+    /// A new schema, for texts unless signatures are made elsewhere.
+    pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
+        let mut schema = Schema::builder();
+        if !self.is_external() {
+            schema = schema.text(self.text.text());
+        } else if let Some((name, _)) = given(self.text.agreements(None)).next() {
+            return Err(Failure::usage(format!(
+                "{name} is for texts: with --minhash-kind external there are none"
+            )));
+        }
+        if let Some(minhash) = self.minhash_options(bounds)? {
+            schema = schema.minhash(minhash);
+        }
+        if let Some(bits) = self.simhash {
+            let mut simhash = if bits == 128 {
+                SimHash::bits128()
+            } else {
+                SimHash::bits64()
+            };
+            if let Some(distance) = bounds.distance {
+                simhash = simhash.max_distance(distance);
+            }
+            schema = schema.simhash(simhash);
+        } else if bounds.distance.is_some() {
+            return Err(Failure::usage("--distance needs --simhash 64 or 128"));
+        }
+        if let Some(number) = self.expected {
+            schema = schema.expected_documents(number);
+        }
+        if let Some(seed) = self.seed {
+            schema = schema.seed(seed);
+        }
+        match self.near {
+            None => {}
+            Some(NearOption::Any) => schema = schema.near(Near::Any),
+            Some(NearOption::Both) => schema = schema.near(Near::Both),
+        }
+        match self.empty {
+            None => {}
+            Some(EmptyOption::Distinct) => {
+                schema = schema.empty_documents(EmptyDocuments::Distinct);
+            }
+            Some(EmptyOption::Alike) => schema = schema.empty_documents(EmptyDocuments::Alike),
+        }
+        Ok(schema.build()?)
+    }
+
+    fn minhash_options(&self, bounds: &BoundOptions) -> Result<Option<MinHash>> {
+        if self.minhash.is_none() && self.simhash.is_some() {
+            let needs_minhash = [
+                ("--minhash-kind", self.minhash_kind.is_some()),
+                ("--permutations", self.permutations.is_some()),
+                ("--value-bits", self.value_bits.is_some()),
+                ("--threshold", bounds.threshold.is_some()),
+                ("--recall", self.recall.is_some()),
+                ("--bands", self.bands.is_some()),
+            ];
+            return match needs_minhash.iter().find(|(_, is_given)| *is_given) {
+                Some((name, _)) => Err(Failure::usage(format!(
+                    "{name} needs MinHash: add --minhash K, or leave --simhash out"
+                ))),
+                None => Ok(None),
+            };
+        }
+        let kind = self.minhash_kind.unwrap_or(KindOption::Functions);
+        let mut minhash = kind.minhash(self.minhash.unwrap_or(DEFAULT_VALUES));
+        if let Some(permutations) = self.permutations {
+            if kind != KindOption::Functions {
+                return Err(Failure::usage(
+                    "--permutations is for --minhash-kind functions",
+                ));
+            }
+            minhash = minhash.permutations(permutations.into());
+        }
+        if let Some(bits) = self.value_bits {
+            if kind == KindOption::BottomK {
+                return Err(Failure::usage(
+                    "--value-bits: the hashes of --minhash-kind bottom-k are kept whole",
+                ));
+            }
+            minhash = minhash.value_bits(bits);
+        }
+        if let Some(threshold) = bounds.threshold {
+            minhash = minhash.threshold(threshold);
+        }
+        if let Some(recall) = self.recall {
+            minhash = minhash.recall(recall);
+        }
+        if let Some((bands, rows)) = self.bands.zip(self.rows) {
+            minhash = minhash.banding(bands, rows);
+        }
+        Ok(Some(minhash))
+    }
+
+    /// The options that were given, each with whether it agrees with `schema`.
+    fn given(&self, schema: Option<&Schema>) -> Vec<(&'static str, bool)> {
+        let minhash = schema.and_then(Schema::minhash);
+        let simhash = schema.and_then(Schema::simhash);
+        let agreements = [
+            ("--recall", self.recall.map(|_| false)),
+            (
+                "--bands",
+                self.bands.map(|b| minhash.is_some_and(|m| m.bands() == b)),
+            ),
+            (
+                "--rows",
+                self.rows.map(|r| minhash.is_some_and(|m| m.rows() == r)),
+            ),
+            (
+                "--simhash",
+                self.simhash
+                    .map(|bits| simhash.is_some_and(|s| s.bits() == bits)),
+            ),
+            ("--expected", self.expected.map(|_| false)),
+            (
+                "--seed",
+                self.seed.map(|n| schema.is_some_and(|s| s.seed() == n)),
+            ),
+            ("--near", self.near.map(|_| false)),
+            ("--empty", self.empty.map(|_| false)),
+        ];
+        let text = self.text.agreements(schema).into_iter();
+        let minhash = self.minhash_agreements(minhash);
+        given(text.chain(minhash).chain(agreements)).collect()
+    }
+
+    /// How the values are made and kept: each option with whether it agrees, if it was given.
+    fn minhash_agreements(
+        &self,
+        schema: Option<MinHashSchema>,
+    ) -> [(&'static str, Option<bool>); 4] {
+        let is_of = |permutations: PermutationsOption| {
+            let kind = MinHashKind::Functions(permutations.into());
+            schema.is_some_and(|m| m.kind() == kind)
+        };
+        [
+            (
+                "--minhash",
+                self.minhash
+                    .map(|k| schema.is_some_and(|m| m.values() == k)),
+            ),
+            (
+                "--minhash-kind",
+                self.minhash_kind
+                    .map(|kind| schema.is_some_and(|m| kind.is(m.kind()))),
+            ),
+            ("--permutations", self.permutations.map(is_of)),
+            (
+                "--value-bits",
+                self.value_bits
+                    .map(|bits| schema.is_some_and(|m| m.value_bits() == bits)),
+            ),
+        ]
+    }
+
+    /// An error if any option says otherwise than an existing store's schema.
+    pub(crate) fn must_agree(&self, schema: &Schema) -> Result<()> {
+        match self.given(Some(schema)).iter().find(|(_, agrees)| !agrees) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::usage(format!(
+                "{name}: the store has its own schema, which decides: {}",
+                one_line(schema)
+            ))),
+        }
+    }
+}
+
+/// Those options that were given.
+fn given(
+    options: impl IntoIterator<Item = (&'static str, Option<bool>)>,
+) -> impl Iterator<Item = (&'static str, bool)> {
+    let options = options.into_iter();
+    options.filter_map(|(name, agrees)| Some((name, agrees?)))
+}
+
+fn one_line(schema: &Schema) -> String {
+    let text = schema.to_string();
+    text.split('\n')
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+pub(crate) fn parse_bits(text: &str) -> Result<u16, String> {
+    match text {
+        "64" => Ok(64),
+        "128" => Ok(128),
+        _ => Err("expected 64 or 128".into()),
+    }
+}

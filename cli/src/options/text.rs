@@ -1,0 +1,96 @@
+//! The options that say how texts become shingles.
+
+use clap::Args;
+use resemblance::{Language, Schema, ShingleUnit, Text};
+
+const DEFAULT_WORDS: u16 = 5;
+
+/// What a text goes through: NFKC, lower case, accents, words, stop words, stems; then shingles.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TextOptions {
+    /// Shingles of N words [default: 5]
+    #[arg(long, value_name = "N", conflicts_with_all = ["chars", "code"])]
+    words: Option<u16>,
+    /// Shingles of N characters instead: for languages without spaces between words
+    #[arg(long, value_name = "N", conflicts_with = "code")]
+    chars: Option<u16>,
+    /// Shingles of N tokens of source code instead
+    #[arg(long, value_name = "N")]
+    code: Option<u16>,
+    /// Normalise texts to Unicode form NFKC first
+    #[arg(long)]
+    nfkc: bool,
+    /// Strip accents
+    #[arg(long)]
+    strip_accents: bool,
+    /// Leave out the stop words of a language: en, fr, ...
+    #[arg(long, value_name = "LANGUAGE", conflicts_with_all = ["chars", "code"])]
+    stop_words: Option<Language>,
+    /// Replace words by their stems in a language: en, fr, ...
+    #[arg(long, value_name = "LANGUAGE", conflicts_with_all = ["chars", "code"])]
+    stem: Option<Language>,
+}
+
+/// How texts become shingles where no other step is asked for.
+pub(crate) fn default_text(words: Option<u16>, chars: Option<u16>) -> Text {
+    match chars {
+        Some(length) => Text::characters(length),
+        None => Text::words(words.unwrap_or(DEFAULT_WORDS)),
+    }
+}
+
+impl TextOptions {
+    pub(crate) fn text(&self) -> Text {
+        let mut text = match self.code {
+            Some(length) => Text::code(length),
+            None => default_text(self.words, self.chars),
+        };
+        if self.nfkc {
+            text = text.nfkc();
+        }
+        if self.strip_accents {
+            text = text.strip_accents();
+        }
+        if let Some(language) = self.stop_words {
+            text = text.stop_words(language);
+        }
+        if let Some(language) = self.stem {
+            text = text.stem(language);
+        }
+        text
+    }
+
+    /// The options with whether they agree with `schema`; `None` if not given.
+    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [(&'static str, Option<bool>); 7] {
+        let text = schema.and_then(Schema::text);
+        let has = |is: fn(&Text) -> bool| text.as_ref().is_some_and(is);
+        let is_of =
+            |unit, length| text.is_some_and(|text| text.unit() == unit && text.length() == length);
+        [
+            ("--words", self.words.map(|n| is_of(ShingleUnit::Words, n))),
+            (
+                "--chars",
+                self.chars.map(|n| is_of(ShingleUnit::Characters, n)),
+            ),
+            (
+                "--code",
+                self.code.map(|n| is_of(ShingleUnit::CodeTokens, n)),
+            ),
+            ("--nfkc", self.nfkc.then(|| has(Text::is_nfkc))),
+            (
+                "--strip-accents",
+                self.strip_accents.then(|| has(Text::is_accent_stripped)),
+            ),
+            (
+                "--stop-words",
+                self.stop_words
+                    .map(|l| text.and_then(|text| text.stop_words_language()) == Some(l)),
+            ),
+            (
+                "--stem",
+                self.stem
+                    .map(|l| text.and_then(|text| text.stem_language()) == Some(l)),
+            ),
+        ]
+    }
+}

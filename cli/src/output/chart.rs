@@ -1,0 +1,300 @@
+//! Charts: curves and points, as SVG.
+
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use super::destination::Destination;
+use crate::failure::{Failure, Result};
+
+const SIZE_PIXELS: (u32, u32) = (860, 540);
+const FONT: &str = "sans-serif";
+/// Okabe and Ito, *Color Universal Design* (2008): told apart by colour-blind readers too.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+
+/// How an axis is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartScale {
+    Linear,
+    /// Equal steps are doublings.
+    Doubling,
+}
+
+/// One axis, in the units of the points.
+#[derive(Clone, Debug)]
+pub(crate) struct ChartAxis {
+    pub(crate) name: String,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) scale: ChartScale,
+}
+
+impl ChartAxis {
+    /// From 0 to 1.
+    pub(crate) fn share(name: &str) -> Self {
+        Self::linear(name, 0.0, 1.0)
+    }
+
+    pub(crate) fn linear(name: &str, from: f64, to: f64) -> Self {
+        Self {
+            name: name.into(),
+            from,
+            to,
+            scale: ChartScale::Linear,
+        }
+    }
+
+    /// Around all of these positive numbers, divided by doublings.
+    pub(crate) fn doublings(name: &str, values: impl Iterator<Item = f64>) -> Self {
+        let (mut from, mut to) = (f64::INFINITY, 0.0_f64);
+        for value in values.filter(|value| value.is_finite() && *value > 0.0) {
+            from = from.min(value);
+            to = to.max(value);
+        }
+        if to <= 0.0 {
+            (from, to) = (0.5, 2.0);
+        }
+        Self {
+            name: name.into(),
+            from: from / 1.2,
+            to: to * 1.2,
+            scale: ChartScale::Doubling,
+        }
+    }
+
+    /// The place of a value along the axis.
+    fn place(&self, value: f64) -> f64 {
+        match self.scale {
+            ChartScale::Linear => value,
+            ChartScale::Doubling => value.max(f64::MIN_POSITIVE).log2(),
+        }
+    }
+
+    fn label(&self, place: f64) -> String {
+        let is_long = self.scale == ChartScale::Doubling && self.to > 8.0 * self.from;
+        if is_long && place.fract() != 0.0 {
+            return String::new();
+        }
+        let value = match self.scale {
+            ChartScale::Linear => place,
+            ChartScale::Doubling => place.exp2(),
+        };
+        match value.abs() {
+            10.0.. => format!("{value:.0}"),
+            0.1.. => format!("{value:.2}"),
+            0.001.. => format!("{value:.4}"),
+            0.0 => "0".into(),
+            _ => format!("{value:.1e}"),
+        }
+    }
+}
+
+/// How the points of a series are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartMark {
+    Line,
+    Points,
+    /// A line with its points marked.
+    Both,
+}
+
+/// Points that belong together, x ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct ChartSeries {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) mark: ChartMark,
+}
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) x: ChartAxis,
+    pub(crate) y: ChartAxis,
+    pub(crate) series: Vec<ChartSeries>,
+}
+
+impl Chart {
+    /// A curve over the whole x axis, which must be linear.
+    pub(crate) fn curve(&mut self, name: impl Into<String>, value: impl Fn(f64) -> f64) {
+        let steps = 200_u32;
+        let width = self.x.to - self.x.from;
+        let at = |step: u32| self.x.from + width * f64::from(step) / f64::from(steps);
+        let points = (0..=steps).map(|step| (at(step), value(at(step))));
+        let points = points.collect();
+        self.series.push(ChartSeries {
+            name: name.into(),
+            points,
+            mark: ChartMark::Line,
+        });
+    }
+
+    /// A line from bottom to top.
+    pub(crate) fn upright(&mut self, name: impl Into<String>, x: f64) {
+        self.series.push(ChartSeries {
+            name: name.into(),
+            points: vec![(x, self.y.from), (x, self.y.to)],
+            mark: ChartMark::Line,
+        });
+    }
+
+    /// Writes the chart to a file, which must not exist unless `force`.
+    pub(crate) fn write(&self, path: &Path, force: bool) -> Result<()> {
+        let svg = self
+            .svg()
+            .map_err(|reason| Failure::Io(format!("cannot draw {}: {reason}", path.display())))?;
+        let mut destination = Destination::create(path, force)?;
+        destination.write(svg.as_bytes())?;
+        destination.finish()
+    }
+
+    /// The chart as an SVG document, or why it cannot be drawn.
+    fn svg(&self) -> std::result::Result<String, String> {
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, SIZE_PIXELS).into_drawing_area();
+        self.draw(&area).map_err(|e| e.to_string())?;
+        area.present().map_err(|e| e.to_string())?;
+        drop(area);
+        Ok(svg)
+    }
+
+    /// Above a curve that rises, or above one that falls.
+    fn empty_corner(&self) -> SeriesLabelPosition {
+        let points = self.series.first().map(|series| &series.points);
+        let ends = points.and_then(|points| points.first().zip(points.last()));
+        match ends {
+            Some(((_, first), (_, last))) if first > last => SeriesLabelPosition::UpperRight,
+            _ => SeriesLabelPosition::UpperLeft,
+        }
+    }
+
+    fn draw<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, plotters::coord::Shift>,
+    ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+        area.fill(&WHITE)?;
+        let range = |axis: &ChartAxis| axis.place(axis.from)..axis.place(axis.to);
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, (FONT, 18))
+            .margin(14)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(range(&self.x), range(&self.y))?;
+        chart
+            .configure_mesh()
+            .max_light_lines(1)
+            .light_line_style(WHITE)
+            .x_desc(&self.x.name)
+            .y_desc(&self.y.name)
+            .x_label_formatter(&|place| self.x.label(*place))
+            .y_label_formatter(&|place| self.y.label(*place))
+            .draw()?;
+        for (place, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate()
+        {
+            let colour = *colour;
+            // When the colours come again, lines are thin and points hollow.
+            let is_again = place >= COLOURS.len();
+            let width = if is_again { 1 } else { 2 };
+            let places = series.points.iter();
+            let places: Vec<_> = places
+                .filter(|(x, y)| x.is_finite() && y.is_finite())
+                .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
+                .collect();
+            let is_line = series.mark != ChartMark::Points;
+            let line = if is_line { places.clone() } else { Vec::new() };
+            chart
+                .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
+                .label(&series.name)
+                .legend(move |(x, y)| {
+                    let from = if is_line { x } else { x + 8 };
+                    PathElement::new(
+                        vec![(from, y), (x + 18, y)],
+                        colour.stroke_width(2 * width - 1),
+                    )
+                });
+            if series.mark != ChartMark::Line {
+                let style = if is_again {
+                    colour.stroke_width(width)
+                } else {
+                    colour.filled()
+                };
+                let circles = places.into_iter().map(|place| Circle::new(place, 4, style));
+                chart.draw_series(circles)?;
+            }
+        }
+        chart
+            .configure_series_labels()
+            .position(self.empty_corner())
+            .label_font((FONT, 13))
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.4))
+            .draw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart() -> Chart {
+        let mut chart = Chart {
+            title: "a < b & c".into(),
+            x: ChartAxis::share("similarity"),
+            y: ChartAxis::share("probability"),
+            series: Vec::new(),
+        };
+        chart.curve("s squared", |s| s * s);
+        chart.upright("threshold", 0.8);
+        chart.series.push(ChartSeries {
+            name: "measured".into(),
+            points: vec![(0.5, 0.25), (0.7, f64::NAN), (0.9, 0.8)],
+            mark: ChartMark::Both,
+        });
+        chart
+    }
+
+    #[test]
+    fn drawings_are_well_formed_and_the_same_each_time() {
+        let svg = chart().svg().unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert!(svg.contains("a &lt; b &amp; c"), "{svg}");
+        for name in [
+            "similarity",
+            "probability",
+            "s squared",
+            "threshold",
+            "measured",
+        ] {
+            assert!(svg.contains(name), "{name}");
+        }
+        // The point without a value is left out, and nothing has a place that is no number.
+        assert_eq!(svg.matches("<circle").count(), 2);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        assert_eq!(svg, chart().svg().unwrap());
+    }
+
+    #[test]
+    fn doublings_have_equal_steps() {
+        let axis = ChartAxis::doublings("k", [64.0, 1024.0, f64::NAN, 0.0].into_iter());
+        assert!(axis.from < 64.0 && axis.to > 1024.0);
+        assert_eq!(axis.place(128.0) - axis.place(64.0), 1.0);
+        assert_eq!(axis.label(axis.place(128.0)), "128");
+        assert_eq!(axis.label(7.5), "", "a long axis has whole doublings only");
+        let short = ChartAxis::doublings("k", [1.0, 4.0].into_iter());
+        assert_eq!(short.label(0.5), "1.41");
+        let none = ChartAxis::doublings("k", std::iter::empty());
+        assert!(none.from > 0.0 && none.from < none.to);
+        let mut chart = chart();
+        (chart.x, chart.series) = (axis, Vec::new());
+        assert!(chart.svg().is_ok());
+    }
+}

@@ -1,0 +1,22 @@
+//! Columns and values that several verbs print alike.
+
+use resemblance::Schema;
+
+use super::results::{Column, Value};
+use crate::exact::DocumentLabel;
+
+/// The columns that say how near two documents are; `similarity` names the first.
+pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {
+    [
+        Column::shown_if(similarity, schema.minhash().is_some()),
+        Column::shown_if("distance", schema.simhash().is_some()),
+    ]
+}
+
+/// A document in a result.
+pub(crate) fn document_value(label: &DocumentLabel) -> Value<'_> {
+    Value::Document {
+        id: label.id(),
+        key: label.key(),
+    }
+}

@@ -1,0 +1,142 @@
+//! A file that is written under a temporary name, standard output, or a device.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use super::staging::{self, FORCE, cannot_write};
+use crate::corpus::{Compression, CorpusRecord, Encoder};
+use crate::failure::{Failure, Result};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Names that lead to whatever a stream of this process is, a file perhaps.
+const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
+
+/// True for devices, pipes and the process's own streams, which are written to as they are.
+pub(crate) fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| {
+        let is_stream = || STREAMS.iter().any(|stream| path.starts_with(stream));
+        !metadata.is_dir() && (!metadata.is_file() || is_stream())
+    })
+}
+
+type EncodedWriter = Encoder<BufWriter<Box<dyn Write>>>;
+
+/// A file that does not have its name yet.
+pub(crate) struct StagedFile {
+    path: TempPath,
+    file: File,
+    overwrites: bool,
+}
+
+/// An output file under a temporary name, standard output, or a device.
+pub(crate) struct Destination {
+    /// The name in messages, and the name that a staged file gets.
+    pub(crate) path: PathBuf,
+    writer: EncodedWriter,
+    /// Gone once the file has its name.
+    staged: Option<StagedFile>,
+    is_empty: bool,
+    ends_line: bool,
+}
+
+impl Destination {
+    /// The name tells the compression. Nothing is at `path` before [`Destination::finish`].
+    pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            return Self::new(path, Compression::None, Box::new(io::stdout()), None);
+        }
+        let compression = Compression::of_name(path);
+        if is_special(path) {
+            // a stream that is a file may hold something already
+            let file = File::options().append(true).open(path);
+            let file = file.map_err(|e| cannot_write(path, &e))?;
+            return Self::new(path, compression, Box::new(file), None);
+        }
+        if !force {
+            staging::must_not_exist(path, FORCE)?;
+        }
+        // what is overwritten is the file to which a link leads, and it stays as private as it is
+        let is_link = std::fs::read_link(path).is_ok();
+        let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
+        let path = linked.as_deref().unwrap_or(path);
+        let (file, staged) = staging::file_beside(path)?.into_parts();
+        if let Ok(metadata) = std::fs::metadata(path) {
+            file.set_permissions(metadata.permissions())
+                .map_err(|e| cannot_write(path, &e))?;
+        }
+        let staged = StagedFile {
+            path: staged,
+            file: file.try_clone().map_err(|e| cannot_write(path, &e))?,
+            overwrites: force,
+        };
+        Self::new(path, compression, Box::new(file), Some(staged))
+    }
+
+    pub(crate) fn new(
+        path: &Path,
+        compression: Compression,
+        inner: Box<dyn Write>,
+        staged: Option<StagedFile>,
+    ) -> Result<Self> {
+        let inner = BufWriter::with_capacity(BUFFER_BYTES, inner);
+        Ok(Self {
+            path: path.to_path_buf(),
+            writer: Encoder::new(compression, inner).map_err(|e| cannot_write(path, &e))?,
+            staged,
+            is_empty: true,
+            ends_line: true,
+        })
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.writer.write_all(bytes);
+        written.map_err(|e| failed(&self.path, &e))
+    }
+
+    /// Writes a kept record as it stood in its source.
+    pub(crate) fn record(&mut self, record: &CorpusRecord) -> Result<()> {
+        if self.is_empty && record.has_mark {
+            self.write(BYTE_ORDER_MARK)?;
+        }
+        if !self.ends_line {
+            self.write(b"\n")?;
+        }
+        self.write(&record.bytes)?;
+        self.is_empty = false;
+        self.ends_line = record.bytes.ends_with(b"\n");
+        Ok(())
+    }
+
+    /// Completes the file and gives it its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let path = self.path;
+        let flushed = self.writer.finish().and_then(|mut inner| inner.flush());
+        flushed.map_err(|e| failed(&path, &e))?;
+        let Some(staged) = self.staged else {
+            return Ok(());
+        };
+        staged
+            .file
+            .sync_all()
+            .map_err(|e| cannot_write(&path, &e))?;
+        let named = if staged.overwrites {
+            staged.path.persist(&path)
+        } else {
+            staged.path.persist_noclobber(&path)
+        };
+        named.map_err(|e| cannot_write(&path, &e.error))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    if path.as_os_str() == "-" || error.kind() == io::ErrorKind::BrokenPipe {
+        Failure::output(error)
+    } else {
+        cannot_write(path, error)
+    }
+}

@@ -1,0 +1,167 @@
+//! Keys as text: every key has exactly one printed form, on one line, without tabs.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// A key with backslash, tab, newline, carriage return and bytes outside UTF-8 escaped.
+pub(crate) fn key(key: &[u8]) -> Cow<'_, str> {
+    let special = |byte: &u8| matches!(byte, b'\\' | b'\t' | b'\n' | b'\r');
+    match std::str::from_utf8(key) {
+        Ok(text) if !key.iter().any(special) => Cow::Borrowed(text),
+        _ => Cow::Owned(escaped(key)),
+    }
+}
+
+/// What stands in for the key of a document that has none.
+pub(crate) fn without_key(id: u64) -> String {
+    format!("\\#{id}")
+}
+
+fn escaped(key: &[u8]) -> String {
+    let mut out = String::with_capacity(key.len() + 8);
+    for chunk in key.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' => out.push_str("\\\\"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                other => out.push(other),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02X}");
+        }
+    }
+    out
+}
+
+/// A key given in its printed form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PrintedKey {
+    Key(Vec<u8>),
+    /// `\#ID`: a document without a key.
+    Id(u64),
+}
+
+/// The inverse of [`key`] and [`without_key`].
+pub(crate) fn parse(printed: &[u8]) -> Result<PrintedKey, String> {
+    if let Some(digits) = printed.strip_prefix(b"\\#") {
+        return std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+            .map(PrintedKey::Id)
+            .ok_or_else(|| "\\# must be followed by the number of a document".into());
+    }
+    let mut out = Vec::with_capacity(printed.len());
+    let mut rest = printed;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'\\' {
+            out.push(*first);
+            continue;
+        }
+        rest = match rest {
+            [b'\\', tail @ ..] => push(&mut out, b'\\', tail),
+            [b't', tail @ ..] => push(&mut out, b'\t', tail),
+            [b'n', tail @ ..] => push(&mut out, b'\n', tail),
+            [b'r', tail @ ..] => push(&mut out, b'\r', tail),
+            [b'x', high, low, tail @ ..] => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let value = digit(high)
+                    .zip(digit(low))
+                    .map(|(high, low)| high * 16 + low);
+                match value.and_then(|value| u8::try_from(value).ok()) {
+                    Some(byte) => push(&mut out, byte, tail),
+                    None => return Err("\\x must be followed by two hexadecimal digits".into()),
+                }
+            }
+            _ => return Err("a backslash must be followed by \\, t, n, r or xHH".into()),
+        };
+    }
+    Ok(PrintedKey::Key(out))
+}
+
+fn push<'a>(out: &mut Vec<u8>, byte: u8, rest: &'a [u8]) -> &'a [u8] {
+    out.push(byte);
+    rest
+}
+
+/// A key in a message.
+pub(crate) fn printed(key: &PrintedKey) -> String {
+    match key {
+        PrintedKey::Key(bytes) => self::key(bytes).into_owned(),
+        PrintedKey::Id(id) => without_key(*id),
+    }
+}
+
+/// Text that cannot drive a terminal: control characters other than newline and tab are escaped.
+pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_control(character) {
+            let _ = write!(out, "\\x{:02X}", u32::from(character));
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_literal_and_come_back() {
+        let cases: [(&[u8], &str); 8] = [
+            (b"plain", "plain"),
+            (b"a\\b", "a\\\\b"),
+            (b"a\tb\nc\rd", "a\\tb\\nc\\rd"),
+            (b"\xff\xfe", "\\xFF\\xFE"),
+            (b"ok \xc3\xa9 \xc3", "ok \u{e9} \\xC3"),
+            (b"\\#7", "\\\\#7"),
+            (b"", ""),
+            (b"\x01", "\x01"),
+        ];
+        for (raw, printed) in cases {
+            assert_eq!(key(raw), printed);
+            assert_eq!(parse(printed.as_bytes()), Ok(PrintedKey::Key(raw.to_vec())));
+        }
+    }
+
+    #[test]
+    fn every_byte_pair_comes_back() {
+        for a in 0..=255_u8 {
+            for b in 0..=255_u8 {
+                let raw = [a, b, b'x'];
+                let printed = key(&raw).into_owned();
+                assert!(!printed.contains(['\t', '\n', '\r']));
+                assert_eq!(parse(printed.as_bytes()), Ok(PrintedKey::Key(raw.to_vec())));
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_without_a_key() {
+        assert_eq!(without_key(12), "\\#12");
+        assert_eq!(parse(b"\\#12"), Ok(PrintedKey::Id(12)));
+    }
+
+    #[test]
+    fn wrong_escapes_are_refused() {
+        for wrong in ["\\", "\\q", "\\x1", "\\xZZ", "\\#", "\\#x", "\\#-1"] {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn terminals_are_not_driven_by_keys() {
+        assert_eq!(for_terminal("a\x1b[2Jb"), "a\\x1B[2Jb");
+        assert_eq!(for_terminal("a\u{9b}b\n"), "a\\x9Bb\n");
+    }
+}

@@ -1,0 +1,68 @@
+//! The one place that writes to standard error.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use resemblance::DesignReport;
+
+use super::escape;
+
+const PREFIX: &str = "resemblance: ";
+
+/// Which messages are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Messages {
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+}
+
+impl Messages {
+    /// A count or a remark; not with `-q`.
+    pub(crate) fn note(self, message: impl Display) {
+        if !self.quiet {
+            write(message, false);
+        }
+    }
+
+    /// A warning if a store has more documents than it was laid out for; not with `-q`.
+    pub(crate) fn advise(self, design: &DesignReport) {
+        if let Some(advice) = &design.advice {
+            self.note(format_args!("warning: {advice}"));
+        }
+    }
+
+    /// How something was done; only with `-v`.
+    pub(crate) fn detail(self, message: impl Display) {
+        if self.verbose && !self.quiet {
+            write(message, false);
+        }
+    }
+}
+
+/// The sentence that explains an exit code other than 0; always written.
+pub(crate) fn tell_error(message: impl Display) {
+    write(message, true);
+}
+
+/// Help that was not asked for, to someone who gave no verb.
+pub(crate) fn tell_help(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+fn write(message: impl Display, is_error: bool) {
+    let mut stderr = std::io::stderr().lock();
+    let text = message.to_string();
+    let text = escape::for_terminal(&text);
+    // a closed standard error leaves no one to tell
+    let _ = if is_error && has_colour() {
+        writeln!(stderr, "\x1b[1;31m{PREFIX}\x1b[0m{text}")
+    } else {
+        writeln!(stderr, "{PREFIX}{text}")
+    };
+}
+
+fn has_colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    !refused && !dumb && std::io::stderr().is_terminal()
+}

@@ -1,0 +1,31 @@
+//! What the tool writes: results, files that get their name when they are complete, charts, and what
+//! it says on standard error.
+//!
+//! It knows no options and no verbs; a part imports only parts that are simpler than itself.
+
+mod chart;
+mod columns;
+mod destination;
+pub(crate) mod escape;
+mod messages;
+mod progress;
+mod report;
+mod results;
+mod sink;
+mod sizes;
+mod staging;
+mod target;
+mod text_plot;
+
+pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
+pub(crate) use columns::{document_value, nearness_columns};
+pub(crate) use destination::Destination;
+pub(crate) use messages::{Messages, tell_error, tell_help};
+pub(crate) use progress::ProgressDisplay;
+pub(crate) use report::{DropReport, Survivor};
+pub(crate) use results::{Column, Format, Layout, Results, Value};
+pub(crate) use sink::Sink;
+pub(crate) use sizes::BinarySize;
+pub(crate) use staging::{must_not_exist, parent, scratch_builder};
+pub(crate) use target::OutputTarget;
+pub(crate) use text_plot::TextPlot;

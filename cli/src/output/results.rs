@@ -1,0 +1,453 @@
+//! Results on standard output: a table, tab-separated values or JSON Lines.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use clap::ValueEnum;
+
+use super::escape;
+use crate::failure::{Failure, Result};
+
+/// The form of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Aligned columns for reading
+    Table,
+    /// Tab-separated values
+    Tsv,
+    /// One JSON object per line
+    Jsonl,
+}
+
+/// How results are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    format: Format,
+    has_header: bool,
+}
+
+impl Layout {
+    /// Results in this form; without one a table on a terminal, and tsv elsewhere. Only tsv has a
+    /// header that can be left out.
+    pub(crate) fn new(format: Option<Format>, has_header: bool) -> Self {
+        let format = format.unwrap_or_else(|| {
+            if std::io::stdout().is_terminal() {
+                Format::Table
+            } else {
+                Format::Tsv
+            }
+        });
+        Self { format, has_header }
+    }
+
+    /// A table.
+    pub(crate) fn table() -> Self {
+        Self {
+            format: Format::Table,
+            has_header: false,
+        }
+    }
+
+    /// The same form without a header.
+    pub(crate) fn without_header(self) -> Self {
+        Self {
+            has_header: false,
+            ..self
+        }
+    }
+
+    /// True for aligned columns, which words may stand between.
+    pub(crate) fn is_table(self) -> bool {
+        self.format == Format::Table
+    }
+
+    /// Prints a paragraph of text.
+    pub(crate) fn paragraph(self, text: &str) -> Result<()> {
+        let mut results = Results::new(self.without_header(), Vec::new())?;
+        results.line = format!("{text}\n");
+        results.write_line()?;
+        results.finish()
+    }
+}
+
+/// Tables are laid out piece by piece, so that results of any length can be shown.
+const TABLE_ROWS: usize = 1000;
+/// Columns, and a line below their names.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A column, whose name is also the field's name in jsonl.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    name: &'static str,
+    /// False for fields that only jsonl shows.
+    is_shown: bool,
+}
+
+impl Column {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self::shown_if(name, true)
+    }
+
+    pub(crate) fn shown_if(name: &'static str, is_shown: bool) -> Self {
+        Self { name, is_shown }
+    }
+}
+
+/// One field of a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    /// A document: its key, or its number where it has none; jsonl has both.
+    Document {
+        id: u64,
+        key: Option<&'a [u8]>,
+    },
+    /// A key that belongs to no stored document.
+    Key(&'a [u8]),
+    Text(&'a str),
+    Count(u64),
+    Number(f64),
+    /// A number that may be very small or large: four significant digits.
+    Significant(f64),
+    Similarity(Option<f64>),
+    Distance(Option<u32>),
+    /// MinHash values, separated by commas.
+    Values(Option<&'a [u32]>),
+    /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
+    Hashes(&'a [u64]),
+    /// A fingerprint in hexadecimal: all digits that its number of bits has.
+    Fingerprint(Option<(u128, u8)>),
+    /// Bytes in hexadecimal.
+    Bytes(&'a [u8]),
+}
+
+/// A stream of rows.
+pub(crate) struct Results {
+    format: Format,
+    columns: Vec<Column>,
+    out: BufWriter<Stdout>,
+    rows: Vec<Vec<String>>,
+    /// Of the columns shown, which are aligned to the right.
+    numeric: Vec<bool>,
+    line: String,
+}
+
+impl Results {
+    /// Writes the header if one is wanted.
+    pub(crate) fn new(layout: Layout, columns: Vec<Column>) -> Result<Self> {
+        let Layout { format, has_header } = layout;
+        let mut results = Self {
+            format,
+            columns,
+            out: BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()),
+            rows: Vec::new(),
+            numeric: Vec::new(),
+            line: String::new(),
+        };
+        if has_header && format == Format::Tsv {
+            let names: Vec<_> = results.shown_names().collect();
+            let line = names.join("\t") + "\n";
+            results.line = line;
+            results.write_line()?;
+        }
+        Ok(results)
+    }
+
+    fn shown_names(&self) -> impl Iterator<Item = &'static str> {
+        let shown = self.columns.iter().filter(|column| column.is_shown);
+        shown.map(|column| column.name)
+    }
+
+    /// Writes one result; a value for every column.
+    pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        match self.format {
+            Format::Jsonl => self.json_line(values),
+            Format::Tsv => self.tsv_line(values),
+            Format::Table => {
+                let cells = self.columns.iter().zip(values);
+                let cells = cells.filter(|(column, _)| column.is_shown);
+                if self.rows.is_empty() {
+                    self.numeric = cells.clone().map(|(_, value)| value.is_number()).collect();
+                }
+                let cell = |value: &Value<'_>| escape::for_terminal(&value.text()).into_owned();
+                self.rows
+                    .push(cells.map(|(_, value)| cell(value)).collect());
+                if self.rows.len() >= TABLE_ROWS {
+                    self.write_table()?;
+                }
+                return Ok(());
+            }
+        }
+        self.write_line()
+    }
+
+    /// Writes what is still held back.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.write_table()?;
+        self.out.flush().map_err(|e| Failure::output(&e))
+    }
+
+    fn write_line(&mut self) -> Result<()> {
+        let written = self.out.write_all(self.line.as_bytes());
+        written.map_err(|e| Failure::output(&e))
+    }
+
+    fn write_table(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let mut table = Table::new();
+        table
+            .load_style(STYLE)
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .set_header(self.shown_names())
+            .add_rows(self.rows.drain(..));
+        for (index, is_number) in self.numeric.iter().enumerate() {
+            if let Some(column) = table.column_mut(index).filter(|_| *is_number) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self.line = table.trim_fmt();
+        self.line.push('\n');
+        self.write_line()
+    }
+
+    fn tsv_line(&mut self, values: &[Value<'_>]) {
+        self.line.clear();
+        for (column, value) in self.columns.iter().zip(values) {
+            if column.is_shown {
+                self.line.push_str(&value.text());
+                self.line.push('\t');
+            }
+        }
+        self.line.pop();
+        self.line.push('\n');
+    }
+
+    fn json_line(&mut self, values: &[Value<'_>]) {
+        self.line.clear();
+        self.line.push('{');
+        for (column, value) in self.columns.iter().zip(values) {
+            if let Value::Document { id, .. } = value {
+                let name = column.name.replacen("key", "id", 1);
+                let _ = write!(self.line, "\"{name}\":{id},");
+            }
+            json_field(&mut self.line, column.name, *value);
+            self.line.push(',');
+        }
+        self.line.pop();
+        self.line.push_str("}\n");
+    }
+}
+
+fn json_field(line: &mut String, name: &str, value: Value<'_>) {
+    let _ = write!(line, "\"{name}\":");
+    let number = |json: Option<String>| json.unwrap_or_else(|| "null".into());
+    let json = match value {
+        Value::Document { key: None, .. } => "null".into(),
+        Value::Document { key: Some(key), .. } | Value::Key(key) => {
+            match std::str::from_utf8(key) {
+                Ok(text) => json_string(text),
+                Err(_) => format!("null,\"{name}_hex\":\"{}\"", hexadecimal(key)),
+            }
+        }
+        Value::Text(text) => json_string(text),
+        Value::Count(count) => count.to_string(),
+        Value::Number(value) | Value::Significant(value) => {
+            number(serde_json::to_string(&value).ok())
+        }
+        Value::Similarity(value) => number(value.and_then(|v| serde_json::to_string(&v).ok())),
+        Value::Distance(value) => number(value.map(|v| v.to_string())),
+        Value::Values(values) => number(values.map(|v| format!("[{}]", joined(v)))),
+        Value::Hashes(hashes) => {
+            let quoted = hashes.iter().map(|hash| format!("\"{hash:016x}\""));
+            format!("[{}]", quoted.collect::<Vec<_>>().join(","))
+        }
+        Value::Fingerprint(value) => {
+            number(value.map(|value| format!("\"{}\"", fingerprint(value))))
+        }
+        Value::Bytes(bytes) => format!("\"{}\"", hexadecimal(bytes)),
+    };
+    line.push_str(&json);
+}
+
+pub(crate) fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn joined(values: &[u32]) -> String {
+    let texts: Vec<_> = values.iter().map(u32::to_string).collect();
+    texts.join(",")
+}
+
+impl Value<'_> {
+    fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Count(_)
+                | Self::Number(_)
+                | Self::Significant(_)
+                | Self::Similarity(_)
+                | Self::Distance(_)
+        )
+    }
+
+    /// The form in tables and tsv; nothing where there is no value.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Document { id, key: None } => escape::without_key(*id).into(),
+            Self::Document { key: Some(key), .. } | Self::Key(key) => escape::key(key),
+            Self::Text(text) => escape::key(text.as_bytes()),
+            Self::Count(count) => count.to_string().into(),
+            Self::Number(value) => format!("{value:.2}").into(),
+            Self::Significant(value) => significant(*value).into(),
+            Self::Similarity(value) => value.map(|v| format!("{v:.6}")).unwrap_or_default().into(),
+            Self::Distance(value) => value.map(|v| v.to_string()).unwrap_or_default().into(),
+            Self::Values(values) => values.map(joined).unwrap_or_default().into(),
+            Self::Hashes(hashes) => {
+                let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
+                texts.collect::<Vec<_>>().join(",").into()
+            }
+            Self::Fingerprint(value) => value.map(fingerprint).unwrap_or_default().into(),
+            Self::Bytes(bytes) => hexadecimal(bytes).into(),
+        }
+    }
+}
+
+/// All digits of a fingerprint.
+fn fingerprint((value, bits): (u128, u8)) -> String {
+    format!("{value:0digits$x}", digits = usize::from(bits / 4))
+}
+
+/// Four significant digits, with an exponent where zeros would be many.
+fn significant(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".into(),
+        0.001..10_000.0 => {
+            let whole_digits = size.log10().floor() as i32;
+            let decimals = usize::try_from(3 - whole_digits).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        10_000.0..1e9 => format!("{value:.0}"),
+        _ => format!("{value:.3e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_say_enough() {
+        let cases = [
+            (0.0, "0"),
+            (0.999_64, "0.9996"),
+            (0.000_36, "3.600e-4"),
+            (-0.0475, "-0.04750"),
+            (47.5, "47.50"),
+            (12_345.6, "12346"),
+            (1e12, "1.000e12"),
+            (f64::NAN, "NaN"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value), text);
+        }
+    }
+
+    fn results(format: Format, columns: Vec<Column>) -> Results {
+        Results::new(Layout::new(Some(format), false), columns).unwrap()
+    }
+
+    fn pair_columns(with_distance: bool) -> Vec<Column> {
+        vec![
+            Column::new("key_a"),
+            Column::new("key_b"),
+            Column::new("similarity"),
+            Column::shown_if("distance", with_distance),
+        ]
+    }
+
+    const PAIR: [Value<'static>; 4] = [
+        Value::Document {
+            id: 4,
+            key: Some(b"a\tb\"\xc3\xa9"),
+        },
+        Value::Document { id: 9, key: None },
+        Value::Similarity(Some(0.953_125)),
+        Value::Distance(None),
+    ];
+
+    #[test]
+    fn tab_separated() {
+        let mut results = results(Format::Tsv, pair_columns(false));
+        results.tsv_line(&PAIR);
+        assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\n");
+        results.columns = pair_columns(true);
+        results.tsv_line(&PAIR);
+        assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\t\n");
+    }
+
+    #[test]
+    fn json() {
+        let mut results = results(Format::Jsonl, pair_columns(false));
+        results.json_line(&PAIR);
+        assert_eq!(
+            results.line,
+            "{\"id_a\":4,\"key_a\":\"a\\tb\\\"\u{e9}\",\"id_b\":9,\"key_b\":null,\
+             \"similarity\":0.953125,\"distance\":null}\n"
+        );
+        results.columns = vec![Column::new("key"), Column::new("query")];
+        let key = Value::Document {
+            id: 0,
+            key: Some(b"\xff"),
+        };
+        results.json_line(&[key, Value::Key(b"\xfe")]);
+        assert_eq!(
+            results.line,
+            "{\"id\":0,\"key\":null,\"key_hex\":\"ff\",\"query\":null,\"query_hex\":\"fe\"}\n"
+        );
+    }
+
+    #[test]
+    fn every_value_has_both_forms() {
+        let cases = [
+            (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
+            (Value::Count(7), "7", "7"),
+            (Value::Number(1.5), "1.50", "1.5"),
+            (Value::Similarity(Some(1.0)), "1.000000", "1.0"),
+            (Value::Similarity(None), "", "null"),
+            (Value::Distance(Some(3)), "3", "3"),
+            (Value::Values(Some(&[1, 2])), "1,2", "[1,2]"),
+            (
+                Value::Hashes(&[1, u64::MAX]),
+                "0000000000000001,ffffffffffffffff",
+                "[\"0000000000000001\",\"ffffffffffffffff\"]",
+            ),
+            (Value::Hashes(&[]), "", "[]"),
+            (
+                Value::Fingerprint(Some((255, 64))),
+                "00000000000000ff",
+                "\"00000000000000ff\"",
+            ),
+            (Value::Bytes(b"\x01\xff"), "01ff", "\"01ff\""),
+        ];
+        for (value, text, json) in cases {
+            assert_eq!(value.text(), text);
+            let mut line = String::new();
+            json_field(&mut line, "x", value);
+            assert_eq!(line, format!("\"x\":{json}"));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Writing the kept documents of a corpus.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use tempfile::{TempDir, TempPath};
+
+use super::destination::Destination;
+use super::staging::{self, cannot_write};
+use super::target::OutputTarget;
+use crate::bug::bug;
+use crate::corpus::{Compression, Corpus, CorpusRecord, CorpusRecords, SourceKind};
+use crate::failure::Result;
+
+/// A target that is being written to.
+pub(crate) enum Sink {
+    One(Destination),
+    Folder(OutputFolder),
+}
+
+impl Sink {
+    /// Opens the target under a temporary name: what cannot be written is refused at once.
+    pub(crate) fn create(target: &OutputTarget, force: bool) -> Result<Self> {
+        Ok(match target {
+            OutputTarget::Standard => Self::One(Destination::create(Path::new("-"), force)?),
+            OutputTarget::File(path) => Self::One(Destination::create(path, force)?),
+            OutputTarget::Folder(path) => Self::Folder(OutputFolder::create(path.clone(), force)?),
+        })
+    }
+
+    /// Makes ready for records of this source, those that are kept and those that are not.
+    pub(crate) fn begin_source(
+        &mut self,
+        source: usize,
+        corpus: &Corpus,
+        records: &CorpusRecords,
+    ) -> Result<()> {
+        match self {
+            Self::One(_) => Ok(()),
+            Self::Folder(folder) => folder.open_up_to(source, corpus, records),
+        }
+    }
+
+    /// Writes a kept record of the source that was begun last.
+    pub(crate) fn record(&mut self, record: &CorpusRecord, corpus: &Corpus) -> Result<()> {
+        match self {
+            Self::One(destination) => destination.record(record),
+            Self::Folder(folder) => folder.record(record, corpus),
+        }
+    }
+
+    /// Gives what was written its name.
+    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<()> {
+        match self {
+            Self::One(destination) => destination.finish(),
+            Self::Folder(mut folder) => {
+                folder.open_up_to(corpus.sources.len(), corpus, records)?;
+                folder.finish()
+            }
+        }
+    }
+}
+
+/// A folder of output files, written elsewhere and moved into place at the end.
+pub(crate) struct OutputFolder {
+    target: PathBuf,
+    overwrites: bool,
+    staging: TempDir,
+    /// The number of the next source whose output has not been opened.
+    next: usize,
+    current: Option<Destination>,
+    written: Vec<PathBuf>,
+}
+
+impl OutputFolder {
+    fn create(target: PathBuf, overwrites: bool) -> Result<Self> {
+        let beside = if target.is_dir() {
+            target.clone()
+        } else {
+            staging::parent(&target)
+        };
+        Ok(Self {
+            staging: staging::folder_in(&beside)?,
+            target,
+            overwrites,
+            next: 0,
+            current: None,
+            written: Vec::new(),
+        })
+    }
+
+    /// What becomes the folder, below one that nobody else may enter.
+    fn root(&self) -> PathBuf {
+        self.staging.path().join("files")
+    }
+
+    /// Opens the output of JSON Lines sources up to this one: those without any record get an
+    /// empty file.
+    fn open_up_to(
+        &mut self,
+        number: usize,
+        corpus: &Corpus,
+        records: &CorpusRecords,
+    ) -> Result<()> {
+        while self.next <= number {
+            self.close()?;
+            let Some(source) = corpus.sources.get(self.next) else {
+                return Ok(());
+            };
+            if source.kind == SourceKind::Lines {
+                self.open(&source.relative, records.compression(self.next))?;
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, relative: &Path, compression: Compression) -> Result<()> {
+        let path = self.root().join(relative);
+        let file =
+            std::fs::create_dir_all(staging::parent(&path)).and_then(|()| File::create(&path));
+        let file = file.map_err(|e| cannot_write(&self.target.join(relative), &e))?;
+        let mut destination = Destination::new(&path, compression, Box::new(file), None)?;
+        destination.path = self.target.join(relative);
+        self.current = Some(destination);
+        self.written.push(relative.to_path_buf());
+        Ok(())
+    }
+
+    fn record(&mut self, record: &CorpusRecord, corpus: &Corpus) -> Result<()> {
+        let source = corpus.sources.get(record.source);
+        if let Some(source) = source.filter(|source| source.kind == SourceKind::Text) {
+            self.open(&source.relative, Compression::None)?;
+        }
+        match &mut self.current {
+            Some(destination) => destination.record(record),
+            None => Err(bug("a record was kept before its file was opened").into()),
+        }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        match self.current.take() {
+            Some(destination) => destination.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a new folder its name, with all that is in it, or moves the files into the one that is
+    /// there; if one cannot be moved, those that were are taken back.
+    fn finish(mut self) -> Result<()> {
+        self.close()?;
+        if !self.target.exists() && !self.written.is_empty() {
+            let named = std::fs::rename(self.root(), &self.target);
+            return named.map_err(|e| cannot_write(&self.target, &e));
+        }
+        let mut moved = Vec::new();
+        let result = self.move_all(&mut moved);
+        if result.is_err() && !self.overwrites {
+            for path in moved {
+                // nothing better can be done about a second failure
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        result
+    }
+
+    fn move_all(&self, moved: &mut Vec<PathBuf>) -> Result<()> {
+        let made = std::fs::create_dir_all(&self.target);
+        made.map_err(|e| cannot_write(&self.target, &e))?;
+        for relative in &self.written {
+            let target = self.target.join(relative);
+            std::fs::create_dir_all(staging::parent(&target))
+                .and_then(|()| TempPath::try_from_path(self.root().join(relative)))
+                .and_then(|staged| {
+                    let named = if self.overwrites {
+                        staged.persist(&target)
+                    } else {
+                        staged.persist_noclobber(&target)
+                    };
+                    named.map_err(|e| e.error)
+                })
+                .map_err(|e| cannot_write(&target, &e))?;
+            moved.push(target);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Files that get their name when they are complete, and the names that may not be taken.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile, TempDir};
+
+use crate::failure::{Failure, Result};
+
+/// What to do about a file that exists.
+pub(crate) const FORCE: &str = "--force overwrites it";
+const PREFIX: &str = ".resemblance-";
+
+/// Makes temporary files and folders whose names tell where they come from.
+pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(PREFIX);
+    builder
+}
+
+/// An empty file next to `target`, with the permissions of any new file.
+pub(crate) fn file_beside(target: &Path) -> Result<NamedTempFile<File>> {
+    let dir = parent(target);
+    let made = scratch_builder().make_in(&dir, |path| File::create_new(path));
+    made.map_err(|e| cannot_write(target, &e))
+}
+
+/// A folder for files that will be moved into or next to `dir`.
+pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
+    let made = scratch_builder().tempdir_in(dir);
+    made.map_err(|e| Failure::io(format!("cannot write to {}", dir.display()), &e))
+}
+
+/// The folder in which a path lies.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Where a path leads, whether or not anything is there: two paths that agree are one file.
+pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
+    let beside = || {
+        Some(
+            std::fs::canonicalize(parent(path))
+                .ok()?
+                .join(path.file_name()?),
+        )
+    };
+    std::fs::canonicalize(path).ok().or_else(beside)
+}
+
+/// An error if something has the name already.
+pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Err(Failure::Io(format!(
+            "{} exists already; {advice}",
+            path.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(cannot_write(path, &error)),
+    }
+}
+
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::io(format!("cannot write {}", path.display()), error)
+}

@@ -1,0 +1,158 @@
+//! Where the kept documents of a corpus go.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::destination::is_special;
+use super::staging::{self, FORCE};
+use crate::corpus::{Compression, Corpus, CorpusSource, SourceKind, is_store};
+use crate::failure::{Failure, Result};
+
+/// Where kept documents go.
+pub(crate) enum OutputTarget {
+    Standard,
+    /// One file for all.
+    File(PathBuf),
+    /// A file for each file of the input.
+    Folder(PathBuf),
+}
+
+impl OutputTarget {
+    /// Reads the `-o` option, and refuses what could not be written in the end.
+    pub(crate) fn choose(
+        path: &Path,
+        inputs: &[PathBuf],
+        corpus: &Corpus,
+        force: bool,
+    ) -> Result<Self> {
+        let text = corpus
+            .sources
+            .iter()
+            .find(|source| source.kind == SourceKind::Text);
+        let name = path.display();
+        let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if path.as_os_str() != "-" && (path.is_dir() || ends_in_slash || text.is_some()) {
+            let is_lines = path.extension().is_some_and(|e| e == "jsonl")
+                || Compression::of_name(path) != Compression::None;
+            if !path.is_dir() && (path.exists() || is_lines) {
+                return Err(Failure::usage(format!(
+                    "{name} is a file name, but text files can only be written to a folder"
+                )));
+            }
+            check_folder(path, inputs, corpus, force)?;
+            return Ok(Self::Folder(path.to_path_buf()));
+        }
+        if let Some(text) = text {
+            return Err(Failure::usage(format!(
+                "{} is a text file: text files can only be written to a folder",
+                text.name().display()
+            )));
+        }
+        if path.as_os_str() == "-" {
+            return Ok(Self::Standard);
+        }
+        if !force && !is_special(path) {
+            staging::must_not_exist(path, FORCE)?;
+        }
+        must_not_be_a_store(path)?;
+        Ok(Self::File(path.to_path_buf()))
+    }
+
+    /// An error if a report at `report` would overwrite the output, or what the output is made of.
+    pub(crate) fn must_not_meet(&self, report: &Path, corpus: &Corpus) -> Result<()> {
+        if is_special(report) {
+            return Ok(());
+        }
+        let is_standard = report.as_os_str() == "-";
+        let place = staging::canonical_path(report).filter(|_| !is_standard);
+        let meets = match self {
+            Self::Standard => is_standard,
+            Self::File(path) => place.is_some() && staging::canonical_path(path) == place,
+            Self::Folder(out) => {
+                let below = place.as_deref().zip(staging::canonical_path(out));
+                let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
+                relative.is_some_and(|relative| {
+                    let mut sources = corpus.sources.iter();
+                    sources.any(|source| source.relative == relative)
+                })
+            }
+        };
+        if meets {
+            let name = if is_standard {
+                "standard output".into()
+            } else {
+                report.display().to_string()
+            };
+            return Err(Failure::usage(format!(
+                "the output and the report cannot both go to {name}"
+            )));
+        }
+        let is_report = |path: &Path| {
+            // almost all paths are told apart by their last part, without a look at the disk
+            let place = place.as_deref();
+            place.is_some_and(|place| path.file_name() == place.file_name())
+                && staging::canonical_path(path).as_deref() == place
+        };
+        let mut paths = corpus.sources.iter().filter_map(CorpusSource::path);
+        if paths.any(|path| is_report(&path)) {
+            return Err(Failure::usage(format!(
+                "the report {} would overwrite the corpus",
+                report.display()
+            )));
+        }
+        must_not_be_a_store(report)
+    }
+}
+
+/// A store takes long to make, and is never what a corpus is meant to replace.
+fn must_not_be_a_store(path: &Path) -> Result<()> {
+    if is_store(path) {
+        return Err(Failure::usage(format!(
+            "{} is a store, which is not overwritten",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) -> Result<()> {
+    let place = staging::canonical_path(out);
+    for folder in folders(inputs) {
+        let inside = place.as_ref().zip(staging::canonical_path(folder));
+        if inside.is_some_and(|(place, folder)| place.starts_with(folder)) {
+            return Err(Failure::usage(format!(
+                "{} lies in the input folder {}; choose a folder outside of it",
+                out.display(),
+                folder.display()
+            )));
+        }
+    }
+    let mut names = BTreeMap::new();
+    for source in &corpus.sources {
+        if source.path().is_none() {
+            return Err(Failure::usage(
+                "standard input has no file name: give a file name or - after -o",
+            ));
+        }
+        if let Some(other) = names.insert(&source.relative, source) {
+            return Err(Failure::usage(format!(
+                "{} and {} would be written to the same file in {}",
+                other.name().display(),
+                source.name().display(),
+                out.display()
+            )));
+        }
+        if !force {
+            staging::must_not_exist(&out.join(&source.relative), FORCE)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folders among the inputs.
+fn folders(inputs: &[PathBuf]) -> impl Iterator<Item = &Path> {
+    inputs
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| path.is_dir())
+}

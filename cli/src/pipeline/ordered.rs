@@ -1,0 +1,288 @@
+//! One thread reads batches, workers work on them, and the caller takes the results in order.
+//!
+//! A batch is read only once the caller has begun an earlier one: a slow batch cannot make quick
+//! ones pile up behind it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use std::vec;
+
+/// How often a caller that waits for a result is asked whether it still wants to.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Batches that each worker can be ahead by, so that none waits for the reader.
+const BATCHES_PER_THREAD: usize = 3;
+
+/// How much is read before it is worked on; a batch ends at whichever limit it meets first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchLimits {
+    pub(crate) records: usize,
+    pub(crate) bytes: usize,
+}
+
+/// A thread of a pipeline ended without an answer, because it panicked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerPanicked;
+
+/// The results of some work, in the order of what was read.
+pub(crate) struct Pipeline<T, E> {
+    free: Sender<()>,
+    answers: Receiver<Answer<T, E>>,
+    /// Answers that came before their turn.
+    waiting: BTreeMap<u64, Result<Vec<T>, E>>,
+    next_sequence: u64,
+    end: Option<End<E>>,
+    current: vec::IntoIter<T>,
+}
+
+struct Batch<R> {
+    sequence: u64,
+    records: Vec<R>,
+}
+
+enum Answer<T, E> {
+    Batch(u64, Result<Vec<T>, E>),
+    End(End<E>),
+}
+
+/// How many batches were read, and how the reading ended.
+struct End<E> {
+    batches: u64,
+    result: Result<(), E>,
+}
+
+impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E> {
+    /// Starts the threads: one reads `records`, whose memory `record_bytes` tells, and `threads` do
+    /// the work. What was read before an error is worked on and returned before the error is.
+    pub(crate) fn start<R: Send + 'static>(
+        records: impl Iterator<Item = Result<R, E>> + Send + 'static,
+        record_bytes: fn(&R) -> usize,
+        threads: usize,
+        limits: BatchLimits,
+        work: impl Fn(Vec<R>) -> Result<Vec<T>, E> + Send + Sync + 'static,
+    ) -> Self {
+        let (free, slots) = mpsc::channel();
+        for _ in 0..threads.saturating_mul(BATCHES_PER_THREAD).saturating_add(1) {
+            // The receiver is at hand, so this cannot fail.
+            let _ = free.send(());
+        }
+        let (jobs, queue) = mpsc::channel();
+        let (results, answers) = mpsc::channel();
+        let reader_results = results.clone();
+        thread::spawn(move || {
+            let end = read_batches(records, record_bytes, limits, &slots, &jobs);
+            // No one listens once the caller has stopped.
+            let _ = reader_results.send(Answer::End(end));
+        });
+        let queue = Arc::new(Mutex::new(queue));
+        let work = Arc::new(work);
+        for _ in 0..threads {
+            let (queue, results, work) = (Arc::clone(&queue), results.clone(), Arc::clone(&work));
+            thread::spawn(move || run_worker(&queue, &results, &*work));
+        }
+        Self {
+            free,
+            answers,
+            waiting: BTreeMap::new(),
+            next_sequence: 0,
+            end: None,
+            current: Vec::new().into_iter(),
+        }
+    }
+
+    /// The next result, or `None` after the last. `on_wait` is called before each batch and every 50
+    /// milliseconds while there is none; its error is returned.
+    pub(crate) fn next(
+        &mut self,
+        mut on_wait: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<T>, E> {
+        loop {
+            if let Some(result) = self.current.next() {
+                return Ok(Some(result));
+            }
+            on_wait()?;
+            if let Some(batch) = self.waiting.remove(&self.next_sequence) {
+                self.next_sequence += 1;
+                self.current = batch?.into_iter();
+                // The reader is gone once it has read everything.
+                let _ = self.free.send(());
+                continue;
+            }
+            let is_over = |end: &mut End<E>| end.batches == self.next_sequence;
+            if let Some(end) = self.end.take_if(is_over) {
+                // Whoever asks again is told again that nothing is left.
+                self.end = Some(End {
+                    batches: end.batches,
+                    result: Ok(()),
+                });
+                return end.result.map(|()| None);
+            }
+            match self.answers.recv_timeout(POLL) {
+                Ok(Answer::Batch(sequence, batch)) => {
+                    self.waiting.insert(sequence, batch);
+                }
+                Ok(Answer::End(end)) => self.end = Some(end),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(WorkerPanicked.into()),
+            }
+        }
+    }
+}
+
+/// Reads batches as slots become free.
+fn read_batches<R, E>(
+    mut records: impl Iterator<Item = Result<R, E>>,
+    record_bytes: fn(&R) -> usize,
+    limits: BatchLimits,
+    slots: &Receiver<()>,
+    jobs: &Sender<Batch<R>>,
+) -> End<E> {
+    let mut sequence = 0;
+    let mut result = Ok(());
+    let mut is_over = false;
+    // A closed channel means that the caller has stopped.
+    while !is_over && slots.recv().is_ok() {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while !is_over && batch.len() < limits.records && bytes < limits.bytes {
+            match records.next() {
+                Some(Ok(record)) => {
+                    bytes += record_bytes(&record);
+                    batch.push(record);
+                }
+                Some(Err(error)) => {
+                    result = Err(error);
+                    is_over = true;
+                }
+                None => is_over = true,
+            }
+        }
+        if !batch.is_empty() {
+            let batch = Batch {
+                sequence,
+                records: batch,
+            };
+            sequence += 1;
+            if jobs.send(batch).is_err() {
+                break;
+            }
+        }
+    }
+    End {
+        batches: sequence,
+        result,
+    }
+}
+
+fn run_worker<R, T, E: From<WorkerPanicked>>(
+    queue: &Mutex<Receiver<Batch<R>>>,
+    results: &Sender<Answer<T, E>>,
+    work: &dyn Fn(Vec<R>) -> Result<Vec<T>, E>,
+) {
+    loop {
+        // Nothing panics while it holds the lock: a poisoned one is as good as any.
+        let batch = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(batch) = batch else {
+            return;
+        };
+        let answer = AnswerOnPanic(results, batch.sequence);
+        let worked = work(batch.records);
+        drop(answer);
+        if results.send(Answer::Batch(batch.sequence, worked)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers for a batch whose worker panics, so that the caller does not wait for it for ever.
+struct AnswerOnPanic<'a, T, E: From<WorkerPanicked>>(&'a Sender<Answer<T, E>>, u64);
+
+impl<T, E: From<WorkerPanicked>> Drop for AnswerOnPanic<'_, T, E> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self
+                .0
+                .send(Answer::Batch(self.1, Err(WorkerPanicked.into())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    enum Ended {
+        Panicked,
+        Read,
+        Worked,
+    }
+
+    impl From<WorkerPanicked> for Ended {
+        fn from(_: WorkerPanicked) -> Self {
+            Self::Panicked
+        }
+    }
+
+    const LIMITS: BatchLimits = BatchLimits {
+        records: 3,
+        bytes: 100,
+    };
+
+    fn all(
+        records: Vec<Result<u64, Ended>>,
+        work: fn(Vec<u64>) -> Result<Vec<u64>, Ended>,
+    ) -> (Vec<u64>, Result<(), Ended>) {
+        let mut pipeline = Pipeline::start(records.into_iter(), |_| 40, 3, LIMITS, work);
+        let mut results = Vec::new();
+        loop {
+            match pipeline.next(|| Ok(())) {
+                Ok(Some(result)) => results.push(result),
+                Ok(None) => return (results, Ok(())),
+                Err(error) => return (results, Err(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn results_come_in_order_and_before_the_error_that_ends_them() {
+        let slow_first = |batch: Vec<u64>| {
+            if batch.contains(&0) {
+                thread::sleep(Duration::from_millis(30));
+            }
+            Ok(batch.iter().map(|number| number * 2).collect())
+        };
+        let doubled: Vec<u64> = (0..100).map(|number| number * 2).collect();
+        assert_eq!(
+            all((0..100).map(Ok).collect(), slow_first),
+            (doubled.clone(), Ok(()))
+        );
+        let cut = (0..100).map(Ok).chain([Err(Ended::Read)]).collect();
+        assert_eq!(all(cut, slow_first), (doubled, Err(Ended::Read)));
+        assert_eq!(all(Vec::new(), slow_first), (Vec::new(), Ok(())));
+    }
+
+    #[test]
+    fn a_worker_that_fails_or_panics_is_told_in_its_turn() {
+        let failing = |batch: Vec<u64>| {
+            if batch.contains(&10) {
+                Err(Ended::Worked)
+            } else {
+                Ok(batch)
+            }
+        };
+        let (results, error) = all((0..100).map(Ok).collect(), failing);
+        assert_eq!(error, Err(Ended::Worked));
+        assert_eq!(results, (0..9).collect::<Vec<_>>());
+        let panicking = |batch: Vec<u64>| {
+            assert!(!batch.contains(&10), "this one is meant");
+            Ok(batch)
+        };
+        let (results, error) = all((0..100).map(Ok).collect(), panicking);
+        assert_eq!(error, Err(Ended::Panicked));
+        assert_eq!(results, (0..9).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,144 @@
+//! Offline builds of the library, with this tool's messages and signals.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use resemblance::{
+    BulkBuild, BulkEvent, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Schema,
+    Signature, Store,
+};
+
+use super::context::Context;
+use crate::bug::bug;
+use crate::failure::{Failure, Result};
+use crate::output::ProgressDisplay;
+
+/// Called with a document that an earlier one's key keeps out, and the key.
+pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + 'r;
+
+/// A store on its way to its name.
+pub(crate) struct StoreBuilding<'c> {
+    context: &'c Context,
+    build: BulkBuild,
+    keeps_first: bool,
+    options: BulkOptions,
+    /// In messages: the user does not know the temporary one.
+    name: String,
+}
+
+impl<'c> StoreBuilding<'c> {
+    /// `folder`: what messages say of where the store is. `keeps_first`: what to do with keys that
+    /// come twice.
+    pub(crate) fn begin(
+        context: &'c Context,
+        target: &Path,
+        folder: &Path,
+        schema: &Schema,
+        keeps_first: bool,
+    ) -> Result<Self> {
+        let options = bulk_options(context).duplicate_keys(if keeps_first {
+            DuplicateKeys::KeepFirst
+        } else {
+            DuplicateKeys::Refuse
+        });
+        let name = temporary_name(folder);
+        let build = Store::bulk_build(target, schema.clone(), &options);
+        Ok(Self {
+            build: build.map_err(|error| failure(&name, error))?,
+            context,
+            keeps_first,
+            options,
+            name,
+        })
+    }
+
+    /// Whether later documents with a key that came before are left out; else they are an error.
+    pub(crate) fn keeps_first(&self) -> bool {
+        self.keeps_first
+    }
+
+    pub(crate) fn options(&self) -> &BulkOptions {
+        &self.options
+    }
+
+    /// Takes a document, which stands at `place`.
+    pub(crate) fn insert(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+        place: impl FnOnce() -> String,
+    ) -> Result<DocumentId> {
+        let inserted = self.build.insert(document, signature);
+        inserted.map_err(|error| Failure::document(&self.name, place(), error))
+    }
+
+    /// Completes the store. `repeated` is told of each document that is left out because of its
+    /// key, or of the first, if that is an error: then it must return one.
+    pub(crate) fn finish(self, repeated: &mut OnRepeatedKey<'_>) -> Result<()> {
+        let Self {
+            context,
+            build,
+            name,
+            ..
+        } = self;
+        context.interrupt.check()?;
+        let documents = build.len();
+        let mut progress = ProgressDisplay::new("writing the store", context.messages.quiet);
+        let mut stopped = None;
+        let mut go_on = |result: Result<()>| match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure);
+                ControlFlow::Break(())
+            }
+        };
+        let finished = build.finish_with(|event| match event {
+            BulkEvent::Merged { postings, of } => {
+                let share = u128::from(documents) * u128::from(postings) / u128::from(of.max(1));
+                progress.update(u64::try_from(share).unwrap_or(documents), 0);
+                go_on(context.interrupt.check())
+            }
+            BulkEvent::Duplicate { id, key } => {
+                go_on(context.interrupt.check().and_then(|()| repeated(id, key)))
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        match finished {
+            Ok(_) => Ok(()),
+            Err(Error::KeyTwice { key, second, .. }) => {
+                repeated(second, &key)?;
+                Err(bug("a key that came twice was let pass").into())
+            }
+            Err(error) => Err(stopped.unwrap_or_else(|| failure(&name, error))),
+        }
+    }
+}
+
+/// What the command line says of work in bulk.
+pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
+    let mut options = BulkOptions::new()
+        .store(context.store_options.clone())
+        .memory_bytes(context.memory_bytes);
+    // one of them inserts
+    if let Some(threads) = NonZeroUsize::new(context.threads.saturating_sub(1).max(1)) {
+        options = options.threads(threads);
+    }
+    if let Some(folder) = &context.given_temp_dir {
+        options = options.temp_dir(folder);
+    }
+    options
+}
+
+/// How a store in a folder is called whose own name the user does not know.
+pub(crate) fn temporary_name(folder: &Path) -> String {
+    format!("temporary store in {}", folder.display())
+}
+
+fn failure(name: &str, error: Error) -> Failure {
+    match error {
+        // this one names the target
+        error @ Error::AlreadyExists { .. } => error.into(),
+        error => Failure::store(name, error),
+    }
+}

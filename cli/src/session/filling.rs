@@ -1,0 +1,80 @@
+//! Putting a corpus into a new store.
+
+use std::sync::Arc;
+
+use resemblance::{Document, DocumentId, Schema};
+
+use super::build_forecast::BuildForecaster;
+use super::building::StoreBuilding;
+use super::context::Context;
+use super::documents::CorpusDocuments;
+use super::opening::must_take_text;
+use super::places::DocumentPlaces;
+use super::tally::DocumentTally;
+use crate::corpus::{Corpus, ReadTotals};
+use crate::dedup::BitList;
+use crate::exact::{FeatureFiles, SketchedText};
+use crate::failure::{Failure, Result};
+
+/// Counts of what went into a store.
+pub(crate) struct FilledStore {
+    pub(crate) tally: DocumentTally,
+    pub(crate) totals: ReadTotals,
+}
+
+/// Puts a corpus into a store of this schema, in corpus order, and completes it. If the store keeps
+/// the first of equal keys, bad documents are skipped too. `features` gets those of the documents.
+pub(crate) fn fill_store(
+    context: &Context,
+    corpus: &Arc<Corpus>,
+    mut building: StoreBuilding<'_>,
+    schema: &Schema,
+    mut features: Option<&mut FeatureFiles>,
+) -> Result<FilledStore> {
+    must_take_text(schema)?;
+    let skip_bad = building.keeps_first();
+    let sketcher = schema.sketcher();
+    let with_features = features.is_some();
+    let mut documents = CorpusDocuments::start(context, "reading", corpus, 0, move |document| {
+        Ok(SketchedText::new(&sketcher, with_features, &document.text)?)
+    });
+    let mut forecaster = BuildForecaster::new(context, || corpus.size_bytes());
+    let mut places = DocumentPlaces::new(context.temp_dir.clone());
+    let mut empty = BitList::default();
+    let mut tally = DocumentTally::default();
+    while let Some(read) = documents.next()? {
+        let (source, line) = (read.source, read.line);
+        let Some(document) = tally.take(context, corpus, read, skip_bad)? else {
+            continue;
+        };
+        let kind = (schema, building.options());
+        forecaster.document(context, kind, document.key.len(), documents.read_bytes())?;
+        let place = || corpus.place(source, line);
+        let signature = &document.value.signature;
+        match building.insert(Document::new(&document.key), signature, place) {
+            Ok(id) => {
+                tally.kept += 1;
+                tally.empty += u64::from(signature.is_empty());
+                empty.push(signature.is_empty());
+                places.push(source, line)?;
+                if let Some(features) = &mut features {
+                    features.put(id, &document.value.features)?;
+                }
+            }
+            Err(failure) => tally.skip(context, failure, skip_bad)?,
+        }
+    }
+    let totals = documents.totals();
+    let mut on_repeated = |id: DocumentId, key: &[u8]| {
+        let (source, line) = places.get(id.get())?;
+        let key = String::from_utf8_lossy(key);
+        let place = corpus.place(source, line);
+        let failure = Failure::bad_input(format!("{place}: key {key:?} came before"));
+        tally.skip(context, failure, skip_bad)?;
+        tally.kept -= 1;
+        tally.empty -= u64::from(empty.get(id.get())?);
+        Ok(())
+    };
+    building.finish(&mut on_repeated)?;
+    Ok(FilledStore { tally, totals })
+}

@@ -1,0 +1,90 @@
+//! Signals: the first asks all loops to stop, the second ends the process at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::panics;
+use crate::bug::bug;
+use crate::failure::{Failure, Result};
+use crate::output::ProgressDisplay;
+
+/// How often a waiting loop looks at the flag.
+const POLL: Duration = Duration::from_millis(50);
+
+#[cfg(unix)]
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
+#[cfg(not(unix))]
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// The number of the signal that has arrived, or 0.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupt(Arc<AtomicUsize>);
+
+impl Interrupt {
+    /// Installs the handlers.
+    pub(crate) fn install() -> Result<Self> {
+        let cannot_handle = |e| Failure::io("cannot handle signals", &e);
+        let interrupt = Self::default();
+        let again = Arc::new(AtomicBool::new(false));
+        for signal in SIGNALS {
+            let number =
+                usize::try_from(signal).map_err(|_| bug("the number of a signal is negative"))?;
+            // in this order: the first signal finds `again` unset and sets it
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                128 + signal,
+                Arc::clone(&again),
+            )
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&again)))
+            .and_then(|_| {
+                signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.0), number)
+            })
+            .map_err(cannot_handle)?;
+        }
+        // a file that may not grow further is an error that the write returns, not the end
+        #[cfg(unix)]
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+            .map_err(cannot_handle)?;
+        Ok(interrupt)
+    }
+
+    /// An error once a signal has arrived.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            number => Err(Failure::Signal(number, String::new())),
+        }
+    }
+
+    /// Does something long on another thread, so that a signal is answered meanwhile. After a
+    /// signal the work goes on until the process ends, so it must be harmless to cut short.
+    pub(crate) fn while_working<T: Send + 'static>(
+        &self,
+        progress: &mut ProgressDisplay,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            // the receiver is gone after a signal
+            let _ = sender.send(work());
+        });
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(result) => {
+                    progress.clear();
+                    return result;
+                }
+                Err(RecvTimeoutError::Timeout) => progress.tick(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(panics::internal_error());
+                }
+            }
+            self.check()?;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What a long join is going to take, and what is to be said of its results.
+
+use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
+
+use super::context::Context;
+use crate::failure::Result;
+use crate::options::JoinLimits;
+use crate::output::escape;
+
+/// Shorter work is not announced.
+const MIN_SECONDS: f64 = 5.0;
+
+/// What a pair takes in a temporary file, its keys included, about.
+const PAIR_BYTES: u64 = 100;
+
+/// What a document takes while clusters are found.
+const MEMBER_BYTES: u64 = 8;
+
+/// The most threads that the library takes for a join.
+const MAX_THREADS: usize = 1_024;
+
+/// What comes of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JoinProduct {
+    /// Sorted pairs.
+    Pairs,
+    /// Clusters, for a sorted list of their members.
+    SortedClusters,
+    /// Clusters alone.
+    Clusters,
+}
+
+/// Tells how long a join is expected to take, and what, if it is long.
+pub(crate) fn announce_join(
+    context: &Context,
+    snapshot: &Snapshot,
+    bounds: Bounds,
+    product: JoinProduct,
+) -> Result<()> {
+    if context.messages.quiet {
+        return Ok(());
+    }
+    let expected = snapshot.expect_join(bounds)?;
+    let rows = match product {
+        JoinProduct::Pairs => expected.pairs,
+        // A document that is in a cluster is in one pair at least.
+        JoinProduct::SortedClusters => expected.documents.min(2 * expected.pairs),
+        JoinProduct::Clusters => 0,
+    };
+    let row_bytes = rows.saturating_mul(PAIR_BYTES);
+    let held_bytes = row_bytes.min(context.memory_bytes);
+    let members_bytes = match product {
+        JoinProduct::Pairs => 0,
+        _ => MEMBER_BYTES * expected.documents,
+    };
+    // What fits into memory is not written. Merging runs needs the space of some of them again.
+    let temporary_bytes = match row_bytes.checked_sub(context.memory_bytes) {
+        None => 0,
+        Some(_) => row_bytes.saturating_mul(2),
+    };
+    let memory_bytes = expected.memory_bytes + members_bytes + held_bytes;
+    if let Some(message) = message(expected.seconds, memory_bytes, temporary_bytes) {
+        context.messages.note(message);
+    }
+    Ok(())
+}
+
+/// The sentence, if there is reason for one.
+fn message(seconds: f64, memory_bytes: u64, temporary_bytes: u64) -> Option<String> {
+    (seconds >= MIN_SECONDS).then(|| {
+        format!(
+            "expecting about {} on one core, {} of memory beside the cache and {} of temporary files \
+             (an estimate from a sample)",
+            duration(seconds),
+            size(memory_bytes),
+            size(temporary_bytes)
+        )
+    })
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 100.0 {
+        format!("{seconds:.0} seconds")
+    } else if seconds < 6_000.0 {
+        format!("{:.0} minutes", seconds / 60.0)
+    } else {
+        format!("{:.0} hours", seconds / 3_600.0)
+    }
+}
+
+fn size(bytes: u64) -> String {
+    let mebibytes = bytes.div_ceil(1 << 20);
+    if mebibytes < 10_240 {
+        format!("{mebibytes} MiB")
+    } else {
+        format!("{} GiB", mebibytes.div_ceil(1 << 10))
+    }
+}
+
+/// Says what was not compared because of `--max-bucket`.
+pub(crate) fn tell_left_out(context: &Context, left_out: LeftOut) {
+    if !left_out.is_empty() {
+        let LeftOut {
+            buckets,
+            documents,
+            pairs,
+            ..
+        } = left_out;
+        context.messages.note(format!(
+            "warning: --max-bucket left out comparisons in {buckets} buckets: {documents} documents \
+             were compared with the first ones only, {pairs} pairs were not compared"
+        ));
+    }
+}
+
+/// Warns of a cluster that is too large to be believed; `key` is its first member's.
+pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, key: Option<&[u8]>) {
+    let first = match key {
+        Some(key) => escape::key(key),
+        None => escape::without_key(cluster.first.get()).into(),
+    };
+    context.messages.note(format!(
+        "warning: the cluster of {first} holds {} documents, {:.0} % of all: more than {:.0} % is \
+         suspicious; look at some of them, or try a higher threshold",
+        cluster.documents,
+        cluster.share * 100.0,
+        Clusters::SUSPICIOUS_SHARE * 100.0
+    ));
+}
+
+/// The options of a join: the tool's threads, and the limits that were given.
+pub(crate) fn join_options(context: &Context, limits: JoinLimits) -> JoinOptions {
+    let options = JoinOptions::new().threads(context.threads.min(MAX_THREADS));
+    match limits.max_bucket {
+        Some(documents) => options.max_bucket(documents.get() as usize),
+        None => options,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_work_is_announced() {
+        assert_eq!(message(4.9, 1 << 40, 1 << 40), None);
+        let text = message(5.0, 300 << 20, 0).unwrap();
+        let expected = "expecting about 5 seconds on one core, 300 MiB of memory beside the cache \
+                        and 0 MiB of temporary files (an estimate from a sample)";
+        assert_eq!(text, expected);
+        let text = message(7_200.0, 1, 20 << 30).unwrap();
+        assert!(text.contains("about 2 hours"), "{text}");
+        assert!(text.contains("1 MiB of memory"), "{text}");
+        assert!(text.contains("20 GiB of temporary files"), "{text}");
+        assert_eq!(duration(600.0), "10 minutes");
+    }
+}

@@ -1,0 +1,54 @@
+//! Keys by document id.
+
+use std::collections::HashMap;
+
+use resemblance::{DocumentId, Snapshot};
+
+use super::context::Context;
+use crate::exact::{DocumentLabel, PairSorter};
+use crate::failure::Result;
+
+/// The map's own cost of an entry, about.
+const ENTRY_BYTES: u64 = 96;
+
+/// Looks keys up and remembers them: in a list of pairs every document comes several times.
+pub(crate) struct KeyCache {
+    snapshot: Snapshot,
+    held: HashMap<u64, DocumentLabel>,
+    held_bytes: u64,
+    memory_bytes: u64,
+}
+
+impl KeyCache {
+    /// A cache of keys and a sorter for rows of them, which share the memory of `--memory`.
+    pub(crate) fn with_sorter(context: &Context, snapshot: &Snapshot) -> (Self, PairSorter) {
+        let share = context.memory_bytes / 4;
+        let sorter = PairSorter::new(context.memory_bytes - share, context.temp_dir.clone());
+        (Self::new(snapshot.clone(), share), sorter)
+    }
+
+    /// When so many bytes of keys are held, all are forgotten.
+    fn new(snapshot: Snapshot, memory_bytes: u64) -> Self {
+        Self {
+            snapshot,
+            memory_bytes,
+            held: HashMap::new(),
+            held_bytes: 0,
+        }
+    }
+
+    pub(crate) fn label(&mut self, id: DocumentId) -> Result<DocumentLabel> {
+        if let Some(label) = self.held.get(&id.get()) {
+            return Ok(label.clone());
+        }
+        let key = self.snapshot.key(id)?;
+        let label = DocumentLabel::new(id.get(), key.as_deref());
+        self.held_bytes += ENTRY_BYTES + key.map_or(0, |key| key.len() as u64);
+        if self.held_bytes > self.memory_bytes {
+            self.held.clear();
+            self.held_bytes = 0;
+        }
+        self.held.insert(id.get(), label.clone());
+        Ok(label)
+    }
+}

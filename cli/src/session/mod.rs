@@ -1,0 +1,40 @@
+//! What the verbs share: the context of a run, documents of a corpus worked on by all threads, stores
+//! on their way to their names, and the forecasts and counts that are told.
+//!
+//! It knows the shared options, and no verb.
+
+mod build_forecast;
+mod building;
+mod context;
+mod copying;
+mod documents;
+mod filling;
+mod interrupt;
+mod joins;
+mod keys;
+mod opening;
+mod panics;
+mod places;
+mod sampling;
+mod scratch_store;
+mod subject;
+mod tally;
+
+pub(crate) use build_forecast::BuildForecaster;
+pub(crate) use building::{StoreBuilding, bulk_options};
+pub(crate) use context::Context;
+pub(crate) use copying::{copy_kept, spool_sources};
+pub(crate) use documents::{
+    CorpusDocuments, DOCUMENTS_TOGETHER, ReadDocument, WorkedDocument, resolve_corpus,
+    sketch_documents,
+};
+pub(crate) use filling::fill_store;
+pub(crate) use interrupt::Interrupt;
+pub(crate) use joins::{JoinProduct, announce_join, join_options, tell_left_out, tell_suspicious};
+pub(crate) use keys::KeyCache;
+pub(crate) use opening::{must_take_text, open_to_read, tell_not_at_hand};
+pub(crate) use panics::{contain_panics, silence_panics};
+pub(crate) use sampling::{SampleSource, read_sample};
+pub(crate) use scratch_store::ScratchStore;
+pub(crate) use subject::{Subject, SubjectOptions};
+pub(crate) use tally::DocumentTally;

@@ -1,0 +1,62 @@
+//! Opening stores to read them.
+
+use std::fmt;
+use std::path::Path;
+
+use resemblance::{Error, Schema, Store};
+
+use super::context::Context;
+use crate::failure::{Failure, Result};
+
+/// Opens for reading. A store that was not closed properly is repaired first, which needs one
+/// opening for writing; if there is no room to note that it was repaired, it is read as it is then.
+pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
+    let options = &context.store_options;
+    match Store::open_read_only_with(path, options) {
+        Err(unreadable @ Error::NeedsRecovery { .. }) => {
+            let name = path.display();
+            match Store::open_with(path, options) {
+                Ok(store) => drop(store),
+                Err(error @ (Error::Io { .. } | Error::Storage(_))) => {
+                    let why = Failure::from(error);
+                    return Err(Failure::from(unreadable).with_note(&format!("tried, but {why}")));
+                }
+                Err(other) => return Err(other.into()),
+            }
+            match Store::open_read_only_with(path, options) {
+                // Nothing tells of a failure to close: a full disk, as a rule.
+                Err(Error::NeedsRecovery { .. }) => {
+                    let note = format!("{name} cannot be closed properly; is its disk full?");
+                    context.messages.note(note);
+                    Ok(Store::open_with(path, options)?)
+                }
+                opened => {
+                    let note = format!("{name} was not closed properly; repaired");
+                    context.messages.note(note);
+                    Ok(opened?)
+                }
+            }
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// An error if texts cannot be sketched for this schema.
+pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
+    match schema.text() {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(
+            "the store was made without a rule for texts, so only programs can add to it or query it",
+        )),
+    }
+}
+
+/// Says, where exact similarities are wanted, which documents are compared by estimate.
+pub(crate) fn tell_not_at_hand(context: &Context, store: impl fmt::Display, documents: u64) {
+    if documents > 0 {
+        context.messages.note(format!(
+            "the texts of the {documents} documents in {store} are not at hand: similarities to \
+             them are estimates"
+        ));
+    }
+}

@@ -1,0 +1,211 @@
+//! Where the documents of a corpus came from, by the number under which each was taken.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use crate::bug::bug;
+use crate::failure::{Failure, Result};
+
+const RECORD_BYTES: usize = 5 * size_of::<u64>();
+
+/// Documents that follow each other: lines of a file, or files of a folder. Each stands so many
+/// sources and lines after the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PlaceRun {
+    first: u64,
+    source: u64,
+    line: u64,
+    steps: [u64; 2],
+}
+
+impl PlaceRun {
+    /// Source and line of a document of this run.
+    fn place(&self, number: u64) -> (u64, u64) {
+        let nth = number - self.first;
+        let [sources, lines] = self.steps;
+        (self.source + nth * sources, self.line + nth * lines)
+    }
+
+    fn to_bytes(self) -> [u8; RECORD_BYTES] {
+        let [sources, lines] = self.steps;
+        let fields = [self.first, self.source, self.line, sources, lines];
+        let mut bytes = [0; RECORD_BYTES];
+        let fields = fields.into_iter().flat_map(u64::to_le_bytes);
+        bytes
+            .iter_mut()
+            .zip(fields)
+            .for_each(|(to, from)| *to = from);
+        bytes
+    }
+
+    fn read(file: &mut File) -> io::Result<Self> {
+        let mut fields = [0; 5];
+        for field in &mut fields {
+            let mut bytes = [0; 8];
+            file.read_exact(&mut bytes)?;
+            *field = u64::from_le_bytes(bytes);
+        }
+        let [first, source, line, sources, lines] = fields;
+        Ok(Self {
+            first,
+            source,
+            line,
+            steps: [sources, lines],
+        })
+    }
+}
+
+/// The places of all documents. A run ends where a line is blank or bad or a file ends: the
+/// list of them is in a temporary file, for every second line may be blank.
+pub(crate) struct DocumentPlaces {
+    temp_dir: PathBuf,
+    count: u64,
+    /// The newest, which is not in the file yet.
+    current: Option<PlaceRun>,
+    file: Option<BufWriter<File>>,
+    runs: u64,
+}
+
+impl DocumentPlaces {
+    pub(crate) fn new(temp_dir: PathBuf) -> Self {
+        Self {
+            temp_dir,
+            count: 0,
+            current: None,
+            file: None,
+            runs: 0,
+        }
+    }
+
+    /// Notes where the next document stands.
+    pub(crate) fn push(&mut self, source: usize, line: u64) -> Result<()> {
+        let (number, source) = (self.count, source as u64);
+        self.count += 1;
+        if let Some(run) = &mut self.current {
+            if number == run.first + 1 {
+                let steps = [source.checked_sub(run.source), line.checked_sub(run.line)];
+                if let [Some(sources), Some(lines)] = steps
+                    && sources + lines == 1
+                {
+                    run.steps = [sources, lines];
+                    return Ok(());
+                }
+            } else if run.place(number) == (source, line) {
+                return Ok(());
+            }
+        }
+        let next = PlaceRun {
+            first: number,
+            source,
+            line,
+            steps: [0, 0],
+        };
+        match self.current.replace(next) {
+            Some(full) => self.write(full).map_err(|e| self.failure(&e)),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, run: PlaceRun) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file = tempfile::tempfile_in(&self.temp_dir)?;
+                self.file.insert(BufWriter::new(file))
+            }
+        };
+        file.write_all(&run.to_bytes())?;
+        self.runs += 1;
+        Ok(())
+    }
+
+    /// Source and line of a document.
+    pub(crate) fn get(&mut self, number: u64) -> Result<(usize, u64)> {
+        let found = self.find(number).map_err(|e| self.failure(&e))?;
+        let run = found.ok_or_else(|| bug("a document was taken from no place"))?;
+        let (source, line) = run.place(number);
+        let source = usize::try_from(source).map_err(|_| bug("more sources than memory holds"))?;
+        Ok((source, line))
+    }
+
+    fn find(&mut self, number: u64) -> io::Result<Option<PlaceRun>> {
+        if let Some(current) = self.current
+            && current.first <= number
+        {
+            return Ok(Some(current));
+        }
+        let Some(file) = &mut self.file else {
+            return Ok(None);
+        };
+        file.flush()?;
+        let file = file.get_mut();
+        let mut found = None;
+        let (mut low, mut high) = (0, self.runs);
+        while low < high {
+            let middle = low.midpoint(high);
+            file.seek(SeekFrom::Start(middle * RECORD_BYTES as u64))?;
+            let run = PlaceRun::read(file)?;
+            if run.first <= number {
+                (low, found) = (middle + 1, Some(run));
+            } else {
+                high = middle;
+            }
+        }
+        file.seek(SeekFrom::End(0))?;
+        Ok(found)
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        Failure::io(
+            format!("temporary file in {}", self.temp_dir.display()),
+            error,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_come_back_whatever_lies_between_them() {
+        // Lines one after the other, gaps, new files, folders of texts, and a line after none.
+        let mut expected = Vec::new();
+        for line in 1..50 {
+            expected.push((0, line));
+        }
+        expected.extend((60..300).step_by(2).map(|line| (0, line)));
+        expected.extend((1..40).map(|source| (source, 0)));
+        expected.extend([
+            (41, 0),
+            (43, 0),
+            (44, 7),
+            (44, 8),
+            (44, 9),
+            (45, 9),
+            (46, 1),
+        ]);
+        let mut places = DocumentPlaces::new(std::env::temp_dir());
+        for (place, (source, line)) in (0..).zip(&expected) {
+            places.push(*source, *line).unwrap();
+            if place % 50 == 3 {
+                assert_eq!(places.get(place / 2).unwrap(), expected[place as usize / 2]);
+            }
+        }
+        for (number, place) in (0..).zip(&expected) {
+            assert_eq!(places.get(number).unwrap(), *place, "document {number}");
+        }
+        assert!(places.runs > 100);
+    }
+
+    #[test]
+    fn a_corpus_without_gaps_needs_no_file() {
+        let mut places = DocumentPlaces::new(PathBuf::from("/nowhere/at/all"));
+        for line in 1..1_000 {
+            places.push(0, line).unwrap();
+        }
+        assert!(places.file.is_none());
+        assert!(matches!(places.push(0, 2_000), Err(Failure::Io(_))));
+    }
+}

@@ -1,0 +1,217 @@
+//! The command line as a whole: which verbs there are, and how a run ends.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::corpus::only_store;
+use crate::failure::{EXIT_CODES, Failure, Outcome, Result};
+use crate::options::CommonOptions;
+use crate::output::{tell_error, tell_help};
+use crate::session::{Context, Interrupt, contain_panics, silence_panics};
+use crate::verbs;
+
+const CORPUS_HELP: &str = "\
+A CORPUS is
+  - a JSON Lines file, plain, gzip or Zstandard: one object a line with a string or integer
+    field \"id\" (an integer counts as its decimal text) and a string field \"text\". Lines end at
+    \\n; a \\r before it is allowed, blank lines are skipped, the last line needs no end, a byte
+    order mark at the start of the file is ignored. A line with the same field twice is bad.
+  - a folder: every file in it is one text in UTF-8 whose key is its relative path; files named
+    *.jsonl, *.jsonl.gz or *.jsonl.zst are read as JSON Lines. Names that begin with a dot are
+    left out, links to files are read, links to folders are not followed.
+  - - for JSON Lines on standard input.
+Documents count in this order: arguments as given, paths in a folder in byte order.
+
+Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
+outside UTF-8; a document without a key is printed as \\#ID. In jsonl a key is a JSON string; a key
+outside UTF-8 is null, and a further field whose name ends in _hex has it in hexadecimal.";
+
+const KILLED_HELP: &str = "\
+A run that is killed, or stopped by a full disk, loses nothing: a store holds all that was committed
+before, and a new file or folder is there whole or not at all. A killed run can leave files and
+folders whose names begin with .resemblance- beside its output or in --temp-dir; nothing needs them,
+and they can be removed once no other run works there.";
+
+fn after_help() -> String {
+    format!(
+        "{CORPUS_HELP}\n\n{KILLED_HELP}\n\n{EXIT_CODES}\n\n\
+Examples:
+  resemblance dedup corpus.jsonl.gz -o unique.jsonl.gz --report dropped.tsv
+  resemblance pairs corpus.jsonl --threshold 0.9
+  resemblance build seen.rsm corpus.jsonl --minhash 128 --threshold 0.8
+  resemblance query seen.rsm --file page.txt
+  curl -s https://example.org | resemblance query seen.rsm
+  resemblance add seen.rsm more.jsonl --if-new
+  resemblance dedup more.jsonl --against seen.rsm -o new.jsonl
+  resemblance tune --threshold 0.7 --recall 0.99
+  resemblance eval corpus.jsonl --sample 5000
+  resemblance check seen.rsm || resemblance repair seen.rsm -o new.rsm"
+    )
+}
+
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let release = env!("CARGO_PKG_VERSION");
+        let format = resemblance::FORMAT_VERSION;
+        format!("{release} (store format {format})")
+    })
+}
+
+/// Finds near-duplicate documents, in a corpus or against a store on disk
+#[derive(Debug, Parser)]
+#[command(name = "resemblance", version = version(), after_long_help = after_help())]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+struct ToolArguments {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Create(verbs::CreateArguments),
+    Build(verbs::BuildArguments),
+    Add(verbs::AddArguments),
+    Query(verbs::QueryArguments),
+    Get(verbs::GetArguments),
+    Remove(verbs::RemoveArguments),
+    Evict(verbs::EvictArguments),
+    Pairs(verbs::PairsArguments),
+    Clusters(verbs::ClustersArguments),
+    Dedup(verbs::DedupArguments),
+    Stats(verbs::StatsArguments),
+    Tune(verbs::TuneArguments),
+    Eval(verbs::EvalArguments),
+    Check(verbs::CheckArguments),
+    Compact(verbs::CompactArguments),
+    Reband(verbs::RebandArguments),
+    Repair(verbs::RepairArguments),
+    Backup(verbs::BackupArguments),
+    Export(verbs::ExportArguments),
+    Import(verbs::ImportArguments),
+    Completions(verbs::CompletionsArguments),
+}
+
+impl Verb {
+    /// The store that is named on the command line, which messages about damage must name.
+    fn store(&self) -> Option<&Path> {
+        match self {
+            Self::Create(_)
+            | Self::Build(_)
+            | Self::Tune(_)
+            | Self::Eval(_)
+            | Self::Completions(_) => None,
+            Self::Add(arguments) => Some(&arguments.store),
+            Self::Query(arguments) => Some(&arguments.store),
+            Self::Get(arguments) => Some(&arguments.store),
+            Self::Remove(arguments) => Some(&arguments.store),
+            Self::Evict(arguments) => Some(&arguments.store),
+            Self::Stats(arguments) => Some(&arguments.store),
+            Self::Check(arguments) => Some(&arguments.store),
+            Self::Compact(arguments) => Some(&arguments.store),
+            Self::Reband(arguments) => Some(&arguments.store),
+            Self::Repair(arguments) => Some(&arguments.store),
+            Self::Backup(arguments) => Some(&arguments.store),
+            Self::Export(arguments) => Some(&arguments.store),
+            Self::Import(arguments) => Some(&arguments.store),
+            Self::Pairs(arguments) => only_store(&arguments.inputs),
+            Self::Clusters(arguments) => only_store(&arguments.inputs),
+            Self::Dedup(arguments) => arguments.against.as_deref(),
+        }
+    }
+}
+
+/// Runs the tool with the arguments of the process, and returns the exit code of the process.
+pub fn run() -> ExitCode {
+    let arguments = match ToolArguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return explain_usage(&error),
+    };
+    silence_panics();
+    let store = arguments.verb.store().map(Path::to_path_buf);
+    let outcome = contain_panics(|| {
+        let context = Context::new(&arguments.common, Interrupt::install()?);
+        dispatch(&context, arguments.verb)
+    });
+    let outcome = outcome.map_err(|failure| match &store {
+        Some(store) => failure.in_store(store.display()),
+        None => failure,
+    });
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Nothing) => ExitCode::from(1),
+        Err(failure) => {
+            if !matches!(failure, Failure::ClosedPipe) {
+                tell_error(&failure);
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
+    match verb {
+        Verb::Create(arguments) => verbs::create(context, &arguments),
+        Verb::Build(arguments) => verbs::build(context, &arguments),
+        Verb::Add(arguments) => verbs::add(context, &arguments),
+        Verb::Query(arguments) => verbs::query(context, &arguments),
+        Verb::Get(arguments) => verbs::get(context, &arguments),
+        Verb::Remove(arguments) => verbs::remove(context, &arguments),
+        Verb::Evict(arguments) => verbs::evict(context, &arguments),
+        Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
+        Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
+        Verb::Dedup(arguments) => verbs::dedup(context, &arguments),
+        Verb::Stats(arguments) => verbs::stats(context, &arguments),
+        Verb::Tune(arguments) => verbs::tune(context, &arguments),
+        Verb::Eval(arguments) => verbs::eval(context, &arguments),
+        Verb::Check(arguments) => verbs::check(context, &arguments),
+        Verb::Compact(arguments) => verbs::compact(context, &arguments),
+        Verb::Reband(arguments) => verbs::reband(context, &arguments),
+        Verb::Repair(arguments) => verbs::repair(context, &arguments),
+        Verb::Backup(arguments) => verbs::backup(context, &arguments),
+        Verb::Export(arguments) => verbs::export(context, &arguments),
+        Verb::Import(arguments) => verbs::import(context, &arguments),
+        Verb::Completions(arguments) => verbs::completions(&arguments, ToolArguments::command()),
+    }
+}
+
+/// Help and version go to standard output; a mistake is told in the words of the tool.
+fn explain_usage(error: &clap::Error) -> ExitCode {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return match error.print().map_err(|e| Failure::output(&e)) {
+            Err(failure @ Failure::Io(_)) => {
+                tell_error(&failure);
+                ExitCode::from(failure.exit_code())
+            }
+            // a closed pipe is not worth a word
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        tell_help(text.trim_end());
+        return ExitCode::from(2);
+    }
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    tell_error(text.trim_end());
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        ToolArguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,373 @@
+//! The verb `add`.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use resemblance::{Document, Error, Novelty, Revision, Signature, Store, WriteTransaction};
+
+use crate::corpus::{Corpus, ReadTotals};
+use crate::exact::{FeatureFiles, MAX_HELD_BYTES, SketchedText, insert_many_if_new};
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{CorpusOptions, VerifyOptions};
+use crate::session::{
+    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, ReadDocument, WorkedDocument,
+    must_take_text, resolve_corpus, tell_not_at_hand,
+};
+
+/// Add the documents of a corpus to a store
+///
+/// Documents are committed in the order of the corpus, 10,000 at a time. After a failure or an
+/// interruption the store holds the documents up to the last commit, and the message says how to
+/// continue. After a kill the store holds the documents that the last line of -v names as committed, or
+/// those of one more commit. A key that is in the store already is bad input unless --upsert or
+/// --if-new is given. With --if-new --verify exact, similarities within the corpus are exact;
+/// similarities to documents that were in the store before are estimates, because a store has no
+/// texts, and documents dropped by an estimate are counted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance add seen.rsm more.jsonl
+  resemblance add seen.rsm more.jsonl --if-new
+  resemblance add seen.rsm more.jsonl --if-new --verify exact
+  resemblance add seen.rsm more.jsonl --skip 20000
+  crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
+pub(crate) struct AddArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    corpus: Vec<PathBuf>,
+    /// Leave out and count near-duplicates of documents in the store, and keys that it has
+    #[arg(long, conflicts_with = "upsert")]
+    if_new: bool,
+    /// With --if-new: look for an identical document first, then compare with at most N candidates,
+    /// those that share the most buckets. Some near-duplicates may be taken for new; documents with
+    /// more candidates are counted
+    #[arg(long, value_name = "N", requires = "if_new")]
+    budget: Option<NonZeroU64>,
+    #[command(flatten)]
+    verify: VerifyOptions,
+    /// Replace documents whose key the store has; a document with the same signature stays, and is
+    /// counted as unchanged
+    #[arg(long)]
+    upsert: bool,
+    /// Commit after every N documents of the corpus
+    #[arg(long, value_name = "N", default_value = "10000")]
+    commit_every: NonZeroU64,
+    /// All or nothing: one commit at the end
+    #[arg(long, conflicts_with = "commit_every")]
+    atomic: bool,
+    /// Skip the first N documents of the corpus, which are in the store already
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+    #[command(flatten)]
+    options: CorpusOptions,
+}
+
+pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome> {
+    let mut options = context.store_options.clone();
+    if let Some(budget) = arguments.budget {
+        options = options.probe_budget(budget.get());
+    }
+    let store = Store::open_with(&arguments.store, &options)?;
+    must_take_text(store.schema())?;
+    if arguments.verify.is_exact() && !arguments.if_new {
+        return Err(Failure::usage("--verify exact is for --if-new"));
+    }
+    let features = arguments
+        .verify
+        .features(&context.temp_dir, store.schema())?;
+    if features.is_some() {
+        let documents = store.snapshot()?.len();
+        tell_not_at_hand(context, arguments.store.display(), documents);
+    }
+    let corpus = Arc::new(resolve_corpus(
+        context,
+        &arguments.corpus,
+        &arguments.options,
+    )?);
+    let mut addition = Addition {
+        context,
+        arguments,
+        corpus,
+        store: &store,
+        features,
+        tally: DocumentTally::default(),
+        committed: DocumentTally::default(),
+        done: arguments.skip,
+        next: None,
+    };
+    match addition.run() {
+        Ok(totals) => {
+            context
+                .messages
+                .note(addition.committed.summary("added", totals));
+            context.messages.advise(&store.design()?);
+            Ok(Outcome::Done)
+        }
+        Err(failure) => Err(failure.with_note(&addition.where_to_resume())),
+    }
+}
+
+struct Addition<'a> {
+    context: &'a Context,
+    arguments: &'a AddArguments,
+    corpus: Arc<Corpus>,
+    store: &'a Store,
+    /// Those of the documents that were added, if similarities are to be exact.
+    features: Option<FeatureFiles>,
+    tally: DocumentTally,
+    /// The tally as of the last commit.
+    committed: DocumentTally,
+    /// The number of documents at the start of the corpus that are committed or left out for good.
+    done: u64,
+    /// The place of the first one that is not, once it has been seen.
+    next: Option<(usize, u64)>,
+}
+
+/// A document and its place in the corpus.
+struct GatheredDocument {
+    document: WorkedDocument<SketchedText>,
+    source: usize,
+    line: u64,
+}
+
+impl GatheredDocument {
+    fn feature_bytes(&self) -> usize {
+        self.document.value.feature_bytes()
+    }
+}
+
+impl Addition<'_> {
+    fn run(&mut self) -> Result<ReadTotals> {
+        let sketcher = self.store.sketcher();
+        let (skip, with_features) = (self.arguments.skip, self.features.is_some());
+        let mut items = CorpusDocuments::start(
+            self.context,
+            "adding",
+            &self.corpus,
+            skip,
+            move |document| Ok(SketchedText::new(&sketcher, with_features, &document.text)?),
+        );
+        let commit_every = if self.arguments.atomic {
+            u64::MAX
+        } else {
+            self.arguments.commit_every.get()
+        };
+        let mut transaction = self.begin()?;
+        let mut gathered = Vec::new();
+        let mut pending = 0;
+        loop {
+            let item = match items.next() {
+                Ok(Some(item)) => item,
+                Ok(None) => break,
+                // what came before may have failed earlier
+                Err(failure) if !failure.is_signal() => {
+                    self.add_gathered(&mut transaction, &mut gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            };
+            self.gather(&mut transaction, &mut gathered, item)?;
+            pending += 1;
+            if pending == commit_every {
+                self.add_gathered(&mut transaction, &mut gathered)?;
+                self.commit(transaction, pending)?;
+                pending = 0;
+                transaction = self.begin()?;
+            }
+        }
+        self.add_gathered(&mut transaction, &mut gathered)?;
+        self.context.interrupt.check()?;
+        if pending > 0 {
+            self.commit(transaction, pending)?;
+        }
+        Ok(items.totals())
+    }
+
+    /// Keeps a document until there are enough to be added together. A bad one waits for those
+    /// before it.
+    fn gather(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &mut Vec<GatheredDocument>,
+        item: ReadDocument<SketchedText>,
+    ) -> Result<()> {
+        let (source, line) = (item.source, item.line);
+        self.next.get_or_insert((source, line));
+        let held_bytes = || {
+            gathered
+                .iter()
+                .map(GatheredDocument::feature_bytes)
+                .sum::<usize>()
+        };
+        let is_full = gathered.len() == DOCUMENTS_TOGETHER
+            || self.features.is_some() && held_bytes() >= MAX_HELD_BYTES;
+        if item.document.is_err() || is_full {
+            self.add_gathered(transaction, gathered)?;
+        }
+        let (corpus, skip_bad) = (Arc::clone(&self.corpus), self.arguments.options.skip_bad);
+        let document = self.tally.take(self.context, &corpus, item, skip_bad)?;
+        gathered.extend(document.map(|document| GatheredDocument {
+            document,
+            source,
+            line,
+        }));
+        Ok(())
+    }
+
+    /// Adds what was gathered.
+    fn add_gathered(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &mut Vec<GatheredDocument>,
+    ) -> Result<()> {
+        let gathered = std::mem::take(gathered);
+        if self.add_together(transaction, &gathered)? {
+            return Ok(());
+        }
+        for placed in &gathered {
+            self.context.interrupt.check()?;
+            if let Err(failure) = self.add(transaction, placed) {
+                let skip_bad = self.arguments.options.skip_bad;
+                self.tally.skip(self.context, failure, skip_bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds documents together, unless one of them is wrong: then none is added, and one after the
+    /// other it will be found out which.
+    fn add_together(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        gathered: &[GatheredDocument],
+    ) -> Result<bool> {
+        let documents = gathered.iter().map(|GatheredDocument { document, .. }| {
+            let WorkedDocument { key, value } = document;
+            (Document::new(key), value)
+        });
+        let documents: Vec<(Document<'_>, &SketchedText)> = documents.collect();
+        let signatures = || documents.iter().map(|(d, s)| (*d, &s.signature));
+        let added = if self.arguments.upsert {
+            return Ok(false);
+        } else if let Some(features) = &mut self.features {
+            insert_many_if_new(transaction, features, &documents)
+        } else if self.arguments.if_new {
+            transaction.insert_many_if_new(&signatures().collect::<Vec<_>>())
+        } else {
+            let ids = transaction.insert_many(&signatures().collect::<Vec<_>>());
+            ids.map(|ids| ids.into_iter().map(Novelty::New).collect())
+        };
+        match added {
+            Ok(novelties) => {
+                for ((_, sketched), novelty) in documents.into_iter().zip(novelties) {
+                    self.count(&novelty, &sketched.signature);
+                }
+                Ok(true)
+            }
+            Err(
+                Error::KeyExists { .. }
+                | Error::InvalidParameter { .. }
+                | Error::SignatureMismatch { .. },
+            ) => Ok(false),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    fn count(&mut self, novelty: &Novelty, signature: &Signature) {
+        self.tally.beyond_budget += u64::from(novelty.beyond_budget().is_some());
+        match novelty {
+            Novelty::NearDuplicate(found) => {
+                self.tally.dropped += 1;
+                let is_estimated = self.features.is_some() && !found.is_exact();
+                self.tally.estimated += u64::from(is_estimated);
+            }
+            Novelty::SameKey(_) => self.tally.known += 1,
+            _ => {
+                self.tally.kept += 1;
+                self.tally.empty += u64::from(signature.is_empty());
+            }
+        }
+    }
+
+    fn begin(&self) -> Result<WriteTransaction> {
+        self.store.begin_write().map_err(|e| self.failure(e))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        Failure::store(self.arguments.store.display(), error)
+    }
+
+    fn commit(&mut self, transaction: WriteTransaction, pending: u64) -> Result<()> {
+        transaction.commit().map_err(|e| self.failure(e))?;
+        self.committed = self.tally;
+        self.done += pending;
+        let (held, done) = (self.committed.held(), self.done);
+        let detail = format!("committed {held} documents of the first {done}");
+        self.context.messages.detail(detail);
+        self.next = None;
+        Ok(())
+    }
+
+    fn add(&mut self, transaction: &mut WriteTransaction, placed: &GatheredDocument) -> Result<()> {
+        let (key, sketched) = (&placed.document.key, &placed.document.value);
+        let signature = &sketched.signature;
+        let (source, line) = (placed.source, placed.line);
+        let added = if let Some(features) = &mut self.features {
+            let documents = [(Document::new(key), sketched)];
+            let found = insert_many_if_new(transaction, features, &documents);
+            found.map(|found| found.into_iter().next())
+        } else if self.arguments.if_new {
+            transaction.insert_if_new(key, signature).map(Some)
+        } else if self.arguments.upsert {
+            transaction.upsert(key, signature).map(|upserted| {
+                let is_unchanged = matches!(upserted.revision, Revision::Unchanged(_));
+                self.tally.unchanged += u64::from(is_unchanged);
+                self.tally.replaced += u64::from(upserted.replaced.is_some());
+                (!is_unchanged).then_some(Novelty::New(upserted.id))
+            })
+        } else {
+            let inserted = transaction.insert(key, signature);
+            inserted.map(|id| Some(Novelty::New(id)))
+        };
+        match added {
+            Ok(novelty) => novelty.iter().for_each(|n| self.count(n, signature)),
+            Err(Error::KeyExists { key, .. }) => {
+                let key = String::from_utf8_lossy(&key);
+                let place = self.corpus.place(source, line);
+                return Err(Failure::bad_input(format!(
+                    "{place}: key {key:?} is in the store already; --upsert replaces it, \
+                     --if-new leaves it"
+                )));
+            }
+            Err(error) => {
+                let store = self.arguments.store.display();
+                let place = self.corpus.place(source, line);
+                return Err(Failure::document(store, place, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failure: what is in the store, and how to go on.
+    fn where_to_resume(&self) -> String {
+        if self.arguments.atomic {
+            return "nothing was added".into();
+        }
+        let next = match self.next {
+            Some((source, line)) => {
+                let place = self.corpus.place(source, line);
+                format!(", which begins at {place}")
+            }
+            None => String::new(),
+        };
+        format!(
+            "committed {} documents; to go on with the rest{next}, give --skip {}",
+            self.committed.held(),
+            self.done
+        )
+    }
+}

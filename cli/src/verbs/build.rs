@@ -1,0 +1,56 @@
+//! The verb `build`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use resemblance::DesignReport;
+
+use crate::failure::{Outcome, Result};
+use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::output::{must_not_exist, parent};
+use crate::session::{Context, StoreBuilding, fill_store, resolve_corpus};
+
+/// Make a store from a corpus
+///
+/// All or nothing: after a failure there is no store. A key that comes twice is bad input, which the
+/// build finds when it has read everything. Postings are sorted within --memory, and beyond that in a
+/// temporary file beside the store or in --temp-dir. A long build says after its first second what it
+/// expects to need.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance build seen.rsm corpus.jsonl.gz
+  resemblance build texts.rsm folder/ --include '*.txt' --chars 9
+  zcat part-*.gz | resemblance build seen.rsm - --skip-bad")]
+pub(crate) struct BuildArguments {
+    /// The file to make; it must not exist
+    store: PathBuf,
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    corpus: Vec<PathBuf>,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+}
+
+pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
+    let target = &arguments.store;
+    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
+    must_not_exist(target, "add takes documents into an existing store")?;
+    let corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
+    let skip_bad = arguments.options.skip_bad;
+    let folder = parent(target);
+    let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
+    let filled = fill_store(context, &Arc::new(corpus), building, &schema, None)?;
+    context.messages.detail(&schema);
+    context
+        .messages
+        .note(filled.tally.summary("added", filled.totals));
+    let design = DesignReport::new(&schema, filled.tally.kept);
+    context.messages.advise(&design);
+    Ok(Outcome::Done)
+}

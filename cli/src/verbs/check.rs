@@ -1,0 +1,86 @@
+//! The verb `check`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Error, Store};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::FormatOptions;
+use crate::output::{Column, ProgressDisplay, Results, Value};
+use crate::session::Context;
+
+/// Verify a store from end to end
+///
+/// Prints one line for each problem found (columns: invariant, place, detail) and exits with 1 if
+/// there was any. Nothing else can use the store meanwhile. A damaged file is not changed; repair
+/// makes a new store from the parts of it that can be read.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  resemblance check seen.rsm && cp seen.rsm backup/")]
+pub(crate) struct CheckArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Outcome> {
+    let path = arguments.store.clone();
+    let options = context.store_options.clone();
+    let mut progress = ProgressDisplay::new("checking", context.messages.quiet);
+    let checked = context
+        .interrupt
+        .while_working(&mut progress, move || Ok(Store::check_with(path, &options)))?;
+    let columns = vec![
+        Column::new("invariant"),
+        Column::new("place"),
+        Column::new("detail"),
+    ];
+    match checked {
+        Ok(report) => {
+            let mut results = Results::new(arguments.format.layout(), columns)?;
+            for problem in &report.problems {
+                results.row(&[
+                    Value::Count(problem.invariant.into()),
+                    Value::Text(&problem.place),
+                    Value::Text(&problem.detail),
+                ])?;
+            }
+            results.finish()?;
+            context.messages.note(format!(
+                "checked {} documents, {} postings in {} blocks: {} problems",
+                report.documents,
+                report.postings,
+                report.blocks,
+                report.problems.len()
+            ));
+            if report.truncated {
+                context
+                    .messages
+                    .note("there are more problems than are listed");
+            }
+            if !report.is_clean() {
+                advise_repair(context, arguments);
+            }
+            Ok(Outcome::found(report.is_clean()))
+        }
+        // damage that ends the check is damage found
+        Err(Error::Corrupt { place, detail }) => {
+            let mut results = Results::new(arguments.format.layout(), columns)?;
+            results.row(&[Value::Count(0), Value::Text(&place), Value::Text(&detail)])?;
+            results.finish()?;
+            advise_repair(context, arguments);
+            Ok(Outcome::Nothing)
+        }
+        Err(other) => Err(Failure::from(other)),
+    }
+}
+
+fn advise_repair(context: &Context, arguments: &CheckArguments) {
+    let store = arguments.store.display();
+    context.messages.note(format!(
+        "restore a copy, or make a new store of what can be read: resemblance repair {store} -o NEW"
+    ));
+}

@@ -1,0 +1,126 @@
+//! The verb `clusters`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Clusters, LeftOut, SuspiciousCluster};
+
+use crate::bug::bug;
+use crate::dedup::clusters_of;
+use crate::exact::{LabelledPair, PairSorter, SortedPairs};
+use crate::failure::{Outcome, Result};
+use crate::options::{
+    BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+};
+use crate::output::{Column, ProgressDisplay, Results, document_value};
+use crate::session::{
+    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
+    tell_left_out, tell_suspicious,
+};
+
+/// List the clusters of near-duplicates of a store or a corpus
+///
+/// A cluster is a connected component of the near-duplicate pairs. tsv columns: cluster_key, key;
+/// cluster_key is the member that was inserted first, or comes first in the corpus, and is listed as a
+/// member too. Documents without a near-duplicate are left out. Lines are sorted by both columns.
+/// jsonl fields: cluster_id, cluster_key, id, key.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance clusters seen.rsm
+  resemblance clusters corpus.jsonl --verify exact
+  resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
+pub(crate) struct ClustersArguments {
+    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    #[arg(required = true, value_name = "STORE|CORPUS")]
+    pub(crate) inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    limits: JoinLimits,
+    #[command(flatten)]
+    verify: VerifyOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+struct FoundClusters {
+    rows: SortedPairs,
+    clusters: u64,
+    members: u64,
+    left_out: LeftOut,
+    suspicious: Vec<SuspiciousCluster>,
+}
+
+pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Result<Outcome> {
+    let subject = Subject::open(
+        context,
+        &SubjectOptions {
+            inputs: &arguments.inputs,
+            corpus: &arguments.options,
+            schema: &arguments.schema,
+            bounds: &arguments.bounds,
+            verify: arguments.verify,
+        },
+    )?;
+    let snapshot = subject.snapshot.clone();
+    let (bounds, features) = (subject.bounds, subject.features.clone());
+    let join = join_options(context, arguments.limits);
+    announce_join(context, &snapshot, bounds, JoinProduct::SortedClusters)?;
+    let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
+    let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
+    let found = context.interrupt.while_working(&mut progress, move || {
+        let clusters = clusters_of(&snapshot, bounds, &join, features)?;
+        sort(clusters, keys, sorter)
+    })?;
+
+    let columns = vec![Column::new("cluster_key"), Column::new("key")];
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    for row in found.rows {
+        let row = row?;
+        context.interrupt.check()?;
+        results.row(&[document_value(&row.a), document_value(&row.b)])?;
+    }
+    results.finish()?;
+    tell_left_out(context, found.left_out);
+    for cluster in &found.suspicious {
+        let key = subject.snapshot.key(cluster.first)?;
+        tell_suspicious(context, cluster, key.as_deref());
+    }
+    let (clusters, members) = (found.clusters, found.members);
+    context
+        .messages
+        .note(format!("{clusters} clusters, {members} documents in them"));
+    Ok(Outcome::found(clusters > 0))
+}
+
+fn sort(mut found: Clusters, mut keys: KeyCache, mut sorter: PairSorter) -> Result<FoundClusters> {
+    let (mut clusters, mut members) = (0, 0);
+    for cluster in found.by_ref() {
+        let first = cluster
+            .first()
+            .ok_or_else(|| bug("a cluster without members"))?;
+        clusters += 1;
+        let first = keys.label(*first)?;
+        for member in cluster {
+            members += 1;
+            sorter.push(LabelledPair {
+                a: first.clone(),
+                b: keys.label(member)?,
+                similarity: None,
+                distance: None,
+            })?;
+        }
+    }
+    Ok(FoundClusters {
+        rows: sorter.finish()?,
+        clusters,
+        members,
+        left_out: found.left_out(),
+        suspicious: found.suspicious().to_vec(),
+    })
+}

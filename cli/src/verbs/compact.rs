@@ -1,0 +1,47 @@
+//! The verb `compact`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::Store;
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::FormatOptions;
+use crate::output::{Column, ProgressDisplay, Results, Value};
+use crate::session::Context;
+
+/// Make a store's file as small as it can be
+///
+/// Columns: size_before_bytes, size_after_bytes (space taken on disk). Nothing else can use the
+/// store meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  resemblance compact seen.rsm")]
+pub(crate) struct CompactArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result<Outcome> {
+    let path = arguments.store.clone();
+    let options = context.store_options.clone();
+    let mut progress = ProgressDisplay::new("compacting", context.messages.quiet);
+    let report = context.interrupt.while_working(&mut progress, move || {
+        Store::compact_with(&path, &options)
+            .map_err(|error| Failure::unfinished(path.display(), error))
+    })?;
+    let columns = vec![
+        Column::new("size_before_bytes"),
+        Column::new("size_after_bytes"),
+    ];
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    results.row(&[
+        Value::Count(report.size_before_bytes),
+        Value::Count(report.size_after_bytes),
+    ])?;
+    results.finish()?;
+    Ok(Outcome::Done)
+}

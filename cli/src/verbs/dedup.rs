@@ -1,0 +1,495 @@
+//! The verb `dedup`.
+
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use resemblance::{Bounds, Document, Match, Schema, Snapshot};
+
+use crate::bug::bug;
+use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
+use crate::dedup::{BitList, Decision, KeptDocuments, clusters_of, followers_of, nearness_of};
+use crate::exact::{FeatureFiles, MAX_HELD_BYTES, SketchedText};
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions};
+use crate::output::{DropReport, OutputTarget, ProgressDisplay, Sink, Survivor, escape};
+use crate::session::{
+    BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, JoinProduct,
+    ReadDocument, ScratchStore, StoreBuilding, announce_join, copy_kept, join_options,
+    must_take_text, open_to_read, resolve_corpus, sketch_documents, spool_sources, tell_left_out,
+    tell_not_at_hand, tell_suspicious,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DedupPolicy {
+    /// Drop a document that is a near-duplicate of an earlier one that was kept
+    First,
+    /// Keep the first document of each cluster, as `clusters` lists them
+    Cluster,
+}
+
+/// Write a corpus without its near-duplicates
+///
+/// Of two near-duplicates the earlier one survives: arguments in their order, paths in a folder in
+/// byte order. Kept lines pass through byte for byte (a missing newline is added where another
+/// line follows, blank lines go, a byte order mark stays only at the start of an output). Nothing
+/// is written before the whole input has been read, and nothing is left behind after a failure.
+/// A file and a new folder get their name when they are complete; a folder that is there gets its
+/// files one after the other.
+/// Ids need not be unique. Documents without any word are kept, unless --empty alike is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance dedup corpus.jsonl.gz -o unique.jsonl.zst --report dropped.tsv
+  resemblance dedup shard-*.jsonl.gz -o unique/
+  resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
+  resemblance dedup corpus.jsonl -o unique.jsonl --verify exact --report dropped.tsv
+  zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
+  resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
+pub(crate) struct DedupArguments {
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    corpus: Vec<PathBuf>,
+    /// A file (its name tells the compression), - for standard output, or a folder, which gets the
+    /// input's file names and compression (if it exists, or ends in /, or texts are written)
+    #[arg(short, long, value_name = "OUT", required = true)]
+    output: PathBuf,
+    /// Write a line for each dropped document: dropped, survivor, estimated similarity (of SimHash
+    /// alone the distance, of both families both); tab-separated. With --verify exact the
+    /// similarity is exact, and a last column says exact, or estimate where the survivor's text is
+    /// not at hand
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
+    /// so --verify exact compares with it by estimate
+    #[arg(long, value_name = "STORE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Which documents survive
+    #[arg(long, value_name = "POLICY", default_value = "first")]
+    policy: DedupPolicy,
+    /// Compare a document with at most N candidates, those that share the most buckets with it. This
+    /// bounds the time where texts have much boilerplate, but some near-duplicates may stay. Documents
+    /// with more candidates are counted. For --policy first
+    #[arg(long, value_name = "N")]
+    budget: Option<NonZeroU64>,
+    /// Overwrite existing output, but never a store
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    limits: JoinLimits,
+    #[command(flatten)]
+    verify: VerifyOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+}
+
+pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Outcome> {
+    check_limits(arguments)?;
+    let (schema, snapshot) = match &arguments.against {
+        Some(path) => {
+            let store = open_to_read(context, path)?;
+            arguments.schema.must_agree(store.schema())?;
+            arguments.bounds.must_lie_within(store.schema())?;
+            (store.schema().clone(), Some(store.snapshot()?))
+        }
+        None => (arguments.schema.build_for_texts(&arguments.bounds)?, None),
+    };
+    must_take_text(&schema)?;
+    let features = arguments.verify.features(&context.temp_dir, &schema)?;
+    let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
+    let target = OutputTarget::choose(
+        &arguments.output,
+        &arguments.corpus,
+        &corpus,
+        arguments.force,
+    )?;
+    let report = create_report(arguments, &schema, &target, &corpus)?;
+    let sink = Sink::create(&target, arguments.force)?;
+    spool_sources(context, &mut corpus)?;
+    let against = arguments.against.as_ref().zip(snapshot.as_ref());
+    if let Some((path, snapshot)) = against.filter(|_| features.is_some()) {
+        tell_not_at_hand(context, path.display(), snapshot.len());
+    }
+
+    let mut plan = DedupPlan {
+        context,
+        arguments,
+        corpus: Arc::new(corpus),
+        schema,
+        against: snapshot,
+        report,
+        features,
+        kept: BitList::default(),
+        tally: DocumentTally::default(),
+    };
+    let totals = match arguments.policy {
+        DedupPolicy::First => plan.first()?,
+        DedupPolicy::Cluster => plan.clusters()?,
+    };
+    let DedupPlan {
+        corpus,
+        report,
+        kept,
+        tally,
+        ..
+    } = plan;
+    copy_kept(context, &corpus, &kept, totals, sink)?;
+    if let Some(report) = report {
+        report.finish()?;
+    }
+    context.messages.note(tally.summary("kept", totals));
+    Ok(Outcome::Done)
+}
+
+/// An error if a limit was given for the other policy.
+fn check_limits(arguments: &DedupArguments) -> Result<()> {
+    if arguments.limits.max_bucket.is_some() && arguments.policy != DedupPolicy::Cluster {
+        return Err(Failure::usage(
+            "--max-bucket is for --policy cluster; the policy first compares with what is kept",
+        ));
+    }
+    if arguments.budget.is_some() && arguments.policy == DedupPolicy::Cluster {
+        return Err(Failure::usage(
+            "--budget is for --policy first; --max-bucket is for --policy cluster",
+        ));
+    }
+    Ok(())
+}
+
+/// The list of dropped documents, if one is wanted.
+fn create_report(
+    arguments: &DedupArguments,
+    schema: &Schema,
+    target: &OutputTarget,
+    corpus: &Corpus,
+) -> Result<Option<DropReport>> {
+    let Some(path) = &arguments.report else {
+        return Ok(None);
+    };
+    target.must_not_meet(path, corpus)?;
+    let tells_exact = arguments.verify.is_exact();
+    DropReport::create(path, arguments.force, schema, tells_exact).map(Some)
+}
+
+/// A document, and the document of the other store that it is most like.
+struct SketchedDocument {
+    sketched: SketchedText,
+    known: Option<Match>,
+    /// True if it was compared with a part of its candidates in the other store only.
+    is_beyond_budget: bool,
+}
+
+/// Decides which documents are kept.
+struct DedupPlan<'a> {
+    context: &'a Context,
+    arguments: &'a DedupArguments,
+    corpus: Arc<Corpus>,
+    /// Of a temporary store of the kept documents (with [`DedupPolicy::Cluster`] of all). The stamp of
+    /// a document is its number in the corpus, and its payload is its key, because keys need not be
+    /// unique.
+    schema: Schema,
+    against: Option<Snapshot>,
+    report: Option<DropReport>,
+    /// Those of the documents in the temporary store, if similarities are to be exact.
+    features: Option<FeatureFiles>,
+    kept: BitList,
+    tally: DocumentTally,
+}
+
+impl DedupPlan<'_> {
+    fn start(&self) -> CorpusDocuments<SketchedDocument> {
+        let sketcher = self.schema.sketcher();
+        let with_features = self.features.is_some();
+        let (bounds, budget) = (self.bounds(), self.arguments.budget);
+        let Some(snapshot) = self.against.clone() else {
+            let work = move |document: &CorpusDocument<'_>| {
+                Ok(SketchedDocument {
+                    sketched: SketchedText::new(&sketcher, with_features, &document.text)?,
+                    known: None,
+                    is_beyond_budget: false,
+                })
+            };
+            return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
+        };
+        CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
+            let signatures = sketch_documents(&sketcher, documents)?;
+            let mut query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
+            if let Some(budget) = budget {
+                query = query.probe_budget(budget.get());
+            }
+            let answers = query.run()?;
+            let sketched = documents.iter().zip(signatures).zip(answers);
+            let sketched = sketched.map(|((document, signature), answer)| {
+                let is_beyond_budget = answer.beyond_budget().is_some();
+                let known = answer.into_iter().next();
+                // A known document is not compared any more, so that nobody asks for its features.
+                let features = if with_features && known.is_none() {
+                    sketcher.feature_hashes(&document.text)?
+                } else {
+                    Vec::new()
+                };
+                let sketched = SketchedText {
+                    signature,
+                    features,
+                };
+                Ok(SketchedDocument {
+                    sketched,
+                    known,
+                    is_beyond_budget,
+                })
+            });
+            sketched.collect()
+        })
+    }
+
+    /// Bounds beyond the schema's own, which exist only with `--against`.
+    fn bounds(&self) -> Bounds {
+        if self.against.is_some() {
+            self.arguments.bounds.bounds()
+        } else {
+            Bounds::new()
+        }
+    }
+
+    /// Counts a document, and drops it if the other store has one like it; the others are returned,
+    /// to be decided.
+    fn take(
+        &mut self,
+        read: ReadDocument<SketchedDocument>,
+    ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
+        let skip_bad = self.arguments.options.skip_bad;
+        let corpus = Arc::clone(&self.corpus);
+        let Some(document) = self.tally.take(self.context, &corpus, read, skip_bad)? else {
+            self.kept.push(false);
+            return Ok(None);
+        };
+        let sketched = document.value;
+        if let Some(known) = &sketched.known {
+            self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);
+            self.kept.push(false);
+            let label = match known.key() {
+                Some(key) => escape::key(key).into_owned(),
+                None => escape::without_key(known.id().get()),
+            };
+            self.drop(&document.key, &Survivor::from_match(known, label))?;
+            return Ok(None);
+        }
+        self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
+        Ok(Some((document.key, sketched)))
+    }
+
+    fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+        self.tally.dropped += 1;
+        let is_exact = survivor.is_exact || !self.arguments.verify.is_exact();
+        self.tally.estimated += u64::from(!is_exact);
+        match &mut self.report {
+            Some(report) => report.line(dropped, survivor),
+            None => Ok(()),
+        }
+    }
+
+    /// Every document is compared with the earlier ones that were kept.
+    fn first(&mut self) -> Result<ReadTotals> {
+        let mut documents = self.start();
+        let (mut options, budget) = (self.context.store_options.clone(), self.arguments.budget);
+        if let Some(budget) = budget {
+            options = options.probe_budget(budget.get());
+        }
+        let scratch = ScratchStore::create_unnamed(self.context, &self.schema, &options)?;
+        let begun = KeptDocuments::begin(scratch.store(), self.features.take(), budget);
+        let mut kept = KeptInScratch {
+            documents: begun.map_err(|error| scratch.failure(error))?,
+            scratch: &scratch,
+        };
+        let (mut gathered, mut held_bytes) = (Vec::new(), 0);
+        loop {
+            match documents.next() {
+                Ok(Some(read)) => {
+                    if let Ok(document) = &read.document {
+                        held_bytes += document.value.sketched.feature_bytes();
+                    }
+                    gathered.push(read);
+                }
+                Ok(None) => break,
+                // A document that came before may have been wrong: its failure comes first.
+                Err(failure) if !failure.is_signal() => {
+                    self.decide(&mut kept, gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            if gathered.len() == DOCUMENTS_TOGETHER || held_bytes >= MAX_HELD_BYTES {
+                self.decide(&mut kept, std::mem::take(&mut gathered))?;
+                held_bytes = 0;
+            }
+        }
+        self.decide(&mut kept, gathered)?;
+        Ok(documents.totals())
+    }
+
+    /// Decides some documents in their order: together, or one by one where that cannot be.
+    fn decide(
+        &mut self,
+        kept: &mut KeptInScratch<'_>,
+        gathered: Vec<ReadDocument<SketchedDocument>>,
+    ) -> Result<()> {
+        // Bounds that differ from the schema's come with another store only.
+        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given();
+        let together = if has_own_bounds {
+            None
+        } else {
+            kept.decide_together(&gathered)?
+        };
+        let mut together = together.map(Vec::into_iter);
+        for read in gathered {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let decision = match &mut together {
+                Some(decisions) => decisions
+                    .next()
+                    .ok_or_else(|| bug("a document was not decided"))?,
+                None => {
+                    self.context.interrupt.check()?;
+                    let stored = Document::without_key().payload(&key).stamp(number);
+                    let place = || self.corpus.place(source, line);
+                    kept.decide(stored, &document.sketched, self.bounds(), place)?
+                }
+            };
+            let is_beyond_budget = decision.is_beyond_budget || document.is_beyond_budget;
+            self.tally.beyond_budget += u64::from(is_beyond_budget);
+            self.kept.push(decision.found.is_none());
+            match decision.found {
+                None => self.tally.kept += 1,
+                Some(found) => {
+                    let label = kept.label(&found)?;
+                    self.drop(&key, &Survivor::from_match(&found, label))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All documents are compared with each other, then all but the first of a cluster go.
+    fn clusters(&mut self) -> Result<ReadTotals> {
+        let context = self.context;
+        let (scratch, totals) = ScratchStore::build_unnamed(context, |path| self.build(path))?;
+        let snapshot = scratch.store().snapshot()?;
+        let features = self.features.take().map(Arc::new);
+        let (searched, bounds) = (snapshot.clone(), self.bounds());
+        let join = join_options(context, self.arguments.limits);
+        announce_join(context, &snapshot, bounds, JoinProduct::Clusters)?;
+        let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
+        let interrupt = context.interrupt.clone();
+        let compared = features.clone();
+        let (followers, clusters) = interrupt.while_working(&mut progress, move || {
+            let mut clusters = clusters_of(&searched, bounds, &join, compared)?;
+            Ok((followers_of(&mut clusters), clusters))
+        })?;
+        tell_left_out(context, clusters.left_out());
+        for cluster in clusters.suspicious() {
+            let first = snapshot.get_id(cluster.first)?;
+            let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
+            tell_suspicious(context, cluster, Some(first.payload()));
+        }
+        for follower in followers {
+            interrupt.check()?;
+            let records = snapshot
+                .get_id(follower.id)?
+                .zip(snapshot.get_id(follower.first)?);
+            let (dropped, first) = records.ok_or_else(|| bug("a cluster of no documents"))?;
+            self.kept.clear(dropped.stamp())?;
+            self.tally.kept -= 1;
+            let nearness = nearness_of(&dropped, &first, features.as_deref())?;
+            let survivor = Survivor {
+                label: escape::key(first.payload()).into_owned(),
+                similarity: nearness.similarity,
+                is_exact: nearness.is_exact,
+                distance: nearness.distance,
+            };
+            self.drop(dropped.payload(), &survivor)?;
+        }
+        Ok(totals)
+    }
+
+    /// Makes a store of all documents that are to be decided.
+    fn build(&mut self, path: &Path) -> Result<ReadTotals> {
+        let schema = self.schema.clone();
+        let (context, folder) = (self.context, &self.context.temp_dir);
+        let mut building = StoreBuilding::begin(context, path, folder, &schema, false)?;
+        let mut documents = self.start();
+        let mut forecaster = BuildForecaster::new(context, || self.corpus.size_bytes());
+        while let Some(read) = documents.next()? {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let sketched = document.sketched;
+            let kind = (&schema, building.options());
+            forecaster.document(context, kind, key.len(), documents.read_bytes())?;
+            let stored = Document::without_key().payload(&key).stamp(number);
+            let place = || self.corpus.place(source, line);
+            let id = building.insert(stored, &sketched.signature, place)?;
+            if let Some(features) = &mut self.features {
+                features.put(id, &sketched.features)?;
+            }
+            self.kept.push(true);
+            self.tally.kept += 1;
+        }
+        building.finish(&mut |_, _| Ok(()))?;
+        if let Some(features) = &mut self.features {
+            features.flush()?;
+        }
+        Ok(documents.totals())
+    }
+}
+
+/// The kept documents, and the store whose name failures say.
+struct KeptInScratch<'s> {
+    documents: KeptDocuments,
+    scratch: &'s ScratchStore,
+}
+
+impl KeptInScratch<'_> {
+    /// Decides those documents that are good and that the other store does not have.
+    fn decide_together(
+        &mut self,
+        gathered: &[ReadDocument<SketchedDocument>],
+    ) -> Result<Option<Vec<Decision>>> {
+        let mut open = Vec::with_capacity(gathered.len());
+        for read in gathered {
+            if let Ok(document) = &read.document
+                && document.value.known.is_none()
+            {
+                let stored = Document::without_key().payload(&document.key);
+                open.push((stored.stamp(read.number), &document.value.sketched));
+            }
+        }
+        let decided = self.documents.decide_together(&open);
+        decided.map_err(|error| self.scratch.failure(error))
+    }
+
+    /// Decides a document, which stands at `place`.
+    fn decide(
+        &mut self,
+        document: Document<'_>,
+        sketched: &SketchedText,
+        bounds: Bounds,
+        place: impl FnOnce() -> String,
+    ) -> Result<Decision> {
+        let decided = self.documents.decide(document, sketched, bounds);
+        decided.map_err(|error| self.scratch.document_failure(place(), error))
+    }
+
+    /// The key of a kept document as it is printed.
+    fn label(&self, found: &Match) -> Result<String> {
+        let key = self.documents.payload(found.id())?;
+        Ok(escape::key(&key).into_owned())
+    }
+}

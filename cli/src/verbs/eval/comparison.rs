@@ -1,0 +1,124 @@
+//! The results of `eval --compare`, as rows and as charts.
+
+use crate::eval::{ComparedKind, SIGNATURE_KINDS, SignatureKind, signature_bytes};
+use crate::failure::Result;
+use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries, Column, Layout, Results, Value};
+
+/// Writes a line for each kind and size.
+pub(super) fn write(layout: Layout, compared: &[ComparedKind]) -> Result<()> {
+    let columns = [
+        "kind",
+        "values",
+        "signature_bytes",
+        "seeds",
+        "pairs",
+        "mean_error",
+        "deviation",
+        "theory",
+        "half_pairs",
+        "half_deviation",
+        "half_theory",
+        "worst_theory",
+        "feature_nanoseconds",
+    ];
+    let mut results = Results::new(layout, columns.map(Column::new).to_vec())?;
+    let number = |value: Option<f64>| value.map_or(Value::Similarity(None), Value::Significant);
+    for row in compared {
+        results.row(&[
+            Value::Text(row.kind.name),
+            Value::Count(row.values().into()),
+            Value::Count(signature_bytes(&row.minhash)),
+            Value::Count(row.seeds),
+            Value::Count(row.all.count / row.seeds),
+            number(row.all.mean()),
+            number(row.all.deviation()),
+            number(row.all.theory()),
+            Value::Count(row.half.count / row.seeds),
+            number(row.half.deviation()),
+            number(row.half.theory()),
+            Value::Significant(row.worst_theory()),
+            number(row.feature_nanoseconds()),
+        ])?;
+    }
+    results.finish()
+}
+
+/// Error and time against the number of values, and error against bytes.
+pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
+    let error = |row: &ComparedKind| row.all.deviation();
+    let time = |row: &ComparedKind| row.feature_nanoseconds();
+    let size = |row: &ComparedKind| f64::from(row.values());
+    let bytes = |row: &ComparedKind| signature_bytes(&row.minhash) as f64;
+    let whole = |kind: &SignatureKind| !kind.is_cut();
+    // The families of hash functions differ in nothing that shows here.
+    let kept = |kind: &SignatureKind| kind.is_cut() || ["minhash", "bottom-k"].contains(&kind.name);
+    let deviation = "standard deviation";
+    let values = "values in a signature";
+    let mut by_size = chart(
+        compared,
+        ("Error of the estimates", values, deviation),
+        &whole,
+        &size,
+        &error,
+    );
+    for kind in SIGNATURE_KINDS.iter().filter(|kind| whole(kind)) {
+        let theory = points(compared, kind, &size, &|row| row.all.theory());
+        let is_known =
+            |series: &ChartSeries| series.mark == ChartMark::Line && series.points == theory;
+        if !by_size.series.iter().any(is_known) {
+            by_size.series.push(ChartSeries {
+                name: format!("{} in theory", kind.name),
+                points: theory,
+                mark: ChartMark::Line,
+            });
+        }
+    }
+    let names = ("Error of the estimates", "bytes of a signature", deviation);
+    let by_bytes = chart(compared, names, &kept, &bytes, &error);
+    let names = (
+        "Time to sketch",
+        values,
+        "nanoseconds a feature, one thread",
+    );
+    let times = chart(compared, names, &whole, &size, &time);
+    vec![
+        ("error-by-size.svg", by_size),
+        ("error-by-bytes.svg", by_bytes),
+        ("time-by-size.svg", times),
+    ]
+}
+
+fn points(
+    compared: &[ComparedKind],
+    kind: &SignatureKind,
+    x: &dyn Fn(&ComparedKind) -> f64,
+    y: &dyn Fn(&ComparedKind) -> Option<f64>,
+) -> Vec<(f64, f64)> {
+    let rows = compared.iter().filter(|row| row.kind.name == kind.name);
+    // Without any error there is no place on an axis of doublings.
+    let points = rows.filter_map(|row| Some((x(row), y(row).filter(|y| *y > 0.0)?)));
+    points.collect()
+}
+
+/// A series for each of some kinds.
+fn chart(
+    compared: &[ComparedKind],
+    (title, x_name, y_name): (&str, &str, &str),
+    is_shown: &dyn Fn(&SignatureKind) -> bool,
+    x: &dyn Fn(&ComparedKind) -> f64,
+    y: &dyn Fn(&ComparedKind) -> Option<f64>,
+) -> Chart {
+    let rows = || compared.iter().filter(|row| is_shown(row.kind));
+    let kinds = SIGNATURE_KINDS.iter().filter(|kind| is_shown(kind));
+    let series = kinds.map(|kind| ChartSeries {
+        name: kind.name.into(),
+        points: points(compared, kind, x, y),
+        mark: ChartMark::Both,
+    });
+    Chart {
+        title: title.into(),
+        x: ChartAxis::doublings(x_name, rows().map(x)),
+        y: ChartAxis::doublings(y_name, rows().filter_map(y)),
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,233 @@
+//! The verb `eval`.
+
+mod charts;
+mod comparison;
+mod sections;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use resemblance::{Document, MinHashSchema, Schema, Signature, Snapshot};
+
+use crate::bug::bug;
+use crate::eval::{ComparedPairs, Evaluation, MAX_SIGNATURE_BYTES, Sample, compare_kinds};
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{
+    BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
+};
+use crate::output::ProgressDisplay;
+use crate::session::{Context, SampleSource, ScratchStore, StoreBuilding, read_sample};
+
+/// Compare the results of a store with exact similarities
+///
+/// Puts a corpus, or a sample of it, into a temporary store and compares its results with the exact
+/// Jaccard similarities of all pairs of --min or more, which an inverted index of the features (hashes
+/// of 64 bits) finds; SimHash is compared with the distances of all pairs. tsv and jsonl give one
+/// measure per line: section, item, measure, value. Sections: minhash (the whole), exact (by
+/// tenths of the exact similarity), estimate (by tenths of the estimate), missed (pairs that should
+/// have been returned), distance and within (SimHash).
+///
+/// The features of the documents must fit into --memory. A sample of a share s of the documents has a
+/// share s² of the pairs. All estimates come from the same hash functions, so that the errors of similar
+/// documents are not independent: see --compare for several seeds.
+///
+/// --compare makes signatures of several kinds and sizes with several seeds instead, without a
+/// store: a line for each, with the error of the estimates of all pairs from --min up to below 1
+/// (mean_error, deviation, what theory expects), the same for pairs of 0.4 to 0.6 (half_pairs,
+/// half_deviation, half_theory), the worst case worst_theory, and the nanoseconds per feature on one
+/// thread with the fastest seed. Of the schema options only --words and --chars count.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance eval corpus.jsonl.gz --threshold 0.8
+  resemblance eval corpus.jsonl --sample 5000 --minhash 256 --svg charts --format table
+  resemblance eval corpus.jsonl --simhash 64 --distance 3
+  resemblance eval corpus.jsonl --compare --seeds 8 --svg charts")]
+pub(crate) struct EvalArguments {
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true, value_name = "CORPUS")]
+    inputs: Vec<PathBuf>,
+    /// Only the N documents whose keys hash lowest [default: all]
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Minimum exact similarity of the pairs to compare, at most the threshold
+    #[arg(long, value_name = "J", default_value_t = 0.1)]
+    min: f64,
+    /// Maximum number of missed pairs to list
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    list: usize,
+    /// Compare the error and time of kinds and sizes of signatures instead
+    #[arg(long)]
+    compare: bool,
+    /// Seeds of --compare, from 1 on
+    #[arg(long, value_name = "N", default_value_t = 4, requires = "compare",
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Draw charts into this folder
+    #[arg(long, value_name = "FOLDER")]
+    svg: Option<PathBuf>,
+    /// Overwrite charts that exist
+    #[arg(long, requires = "svg")]
+    force: bool,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+impl EvalArguments {
+    fn charts<'a>(&'a self, context: &'a Context) -> Option<charts::ChartFolder<'a>> {
+        let path: &Path = self.svg.as_deref()?;
+        Some(charts::ChartFolder {
+            context,
+            path,
+            force: self.force,
+        })
+    }
+}
+
+pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
+    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
+    must_compare_sets(&schema)?;
+    let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
+    let max_floor = if arguments.compare { 1.0 } else { threshold };
+    if !(arguments.min > 0.0 && arguments.min <= max_floor) {
+        return Err(Failure::usage(format!(
+            "--min {}: expected a similarity above 0, at most {max_floor}",
+            arguments.min
+        )));
+    }
+    let mut sample = read(context, arguments, &schema)?;
+    if arguments.compare {
+        compare(context, arguments, &sample)?;
+        return Ok(Outcome::Done);
+    }
+    let store = fill(context, &schema, &sample)?;
+    let snapshot = store.store().snapshot()?;
+    if schema.minhash().is_some_and(|m| m.value_bits() < 32) {
+        sample.signatures = stored_signatures(&snapshot)?;
+    }
+    let mut evaluation = Evaluation::new(&sample, snapshot, arguments.list);
+    let mut progress = ProgressDisplay::new("comparing", context.messages.quiet);
+    evaluation.run(arguments.min, |document| -> Result<()> {
+        context.interrupt.check()?;
+        progress.update(document, 0);
+        Ok(())
+    })?;
+    progress.clear();
+    report(context, arguments, &sample, &evaluation)?;
+    Ok(Outcome::Done)
+}
+
+fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result<Sample> {
+    // Cut values take their 32 bits in memory.
+    let value_bytes = |m: MinHashSchema| u64::from(m.value_bits().max(32) / 8);
+    let values_bytes = |m: MinHashSchema| value_bytes(m) * u64::from(m.values());
+    let own_bytes = 16 + schema.minhash().map_or(0, values_bytes);
+    let (sketcher, signature_bytes) = if arguments.compare {
+        (None, MAX_SIGNATURE_BYTES)
+    } else {
+        (Some(schema.sketcher()), own_bytes)
+    };
+    let text = schema.text();
+    let source = SampleSource {
+        inputs: &arguments.inputs,
+        corpus: &arguments.options,
+        text: text.ok_or_else(|| bug("a schema for texts has no rule for them"))?,
+        sketcher,
+        signature_bytes,
+        max_documents: arguments.sample,
+    };
+    let sample = read_sample(context, source)?;
+    if (sample.len() as u64) < sample.read {
+        let share = sample.len() as f64 / sample.read as f64;
+        context.messages.note(format!(
+            "a sample of {} of {} documents: about {:.4} of the pairs",
+            sample.len(),
+            sample.read,
+            share * share
+        ));
+    }
+    Ok(sample)
+}
+
+/// The signatures as a store keeps them: it estimates from those, where values are cut.
+fn stored_signatures(snapshot: &Snapshot) -> Result<Vec<Signature>> {
+    let records = snapshot.iter()?;
+    let signatures = records.map(|record| Ok(record?.signature().clone()));
+    Ok(signatures.collect::<resemblance::Result<_>>()?)
+}
+
+/// A temporary store whose ids are the indexes of the sample.
+fn fill(context: &Context, schema: &Schema, sample: &Sample) -> Result<ScratchStore> {
+    let (store, ()) = ScratchStore::build_unnamed(context, |path| {
+        let mut building = StoreBuilding::begin(context, path, &context.temp_dir, schema, true)?;
+        for (key, signature) in sample.keys.iter().zip(&sample.signatures) {
+            let place = || String::from_utf8_lossy(key).into_owned();
+            building.insert(Document::without_key(), signature, place)?;
+        }
+        building.finish(&mut |_, _| Ok(()))
+    })?;
+    Ok(store)
+}
+
+fn report(
+    context: &Context,
+    arguments: &EvalArguments,
+    sample: &Sample,
+    evaluation: &Evaluation<'_>,
+) -> Result<()> {
+    let mut found = Vec::new();
+    let mut drawn = Vec::new();
+    if let Some(tally) = &evaluation.minhash {
+        found.extend(sections::minhash_sections(tally, sample, arguments.min)?);
+        drawn.extend(charts::minhash_charts(tally));
+    }
+    if let Some(tally) = &evaluation.simhash {
+        found.extend(sections::simhash_sections(tally));
+        drawn.push(charts::simhash_chart(tally));
+    }
+    sections::write(arguments.format.layout(), &found)?;
+    match arguments.charts(context) {
+        Some(folder) => folder.write(&drawn),
+        None => Ok(()),
+    }
+}
+
+/// Compares kinds of signatures, without a store.
+fn compare(context: &Context, arguments: &EvalArguments, sample: &Sample) -> Result<()> {
+    let (floor, seeds, quiet) = (arguments.min, arguments.seeds, context.messages.quiet);
+    let mut progress = ProgressDisplay::new("comparing exactly", quiet);
+    let pairs = ComparedPairs::find(sample, floor, |documents| -> Result<()> {
+        context.interrupt.check()?;
+        progress.update(documents, 0);
+        Ok(())
+    })?;
+    progress.clear();
+    if pairs.is_empty() {
+        return Err(Failure::bad_input(format!(
+            "--compare: no two documents have a similarity of {floor} up to below 1, so there is \
+             nothing to estimate"
+        )));
+    }
+    let (kept, total) = (pairs.len(), pairs.total());
+    context.messages.note(format!(
+        "{kept} of {total} pairs of similarity {floor} up to below 1, {seeds} seeds"
+    ));
+    let mut progress = ProgressDisplay::new("sketching", quiet);
+    let compared = compare_kinds(sample, &pairs, seeds, || -> Result<()> {
+        context.interrupt.check()?;
+        progress.tick();
+        Ok(())
+    })?;
+    progress.clear();
+    comparison::write(arguments.format.layout(), &compared)?;
+    match arguments.charts(context) {
+        Some(folder) => folder.write(&comparison::charts(&compared)),
+        None => Ok(()),
+    }
+}

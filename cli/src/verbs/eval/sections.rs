@@ -1,0 +1,253 @@
+//! The results of an evaluation, as sections of rows.
+
+use crate::bug::at;
+use crate::eval::{EstimateErrors, MinHashTally, Sample, SimHashTally, SimilarityStep, step_name};
+use crate::failure::Result;
+use crate::output::{Column, Layout, Results, Value};
+
+/// A table with a title; each row is an item with a value for every measure.
+pub(super) struct EvalSection<'a> {
+    name: &'static str,
+    title: String,
+    measures: Vec<&'static str>,
+    rows: Vec<(String, Vec<Value<'a>>)>,
+}
+
+/// Writes sections: tables with titles, or one measure a line.
+pub(super) fn write(layout: Layout, sections: &[EvalSection<'_>]) -> Result<()> {
+    if layout.is_table() {
+        return sections.iter().try_for_each(write_table);
+    }
+    let columns = ["section", "item", "measure", "value"].map(Column::new);
+    let mut results = Results::new(layout, columns.to_vec())?;
+    for section in sections {
+        for (item, values) in &section.rows {
+            for (measure, value) in section.measures.iter().zip(values) {
+                results.row(&[
+                    Value::Text(section.name),
+                    Value::Text(item),
+                    Value::Text(measure),
+                    *value,
+                ])?;
+            }
+        }
+    }
+    results.finish()
+}
+
+fn write_table(section: &EvalSection<'_>) -> Result<()> {
+    let layout = Layout::table();
+    layout.paragraph(&format!("\n{}", section.title))?;
+    let names = std::iter::once(section.name).chain(section.measures.iter().copied());
+    let mut results = Results::new(layout, names.map(Column::new).collect())?;
+    for (item, values) in &section.rows {
+        let mut row = vec![Value::Text(item)];
+        row.extend(values);
+        results.row(&row)?;
+    }
+    results.finish()
+}
+
+fn share(value: Option<f64>) -> Value<'static> {
+    value.map_or(Value::Similarity(None), Value::Significant)
+}
+
+/// The sections of MinHash.
+pub(super) fn minhash_sections<'a>(
+    tally: &MinHashTally,
+    sample: &'a Sample,
+    floor: f64,
+) -> Result<Vec<EvalSection<'a>>> {
+    Ok(vec![
+        minhash_summary(tally),
+        minhash_steps(tally, floor),
+        estimate_steps(tally),
+        missed(tally, sample)?,
+    ])
+}
+
+fn minhash_summary(tally: &MinHashTally) -> EvalSection<'static> {
+    let (near, minhash) = (&tally.near, tally.minhash);
+    let returned = tally.all_returned();
+    let values = vec![
+        Value::Count(near.pairs),
+        share(near.share(near.candidates as f64)),
+        share(near.share(near.expected)),
+        share(near.share(near.returned as f64)),
+        Value::Count(returned.pairs),
+        share(returned.precision()),
+        Value::Count(tally.candidates),
+    ];
+    EvalSection {
+        name: "minhash",
+        title: format!(
+            "MinHash: {} values, {} bands of {} rows, {:.4} expected to be found at threshold {}. \
+             Of the pairs whose exact similarity reaches it: candidate_recall are candidates, \
+             expected is what theory says of them, recall are returned. precision: the share of \
+             returned pairs whose exact similarity reaches the threshold",
+            minhash.values(),
+            minhash.bands(),
+            minhash.rows(),
+            minhash.recall_at_threshold(),
+            minhash.threshold()
+        ),
+        measures: vec![
+            "pairs",
+            "candidate_recall",
+            "expected",
+            "recall",
+            "returned",
+            "precision",
+            "candidates",
+        ],
+        rows: vec![(format!("{}", minhash.threshold()), values)],
+    }
+}
+
+fn error_values(errors: &EstimateErrors) -> [Value<'static>; 3] {
+    [errors.mean(), errors.deviation(), errors.theory()].map(share)
+}
+
+fn minhash_steps(tally: &MinHashTally, floor: f64) -> EvalSection<'static> {
+    let steps = tally.steps.iter().enumerate();
+    let rows = steps
+        .filter(|(_, step)| step.pairs > 0)
+        .map(|(place, step)| {
+            let mut values = vec![
+                Value::Count(step.pairs),
+                Value::Count(step.candidates),
+                share(step.share(step.candidates as f64)),
+                share(step.share(step.expected)),
+                Value::Count(step.returned),
+                share(step.share(step.returned as f64)),
+            ];
+            values.extend(error_values(&step.errors));
+            (step_name(place), values)
+        });
+    EvalSection {
+        name: "exact",
+        title: format!(
+            "By exact similarity from {floor} on ({} candidates lie below): candidates, what theory \
+             expects, what was returned; error of the estimates: its mean, its deviation, and what \
+             theory expects of that",
+            tally.candidates_below
+        ),
+        measures: vec![
+            "pairs",
+            "candidates",
+            "candidate_recall",
+            "expected",
+            "returned",
+            "recall",
+            "mean_error",
+            "deviation",
+            "theory",
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn estimate_steps(tally: &MinHashTally) -> EvalSection<'static> {
+    let steps = tally.returned.iter().enumerate();
+    let rows = steps
+        .filter(|(_, step)| step.pairs > 0)
+        .map(|(place, step)| {
+            let values = vec![
+                Value::Count(step.pairs),
+                Value::Count(step.right),
+                share(step.precision()),
+            ];
+            (step_name(place), values)
+        });
+    EvalSection {
+        name: "estimate",
+        title: "By estimated similarity: what was returned, and how much of it reaches the \
+                threshold exactly"
+            .into(),
+        measures: vec!["returned", "right", "precision"],
+        rows: rows.collect(),
+    }
+}
+
+fn missed<'a>(tally: &MinHashTally, sample: &'a Sample) -> Result<EvalSection<'a>> {
+    let mut rows = Vec::new();
+    for missed in tally.missed.iter() {
+        let reason = if missed.is_candidate {
+            "estimate"
+        } else {
+            "no shared band"
+        };
+        let values = vec![
+            Value::Key(at(&sample.keys, missed.a)?),
+            Value::Key(at(&sample.keys, missed.b)?),
+            Value::Similarity(Some(missed.similarity)),
+            Value::Similarity(Some(missed.estimate)),
+            Value::Text(reason),
+        ];
+        let number = rows.len() + 1;
+        rows.push((number.to_string(), values));
+    }
+    let others = tally.missed.count - rows.len() as u64;
+    Ok(EvalSection {
+        name: "missed",
+        title: format!(
+            "Pairs at the threshold or above that were not returned: {}, the most similar first; \
+             {others} more are not listed (--list N)",
+            tally.missed.count
+        ),
+        measures: vec!["key_a", "key_b", "similarity", "estimate", "reason"],
+        rows,
+    })
+}
+
+/// The sections of SimHash.
+pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>> {
+    let distances = tally.distances.iter().enumerate();
+    let distance_rows = distances.map(|(distance, &(pairs, returned))| {
+        let step = SimilarityStep {
+            pairs,
+            ..SimilarityStep::default()
+        };
+        let values = vec![
+            Value::Count(pairs),
+            Value::Count(returned),
+            share(step.share(returned as f64)),
+        ];
+        (distance.to_string(), values)
+    });
+    let steps = tally.steps.iter().enumerate();
+    let step_rows = steps
+        .filter(|(_, step)| step.pairs > 0)
+        .map(|(place, step)| {
+            let values = vec![
+                Value::Count(step.pairs),
+                Value::Count(step.returned),
+                share(step.share(step.returned as f64)),
+                share(step.share(step.expected)),
+            ];
+            (step_name(place), values)
+        });
+    vec![
+        EvalSection {
+            name: "distance",
+            title: format!(
+                "SimHash: {}. By distance: the pairs by comparing all with all, and what was \
+                 returned; {} were returned that are not among them. The queries of all documents \
+                 looked at {} candidates",
+                tally.design, tally.wrong, tally.candidates
+            ),
+            measures: vec!["pairs", "returned", "recall"],
+            rows: distance_rows.collect(),
+        },
+        EvalSection {
+            name: "within",
+            title: format!(
+                "By exact similarity: the pairs that come within distance {}, and what theory \
+                 expects of unweighted sets of equal size",
+                tally.design.max_distance()
+            ),
+            measures: vec!["pairs", "within", "share", "expected"],
+            rows: step_rows.collect(),
+        },
+    ]
+}

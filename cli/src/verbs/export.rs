@@ -1,0 +1,101 @@
+//! The verb `export`.
+
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{ExportEvent, ExportReport, Snapshot};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::output::{Destination, ProgressDisplay};
+use crate::session::{Context, open_to_read};
+
+/// Write the documents of a store as a stream that import takes
+///
+/// The stream has keys, stamps, payloads and signatures, with checksums; format-spec.md describes it.
+/// It has no bands and tables: the store that imports it indexes documents by its own. A file whose name
+/// ends in .gz or .zst is compressed; it gets its name when it is complete.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance export seen.rsm -o seen.stream.zst
+  resemblance export seen.rsm | ssh other resemblance import seen.rsm -")]
+pub(crate) struct ExportArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// The file to write; - for standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<Outcome> {
+    if arguments.output.as_os_str() == "-" && io::stdout().is_terminal() {
+        let message = "the stream is no text for a terminal; give -o FILE, or redirect the output";
+        return Err(Failure::usage(message));
+    }
+    let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    let mut output = StreamOutput {
+        destination: Destination::create(&arguments.output, arguments.force)?,
+        failure: None,
+    };
+    let report = export_stream(context, &snapshot, &mut output)?;
+    output.destination.finish()?;
+    context.messages.note(format!(
+        "exported {} documents in {} bytes",
+        report.documents, report.bytes
+    ));
+    Ok(Outcome::Done)
+}
+
+/// A destination as the library writes to it. Why it failed is kept in this tool's words.
+struct StreamOutput {
+    destination: Destination,
+    failure: Option<Failure>,
+}
+
+impl Write for StreamOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.destination.write(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn export_stream(
+    context: &Context,
+    snapshot: &Snapshot,
+    output: &mut StreamOutput,
+) -> Result<ExportReport> {
+    let mut progress = ProgressDisplay::new("exporting", context.messages.quiet);
+    let mut stopped = None;
+    let report = snapshot.export_with(&mut *output, |event| {
+        if let ExportEvent::Written {
+            documents, bytes, ..
+        } = event
+        {
+            progress.update(documents, bytes);
+        }
+        match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    progress.clear();
+    let failure = stopped.or_else(|| output.failure.take());
+    report.map_err(|error| failure.unwrap_or_else(|| error.into()))
+}

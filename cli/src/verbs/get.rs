@@ -1,0 +1,80 @@
+//! The verb `get`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{DocumentId, Record, Snapshot};
+
+use crate::failure::{Outcome, Result};
+use crate::options::{FormatOptions, parse_key};
+use crate::output::escape::PrintedKey;
+use crate::output::{Column, Results, Value, escape};
+use crate::session::{Context, open_to_read};
+
+/// Show what a store holds under a key
+///
+/// Columns: key, stamp, minhash (values separated by commas, of fewer bits where the store cuts them;
+/// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 16 digits or 32),
+/// payload_hex; jsonl also has id.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance get seen.rsm https://example.org/
+  resemblance get seen.rsm --escaped '\\#17' --format jsonl")]
+pub(crate) struct GetArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// The key, as its bytes; after -- if it begins with -
+    key: OsString,
+    /// The key is given as results print it: with escapes, or as \#ID
+    #[arg(short, long)]
+    escaped: bool,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// The document with this key or number.
+fn find(snapshot: &Snapshot, key: &PrintedKey) -> Result<Option<Record>> {
+    Ok(match key {
+        PrintedKey::Key(key) => snapshot.get(key)?,
+        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
+    })
+}
+
+pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome> {
+    let key = parse_key(&arguments.key, arguments.escaped)?;
+    let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    let Some(record) = find(&snapshot, &key)? else {
+        let key = escape::printed(&key);
+        context
+            .messages
+            .note(format!("no document has the key {key}"));
+        return Ok(Outcome::Nothing);
+    };
+    let schema = snapshot.schema();
+    let columns = vec![
+        Column::new("key"),
+        Column::new("stamp"),
+        Column::shown_if("minhash", schema.minhash().is_some()),
+        Column::shown_if("simhash", schema.simhash().is_some()),
+        Column::new("payload_hex"),
+    ];
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let signature = record.signature();
+    results.row(&[
+        Value::Document {
+            id: record.id().get(),
+            key: record.key(),
+        },
+        Value::Count(record.stamp()),
+        match signature.bottom_k() {
+            Some(hashes) => Value::Hashes(hashes),
+            None => Value::Values(signature.minhash()),
+        },
+        Value::Fingerprint(signature.simhash().zip(signature.simhash_bits())),
+        Value::Bytes(record.payload()),
+    ])?;
+    results.finish()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,190 @@
+//! The verb `import`.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use resemblance::{Error, ExistingKeys, ImportEvent, ImportOptions, ImportReport, Store};
+
+use crate::corpus::{Compression, CorpusError};
+use crate::failure::{Failure, Outcome, Result};
+use crate::output::ProgressDisplay;
+use crate::session::Context;
+
+/// Add the documents of an exported stream to a store
+///
+/// The store must make signatures in the same way as the exported store; its threshold, bands and
+/// tables may differ. Documents are committed 10,000 at a time. After a failure or an interruption the
+/// store holds the documents up to the last commit, and the message says how many. To continue, give
+/// the command again with --keys skip; documents without a key would then be there twice.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance import all.rsm a.stream.zst
+  resemblance import all.rsm b.stream.zst --keys newer
+  resemblance export a.rsm | resemblance import all.rsm - --if-new --keys skip")]
+pub(crate) struct ImportArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// A stream that export wrote, plain, gzip or Zstandard; - for standard input
+    stream: PathBuf,
+    /// How to treat a document whose key the store has
+    #[arg(long, value_name = "RULE", default_value = "refuse")]
+    keys: KeyRule,
+    /// Leave out and count near-duplicates of documents in the store
+    #[arg(long)]
+    if_new: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KeyRule {
+    /// Stop there
+    Refuse,
+    /// Leave it out
+    Skip,
+    /// Let it replace the one in the store
+    Replace,
+    /// The same if its stamp is greater, else leave it out
+    Newer,
+}
+
+impl KeyRule {
+    fn rule(self) -> ExistingKeys {
+        match self {
+            Self::Refuse => ExistingKeys::Refuse,
+            Self::Skip => ExistingKeys::Skip,
+            Self::Replace => ExistingKeys::Replace,
+            Self::Newer => ExistingKeys::ReplaceIfNewer,
+        }
+    }
+}
+
+pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<Outcome> {
+    if arguments.if_new && matches!(arguments.keys, KeyRule::Replace | KeyRule::Newer) {
+        return Err(Failure::usage(
+            "--if-new leaves out what is there; it goes with --keys refuse or skip",
+        ));
+    }
+    let options = ImportOptions::new()
+        .existing_keys(arguments.keys.rule())
+        .if_new(arguments.if_new);
+    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let report = import_stream(context, arguments, &store, &options)?;
+    context.messages.note(summary(&report));
+    context.messages.advise(&store.design()?);
+    Ok(Outcome::Done)
+}
+
+/// A compressed file as the library reads it. Why it failed is kept in this tool's words.
+struct StreamInput<'a> {
+    reader: Box<dyn Read + Send>,
+    is_compressed: bool,
+    path: &'a Path,
+    failure: &'a RefCell<Option<Failure>>,
+}
+
+impl<'a> StreamInput<'a> {
+    fn open(path: &'a Path, failure: &'a RefCell<Option<Failure>>) -> Result<Self> {
+        let open_error = |error| Failure::from(CorpusError::open(path, error));
+        let mut inner: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            Box::new(BufReader::new(File::open(path).map_err(open_error)?))
+        };
+        let compression = Compression::of_content(inner.fill_buf().map_err(open_error)?);
+        Ok(Self {
+            reader: compression.decoder(inner).map_err(open_error)?,
+            is_compressed: compression != Compression::None,
+            path,
+            failure,
+        })
+    }
+}
+
+impl Read for StreamInput<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(bytes).inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                let error = CorpusError::read(self.path, self.is_compressed, error);
+                *self.failure.borrow_mut() = Some(error.into());
+            }
+        })
+    }
+}
+
+fn import_stream(
+    context: &Context,
+    arguments: &ImportArguments,
+    store: &Store,
+    options: &ImportOptions,
+) -> Result<ImportReport> {
+    let failure = RefCell::new(None);
+    let input = StreamInput::open(&arguments.stream, &failure)?;
+    let mut progress = ProgressDisplay::new("importing", context.messages.quiet);
+    let mut stopped = None;
+    let report = store.import_with(input, options, |event| {
+        if let ImportEvent::Committed { documents, .. } = event {
+            progress.update(documents, 0);
+        }
+        match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    progress.clear();
+    let known = stopped.or_else(|| failure.take());
+    report.map_err(|error| told(arguments, error, known))
+}
+
+/// The failure in this tool's words, and what is in the store in spite of it.
+fn told(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Failure {
+    let (error, note) = match error {
+        Error::ImportStopped { documents, source } => {
+            let note = match documents {
+                0 => "nothing of the stream is in the store".to_owned(),
+                _ => format!(
+                    "its first {documents} documents are in the store for good, or left out"
+                ),
+            };
+            (*source, Some(note))
+        }
+        error => (error, None),
+    };
+    let of_stream = matches!(
+        error,
+        Error::DamagedStream { .. } | Error::OtherRecipe { .. } | Error::NotRebandable { .. }
+    );
+    let failure = match known {
+        Some(failure) => failure,
+        None if of_stream => {
+            let name = arguments.stream.display();
+            Failure::bad_input(format!("{name}: {error}"))
+        }
+        None => error.into(),
+    };
+    match note {
+        Some(note) => failure.with_note(&note),
+        None => failure,
+    }
+}
+
+fn summary(report: &ImportReport) -> String {
+    let mut summary = format!("read {} documents, added {}", report.read, report.inserted);
+    for (count, what) in [
+        (report.replaced, "replaced"),
+        (report.skipped, "left out whose key is there"),
+        (report.near_duplicates, "left out as near-duplicates"),
+        (report.beyond_budget, "compared with a part only"),
+    ] {
+        if count > 0 {
+            summary += &format!(", {count} {what}");
+        }
+    }
+    summary
+}

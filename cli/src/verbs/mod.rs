@@ -1,0 +1,45 @@
+//! The verbs: one file each, with its arguments and a function of its name. No verb knows another.
+
+mod add;
+mod backup;
+mod build;
+mod check;
+mod clusters;
+mod compact;
+mod completions;
+mod create;
+mod dedup;
+mod eval;
+mod evict;
+mod export;
+mod get;
+mod import;
+mod pairs;
+mod query;
+mod reband;
+mod remove;
+mod repair;
+mod stats;
+mod tune;
+
+pub(crate) use add::{AddArguments, add};
+pub(crate) use backup::{BackupArguments, backup};
+pub(crate) use build::{BuildArguments, build};
+pub(crate) use check::{CheckArguments, check};
+pub(crate) use clusters::{ClustersArguments, clusters};
+pub(crate) use compact::{CompactArguments, compact};
+pub(crate) use completions::{CompletionsArguments, completions};
+pub(crate) use create::{CreateArguments, create};
+pub(crate) use dedup::{DedupArguments, dedup};
+pub(crate) use eval::{EvalArguments, eval};
+pub(crate) use evict::{EvictArguments, evict};
+pub(crate) use export::{ExportArguments, export};
+pub(crate) use get::{GetArguments, get};
+pub(crate) use import::{ImportArguments, import};
+pub(crate) use pairs::{PairsArguments, pairs};
+pub(crate) use query::{QueryArguments, query};
+pub(crate) use reband::{RebandArguments, reband};
+pub(crate) use remove::{RemoveArguments, remove};
+pub(crate) use repair::{RepairArguments, repair};
+pub(crate) use stats::{StatsArguments, stats};
+pub(crate) use tune::{TuneArguments, tune};

@@ -1,0 +1,122 @@
+//! The verb `pairs`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{LeftOut, Pairs};
+
+use crate::exact::{LabelledPair, PairSorter, SortedPairs};
+use crate::failure::{Outcome, Result};
+use crate::options::{
+    BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+};
+use crate::output::{Column, ProgressDisplay, Results, Value, document_value, nearness_columns};
+use crate::session::{
+    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
+    tell_left_out,
+};
+
+/// List all near-duplicate pairs of a store or a corpus
+///
+/// tsv columns: key_a, key_b, similarity_estimate (six decimals; from the signatures). key_a is less
+/// than key_b in byte order; lines are sorted by both, with documents without a key last. With --verify
+/// exact the third column is called similarity and is exact. With SimHash alone the third column is
+/// the distance, with both families the distance is the fourth. jsonl fields: id_a, key_a, id_b, key_b,
+/// similarity_estimate or similarity, distance (null where there is none).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance pairs seen.rsm --threshold 0.9
+  resemblance pairs a.jsonl b.jsonl.gz --chars 9 --threshold 0.7 --format jsonl
+  resemblance pairs corpus.jsonl --verify exact --header
+  resemblance pairs texts/ --include '*.md'")]
+pub(crate) struct PairsArguments {
+    /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
+    #[arg(required = true, value_name = "STORE|CORPUS")]
+    pub(crate) inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    bounds: BoundOptions,
+    #[command(flatten)]
+    limits: JoinLimits,
+    #[command(flatten)]
+    verify: VerifyOptions,
+    #[command(flatten)]
+    schema: SchemaOptions,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {
+    let subject = Subject::open(
+        context,
+        &SubjectOptions {
+            inputs: &arguments.inputs,
+            corpus: &arguments.options,
+            schema: &arguments.schema,
+            bounds: &arguments.bounds,
+            verify: arguments.verify,
+        },
+    )?;
+    let snapshot = subject.snapshot.clone();
+    let (bounds, features) = (subject.bounds, subject.features.clone());
+    let join = join_options(context, arguments.limits);
+    announce_join(context, &snapshot, bounds, JoinProduct::Pairs)?;
+    let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
+    let mut progress = ProgressDisplay::new("finding pairs", context.messages.quiet);
+    let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
+        let pairs = match features {
+            Some(features) => {
+                snapshot.pairs_verified(bounds, &join, move |a, b| features.similarity(a, b))?
+            }
+            None => snapshot.pairs_with(bounds, &join)?,
+        };
+        sorted_pairs(pairs, keys, sorter)
+    })?;
+
+    let name = arguments.verify.similarity_name();
+    let [similarity, distance] = nearness_columns(subject.snapshot.schema(), name);
+    let columns = vec![
+        Column::new("key_a"),
+        Column::new("key_b"),
+        similarity,
+        distance,
+    ];
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut count = 0_u64;
+    for row in rows {
+        let row = row?;
+        context.interrupt.check()?;
+        results.row(&[
+            document_value(&row.a),
+            document_value(&row.b),
+            Value::Similarity(row.similarity),
+            Value::Distance(row.distance),
+        ])?;
+        count += 1;
+    }
+    results.finish()?;
+    tell_left_out(context, left_out);
+    context.messages.note(format!("{count} pairs"));
+    Ok(Outcome::found(count > 0))
+}
+
+fn sorted_pairs(
+    mut pairs: Pairs,
+    mut keys: KeyCache,
+    mut sorter: PairSorter,
+) -> Result<(SortedPairs, LeftOut)> {
+    for pair in pairs.by_ref() {
+        let pair = pair?;
+        let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
+        let (a, b) = if a < b { (a, b) } else { (b, a) };
+        sorter.push(LabelledPair {
+            a,
+            b,
+            similarity: pair.similarity,
+            distance: pair.distance,
+        })?;
+    }
+    Ok((sorter.finish()?, pairs.left_out()))
+}

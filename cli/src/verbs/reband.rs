@@ -1,0 +1,172 @@
+//! The verb `reband`.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{BulkOptions, RebandEstimate, RebandEvent, RebandReport, Rebanding, Store};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::FormatOptions;
+use crate::output::{BinarySize, Column, ProgressDisplay, Results, Value};
+use crate::session::{Context, bulk_options};
+
+/// Index the documents of a store with other bands or tables
+///
+/// Changes the threshold, recall, bands or SimHash tables of a store. The signatures in the store are
+/// enough, and stay as they are; the texts are not needed. Options that are not given keep their
+/// values, except that bands which are chosen again get a recall of 0.95. Afterwards the store answers
+/// like one that was created with the new schema, which is shown.
+///
+/// All or nothing: if the command is interrupted, the store is as it was. Nothing else can use the store
+/// meanwhile. The file grows by the new postings, because the old ones stay until the end; the command
+/// says beforehand by how much, and compact gives the space back.
+///
+/// Columns: documents, postings (written), size_before_bytes, size_after_bytes (space taken on disk).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance reband seen.rsm --threshold 0.6
+  resemblance reband seen.rsm --bands 20 --rows 5 --code-bits 48
+  resemblance reband pages.rsm --max-distance 4 --expected-documents 100000000")]
+pub(crate) struct RebandArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    changes: RebandChanges,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+/// The options that change the schema.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Changes")]
+#[group(id = "changes", required = true, multiple = true)]
+struct RebandChanges {
+    /// Minimum similarity of near-duplicates, above 0, at most 1 (MinHash)
+    #[arg(long, value_name = "T")]
+    threshold: Option<f64>,
+    /// Share of the pairs at the threshold that must be found
+    #[arg(long, value_name = "R", conflicts_with_all = ["bands", "rows"])]
+    recall: Option<f64>,
+    /// Explicit number of bands
+    #[arg(long, value_name = "B", requires = "rows")]
+    bands: Option<u16>,
+    /// Explicit number of rows per band
+    #[arg(long, value_name = "R", requires = "bands")]
+    rows: Option<u16>,
+    /// Bits stored of the hash of a band, 32 to 64
+    #[arg(long, value_name = "N")]
+    code_bits: Option<u8>,
+    /// Maximum Hamming distance of near-duplicates, 1 to 8, with 128 bits 1 to 16 (SimHash)
+    #[arg(long, value_name = "K", alias = "distance")]
+    max_distance: Option<u8>,
+    /// Number of documents to plan the store for
+    #[arg(long, value_name = "N", alias = "expected")]
+    expected_documents: Option<u64>,
+}
+
+impl RebandChanges {
+    fn rebanding(&self) -> Rebanding {
+        let mut rebanding = Rebanding::new();
+        if let Some(threshold) = self.threshold {
+            rebanding = rebanding.threshold(threshold);
+        }
+        if let Some(recall) = self.recall {
+            rebanding = rebanding.recall(recall);
+        }
+        if let Some((bands, rows)) = self.bands.zip(self.rows) {
+            rebanding = rebanding.banding(bands, rows);
+        }
+        if let Some(bits) = self.code_bits {
+            rebanding = rebanding.code_bits(bits);
+        }
+        if let Some(distance) = self.max_distance {
+            rebanding = rebanding.max_distance(distance);
+        }
+        if let Some(documents) = self.expected_documents {
+            rebanding = rebanding.expected_documents(documents);
+        }
+        rebanding
+    }
+}
+
+pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<Outcome> {
+    let rebanding = arguments.changes.rebanding();
+    let options = bulk_options(context);
+    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let estimate = store.estimate_reband(&rebanding, &options)?;
+    drop(store);
+    context.messages.note(expectation(&estimate));
+    let report = reband_store(context, arguments, &rebanding, &options)?;
+    let name = arguments.store.display();
+    context
+        .messages
+        .note(format!("{name} is now\n{}", report.schema));
+    if report.is_rewritten {
+        let compact = format!("resemblance compact {name} gives the space of the old ones back");
+        context.messages.note(compact);
+    }
+    let columns = [
+        "documents",
+        "postings",
+        "size_before_bytes",
+        "size_after_bytes",
+    ];
+    let columns = columns.map(Column::new).to_vec();
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    results.row(&[
+        Value::Count(report.documents),
+        Value::Count(report.postings),
+        Value::Count(report.size_before_bytes),
+        Value::Count(report.size_after_bytes),
+    ])?;
+    results.finish()?;
+    Ok(Outcome::Done)
+}
+
+fn expectation(estimate: &RebandEstimate) -> String {
+    let documents = estimate.documents;
+    if !estimate.is_rewritten {
+        return format!("all lanes of {documents} documents stay as they are");
+    }
+    let growth = BinarySize(estimate.growth_bytes);
+    let memory = BinarySize(estimate.memory_bytes);
+    let temporary = match estimate.temporary_bytes {
+        0 => String::new(),
+        bytes => format!(" and {} for temporary files", BinarySize(bytes)),
+    };
+    format!(
+        "new postings for {documents} documents: expecting about {memory} of memory, {growth} of \
+         disk beside the old ones{temporary}"
+    )
+}
+
+/// Indexes the documents again, and stops at a signal.
+fn reband_store(
+    context: &Context,
+    arguments: &RebandArguments,
+    rebanding: &Rebanding,
+    options: &BulkOptions,
+) -> Result<RebandReport> {
+    let mut progress = ProgressDisplay::new("rebanding", context.messages.quiet);
+    let mut stopped = None;
+    let finished = Store::reband_with(&arguments.store, rebanding, options, |event| {
+        match event {
+            RebandEvent::Read { documents, .. } => progress.update(documents, 0),
+            _ => progress.tick(),
+        }
+        match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure.with_note("the store is as it was"));
+                ControlFlow::Break(())
+            }
+        }
+    });
+    progress.clear();
+    finished.map_err(|error| {
+        let name = arguments.store.display();
+        stopped.unwrap_or_else(|| Failure::unfinished(name, error))
+    })
+}

@@ -1,0 +1,153 @@
+//! The verb `repair`.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{IdRange, RepairEvent, RepairOptions, RepairReport, Schema, Store};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::FormatOptions;
+use crate::output::{Column, ProgressDisplay, Results, Value, must_not_exist};
+use crate::session::{Context, bulk_options};
+
+/// Make a new store from the readable parts of a damaged one
+///
+/// Keeps every document whose rows are intact, with its id, key, stamp, payload and signature, and builds
+/// everything else again. The damaged store is only read, and need not have been closed properly;
+/// nothing can write to it meanwhile.
+///
+/// Prints a line for the documents kept and a line for each loss (columns: what, first_id, last_id,
+/// detail). A loss is a document id or a range of ids; ranges of `lost` and `may be back` can have ids
+/// that no document ever had. Damage is listed too, with its place in the detail. Exits with 1 unless
+/// all documents were kept.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance check seen.rsm || resemblance repair seen.rsm -o new.rsm
+  resemblance repair seen.rsm -o new.rsm --schema-of backup/seen.rsm
+  resemblance repair seen.rsm -o new.rsm --scan")]
+pub(crate) struct RepairArguments {
+    /// The damaged store
+    pub(crate) store: PathBuf,
+    /// The file to make; it must not exist
+    #[arg(short, long, value_name = "NEW")]
+    output: PathBuf,
+    /// A store with the same schema, if that of the damaged one cannot be read: a copy, or one made
+    /// by create with the same options
+    #[arg(long, value_name = "STORE")]
+    schema_of: Option<PathBuf>,
+    /// Read all pages of the file, if its tables cannot be found. Documents that were removed or replaced
+    /// may come back
+    #[arg(long)]
+    scan: bool,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<Outcome> {
+    must_not_exist(&arguments.output, "repair makes a new store")?;
+    let mut options = RepairOptions::new()
+        .bulk(bulk_options(context))
+        .scan(arguments.scan);
+    if let Some(path) = &arguments.schema_of {
+        options = options.schema(schema_of(context, path)?);
+    }
+    let report = repair_store(context, arguments, &options)?;
+    print(arguments, &report)?;
+    context.messages.note(summary(&report, arguments.scan));
+    Ok(Outcome::found(report.is_complete()))
+}
+
+fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
+    let store = Store::open_read_only_with(path, &context.store_options);
+    let store = store.map_err(|error| Failure::store(path.display(), error))?;
+    Ok(store.schema().clone())
+}
+
+fn repair_store(
+    context: &Context,
+    arguments: &RepairArguments,
+    options: &RepairOptions,
+) -> Result<RepairReport> {
+    let quiet = context.messages.quiet;
+    let mut reading = ProgressDisplay::new("reading", quiet);
+    let mut writing = ProgressDisplay::new("writing the store", quiet);
+    let mut stopped = None;
+    let report = Store::repair_with(&arguments.store, &arguments.output, options, |event| {
+        match event {
+            RepairEvent::Read { documents, .. } => reading.update(documents, 0),
+            RepairEvent::Written { .. } => writing.tick(),
+            _ => {}
+        }
+        match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                stopped = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    reading.clear();
+    writing.clear();
+    report.map_err(|error| stopped.unwrap_or_else(|| error.into()))
+}
+
+/// Prints a line for what was kept, and for each loss and problem.
+fn print(arguments: &RepairArguments, report: &RepairReport) -> Result<()> {
+    let columns = ["what", "first_id", "last_id", "detail"];
+    let columns = columns.into_iter().map(Column::new).collect();
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut line = |what, first: &str, last: &str, detail: &str| {
+        results.row(&[
+            Value::Text(what),
+            Value::Text(first),
+            Value::Text(last),
+            Value::Text(detail),
+        ])
+    };
+    line("kept", "", "", &format!("{} documents", report.documents))?;
+    let ranges: [(&str, &[IdRange]); 2] =
+        [("lost", &report.lost), ("may be back", &report.may_be_back)];
+    for (what, ranges) in ranges {
+        for range in ranges {
+            let (first, last) = (range.first.to_string(), range.last.to_string());
+            line(what, &first, &last, &range.reason)?;
+        }
+    }
+    for problem in &report.damage {
+        let detail = format!("{}: {}", problem.place, problem.detail);
+        line("damage", "", "", &detail)?;
+    }
+    results.finish()
+}
+
+fn summary(report: &RepairReport, scan: bool) -> String {
+    let mut summary = match report.documents_before {
+        Some(before) => format!("kept {} of {before} documents", report.documents),
+        None => format!(
+            "kept {} documents; how many there were cannot be read",
+            report.documents
+        ),
+    };
+    if report.documents_replaced > 0 {
+        let replaced = report.documents_replaced;
+        summary += &format!("; left {replaced} out whose key a newer one has");
+    }
+    if !report.may_be_back.is_empty() {
+        summary += "; documents that were removed may be back";
+    }
+    if report.is_earlier_commit {
+        summary += "; the last commit cannot be read, this is, or may be, the state before it";
+    }
+    if !report.has_own_schema {
+        summary += "; by the schema of the other store";
+    }
+    if !report.lost.is_empty() && !scan {
+        summary += "; --scan may find more, and may bring back what was removed";
+    }
+    if report.truncated {
+        summary += "; the lists are cut short";
+    }
+    summary
+}

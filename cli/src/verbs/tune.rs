@@ -1,0 +1,437 @@
+//! The verb `tune`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{Error, SimHash, hamming_ball};
+
+use crate::bug::bug;
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{CorpusOptions, FormatOptions, default_text, parse_bits};
+use crate::output::{Chart, ChartAxis, Column, Results, TextPlot, Value};
+use crate::session::{Context, SampleSource, read_sample};
+use crate::tune::{
+    BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
+    TableChoice, banding_choice, table_choice,
+};
+
+/// Where the S-curve is shown, and the columns.
+const POINTS: [(f64, &str); 10] = [
+    (0.50, "p0.50"),
+    (0.55, "p0.55"),
+    (0.60, "p0.60"),
+    (0.65, "p0.65"),
+    (0.70, "p0.70"),
+    (0.75, "p0.75"),
+    (0.80, "p0.80"),
+    (0.85, "p0.85"),
+    (0.90, "p0.90"),
+    (0.95, "p0.95"),
+];
+
+/// The same for SimHash, which finds only what is nearly identical.
+const NEAR_POINTS: [(f64, &str); 4] = [
+    (0.80, "p0.80"),
+    (0.90, "p0.90"),
+    (0.95, "p0.95"),
+    (0.99, "p0.99"),
+];
+
+/// Show what different schemas would find and cost
+///
+/// MinHash: for each number of values the bands that reach the recall at the threshold, and the
+/// probability p0.50 to p0.95 that a pair of that similarity becomes a candidate. candidates is the
+/// number that a query is expected to have among --documents, if each of them has the similarity
+/// --background to it; with --corpus it comes from the exact similarities of that corpus instead.
+/// deviation is the standard deviation of the estimate at the threshold; curve_threshold is
+/// (1/bands)^(1/rows). Bytes are per document: of its postings, of its signature, and of everything
+/// but its key.
+///
+/// SimHash (--simhash 64): for each number of documents the permuted tables that a store gets,
+/// the candidates of a query if fingerprints are uniform, and the probability that unweighted sets
+/// of a Jaccard similarity come within the distance.
+///
+/// On a terminal, or with --format table, the curves are drawn too.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance tune --threshold 0.7 --recall 0.99
+  resemblance tune --values 128,256 --documents 10000000 --svg curves.svg
+  resemblance tune --corpus corpus.jsonl.gz --sample 2000
+  resemblance tune --simhash 64 --distance 3 --format tsv --header")]
+pub(crate) struct TuneArguments {
+    /// Minimum similarity of near-duplicates [default: 0.8]
+    #[arg(long, value_name = "T", conflicts_with = "simhash")]
+    threshold: Option<f64>,
+    /// Share of the pairs at the threshold that must be found [default: 0.95]
+    #[arg(long, value_name = "R", conflicts_with = "simhash")]
+    recall: Option<f64>,
+    /// Numbers of MinHash values to compare
+    #[arg(
+        long,
+        value_name = "K,...",
+        value_delimiter = ',',
+        default_value = "64,128,256,512",
+        conflicts_with = "simhash"
+    )]
+    values: Vec<u16>,
+    /// Documents in the store [default: 1000000; with --simhash 100000 to 1000000000]
+    #[arg(long, value_name = "N")]
+    documents: Option<u64>,
+    /// Assumed similarity of documents that are not near-duplicates [default: 0.05]
+    #[arg(long, value_name = "S", conflicts_with_all = ["simhash", "corpus"])]
+    background: Option<f64>,
+    /// Measure the similarities of documents in a corpus instead (all pairs of it, exactly)
+    #[arg(long, value_name = "CORPUS", conflicts_with = "simhash")]
+    corpus: Vec<PathBuf>,
+    /// Of the corpus, only the N documents whose keys hash lowest
+    #[arg(long, value_name = "N", requires = "corpus")]
+    sample: Option<usize>,
+    /// Shingles of N words, to compare the corpus by [default: 5]
+    #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars")]
+    words: Option<u16>,
+    /// Shingles of N characters instead
+    #[arg(long, value_name = "N", requires = "corpus")]
+    chars: Option<u16>,
+    /// Show SimHash tables for fingerprints of this many bits instead: 64 or 128
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
+    simhash: Option<u16>,
+    /// Maximum Hamming distance of near-duplicates [default: 3, with 128 bits 6]
+    #[arg(long, value_name = "D", requires = "simhash")]
+    distance: Option<u8>,
+    /// Draw the curves to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Overwrite the file if it exists
+    #[arg(long, requires = "svg")]
+    force: bool,
+    #[command(flatten)]
+    options: CorpusOptions,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+impl TuneArguments {
+    fn draw(&self, context: &Context, chart: &Chart) -> Result<()> {
+        if let Some(path) = &self.svg {
+            chart.write(path, self.force)?;
+            context.messages.note(format!("drew {}", path.display()));
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) -> Result<()> {
+        self.format.layout().paragraph(text)
+    }
+}
+
+pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
+    match arguments.simhash {
+        Some(bits) => tune_simhash(context, arguments, bits),
+        None => tune_minhash(context, arguments),
+    }
+}
+
+fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
+    let threshold = arguments.threshold.unwrap_or(0.8);
+    let recall = arguments.recall.unwrap_or(0.95);
+    let documents = arguments.documents.unwrap_or(1_000_000);
+    let background = background(context, arguments)?;
+    let mut choices = Vec::new();
+    for &values in &arguments.values {
+        match banding_choice(values, threshold, recall, documents, &background) {
+            Err(error) if is_unreachable(&error, recall) => {
+                context.messages.note(format!("{values} values: {error}"));
+            }
+            choice => choices.push(choice?),
+        }
+    }
+    if choices.is_empty() {
+        return Err(Failure::usage(format!(
+            "none of the numbers of values in --values reaches recall {recall} at threshold \
+             {threshold}"
+        )));
+    }
+    let table = BandingTable {
+        arguments,
+        threshold,
+        documents,
+        background: &background,
+        choices: &choices,
+    };
+    if arguments.format.layout().is_table() {
+        table.in_words(recall)?;
+    } else {
+        table.columns()?;
+    }
+    arguments.draw(context, &s_curves(&choices, threshold, recall))?;
+    Ok(Outcome::Done)
+}
+
+fn background(context: &Context, arguments: &TuneArguments) -> Result<Background> {
+    if arguments.corpus.is_empty() {
+        let similarity = arguments.background.unwrap_or(0.05);
+        if (0.0..=1.0).contains(&similarity) {
+            return Ok(Background::Assumed(similarity));
+        }
+        return Err(Failure::usage(format!(
+            "--background {similarity}: expected a similarity of 0 to 1"
+        )));
+    }
+    let source = SampleSource {
+        inputs: &arguments.corpus,
+        corpus: &arguments.options,
+        text: default_text(arguments.words, arguments.chars),
+        sketcher: None,
+        signature_bytes: 0,
+        max_documents: arguments.sample,
+    };
+    let sample = read_sample(context, source)?;
+    if sample.len() < 2 {
+        return Err(Failure::bad_input(
+            "--corpus: two documents at least are needed to compare",
+        ));
+    }
+    let check = || context.interrupt.check();
+    let histogram = SimilarityHistogram::measure(&sample.features, check)?;
+    Ok(Background::Measured(histogram))
+}
+
+/// True if more values are all that is missing.
+fn is_unreachable(error: &Error, recall: f64) -> bool {
+    let is_possible = recall > 0.0 && recall < 1.0;
+    matches!(error, Error::InvalidParameter { parameter, .. } if *parameter == "recall" && is_possible)
+}
+
+/// Where the candidates of a query come from, in words.
+fn in_words(background: &Background) -> String {
+    match background {
+        Background::Assumed(similarity) => {
+            format!("each of similarity {similarity} to it: an assumption, see --background")
+        }
+        Background::Measured(histogram) => format!(
+            "as similar as the pairs of {} documents of the corpus (mean {:.4}; its \
+             near-duplicates are among them)",
+            histogram.documents(),
+            background.mean()
+        ),
+    }
+}
+
+fn choice_name(choice: &BandingChoice) -> String {
+    let (bands, rows) = (choice.banding.bands(), choice.banding.rows());
+    format!("{} values: {bands} bands of {rows} rows", choice.values)
+}
+
+struct BandingTable<'a> {
+    arguments: &'a TuneArguments,
+    threshold: f64,
+    documents: u64,
+    background: &'a Background,
+    choices: &'a [BandingChoice],
+}
+
+impl BandingTable<'_> {
+    /// A choice without its probabilities.
+    fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 9] {
+        let banding = choice.banding;
+        [
+            Value::Count(choice.values.into()),
+            Value::Count(banding.bands().into()),
+            Value::Count(banding.rows().into()),
+            Value::Significant(banding.probability(self.threshold)),
+            Value::Significant(choice.deviation),
+            Value::Significant(banding.approximate_threshold()),
+            Value::Significant(choice.candidates),
+            Value::Significant(choice.posting_bytes),
+            Value::Significant(choice.document_bytes),
+        ]
+    }
+
+    fn fact_columns() -> Vec<Column> {
+        [
+            "values",
+            "bands",
+            "rows",
+            "recall",
+            "deviation",
+            "curve_threshold",
+            "candidates",
+            "posting_bytes",
+            "document_bytes",
+        ]
+        .map(Column::new)
+        .to_vec()
+    }
+
+    fn probabilities(choice: &BandingChoice) -> impl Iterator<Item = Value<'static>> {
+        let banding = choice.banding;
+        POINTS
+            .into_iter()
+            .map(move |(similarity, _)| Value::Significant(banding.probability(similarity)))
+    }
+
+    fn columns(&self) -> Result<()> {
+        let mut columns = Self::fact_columns();
+        let others = ["signature_bytes", "threshold", "documents", "background"];
+        columns.extend(others.map(Column::new));
+        columns.extend(POINTS.map(|(_, name)| Column::new(name)));
+        let mut results = Results::new(self.arguments.format.layout(), columns)?;
+        for choice in self.choices {
+            let mut row = self.facts(choice).to_vec();
+            row.extend([
+                Value::Count(4 * u64::from(choice.values)),
+                Value::Significant(self.threshold),
+                Value::Count(self.documents),
+                Value::Significant(self.background.mean()),
+            ]);
+            row.extend(Self::probabilities(choice));
+            results.row(&row)?;
+        }
+        results.finish()
+    }
+
+    fn in_words(&self, recall: f64) -> Result<()> {
+        let layout = self.arguments.format.layout();
+        let (threshold, documents) = (self.threshold, self.documents);
+        self.arguments.say(&format!(
+            "MinHash: pairs of similarity {threshold} found with probability {recall} or more"
+        ))?;
+        let mut results = Results::new(layout, Self::fact_columns())?;
+        for choice in self.choices {
+            results.row(&self.facts(choice))?;
+        }
+        results.finish()?;
+        self.arguments.say(&format!(
+            "candidates: of a query among {documents} documents, {}\n\
+             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 4 a value, and \
+             the rows; without keys\n\n\
+             probability that a pair of a similarity is looked at",
+            in_words(self.background)
+        ))?;
+        let mut columns = vec![Column::new("values")];
+        columns.extend(POINTS.map(|(_, name)| Column::new(name)));
+        let mut results = Results::new(layout, columns)?;
+        let mut plot = TextPlot::new();
+        plot.upright("the threshold", threshold);
+        for choice in self.choices {
+            let mut row = vec![Value::Count(choice.values.into())];
+            row.extend(Self::probabilities(choice));
+            results.row(&row)?;
+            plot.curve(&choice_name(choice), |s| choice.banding.probability(s));
+        }
+        results.finish()?;
+        self.arguments.say(&format!("\n{}", plot.text()))
+    }
+}
+
+fn s_curves(choices: &[BandingChoice], threshold: f64, recall: f64) -> Chart {
+    let mut chart = Chart {
+        title: format!("Bands for a recall of {recall} at similarity {threshold}"),
+        x: ChartAxis::share("Jaccard similarity"),
+        y: ChartAxis::share("probability of being looked at"),
+        series: Vec::new(),
+    };
+    for choice in choices {
+        chart.curve(choice_name(choice), |s| choice.banding.probability(s));
+    }
+    chart.upright("threshold", threshold);
+    chart
+}
+
+fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Result<Outcome> {
+    let mut simhash = if bits == 128 {
+        SimHash::bits128()
+    } else {
+        SimHash::bits64()
+    };
+    if let Some(distance) = arguments.distance {
+        simhash = simhash.max_distance(distance);
+    }
+    let documents = match arguments.documents {
+        Some(documents) => vec![documents],
+        None => (5..=9).map(|power| 10_u64.pow(power)).collect(),
+    };
+    let choices = documents.into_iter();
+    let choices = choices.map(|documents| table_choice(simhash, documents));
+    let choices: Vec<TableChoice> = choices.collect::<resemblance::Result<_>>()?;
+    let first = choices.first();
+    let design = &first.ok_or_else(|| bug("no number of documents"))?.design;
+    let distance = design.max_distance();
+    let is_table = arguments.format.layout().is_table();
+    if is_table {
+        arguments.say(&format!(
+            "SimHash: every fingerprint of {bits} bits within distance {distance} is found; without \
+             tables that takes {} probes",
+            hamming_ball(design.bits(), distance)
+        ))?;
+    }
+    simhash_rows(arguments, &choices, is_table)?;
+    if is_table {
+        let mut plot = TextPlot::new();
+        plot.curve(&curve_name(distance), |s| design.probability(s));
+        arguments.say(&format!(
+            "candidates: of a query, if fingerprints are uniform\n\
+             bytes a document: {TABLE_POSTING_BYTES} a table, {} the fingerprint, and the rows; \
+             without keys\n\
+             p0.80 to p0.99: unweighted sets of equal size and that Jaccard similarity come within \
+             the distance\n\n{}",
+            bits / 8,
+            plot.text()
+        ))?;
+    }
+    let mut chart = Chart {
+        title: format!("SimHash of {bits} bits"),
+        x: ChartAxis::share("Jaccard similarity of unweighted sets"),
+        y: ChartAxis::share("probability of being found"),
+        series: Vec::new(),
+    };
+    chart.curve(curve_name(distance), |s| design.probability(s));
+    arguments.draw(context, &chart)?;
+    Ok(Outcome::Done)
+}
+
+fn curve_name(distance: u8) -> String {
+    format!("distance {distance} or less")
+}
+
+fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bool) -> Result<()> {
+    let mut columns = ["documents", "design", "tables", "prefix_bits", "candidates"]
+        .map(Column::new)
+        .to_vec();
+    columns.extend(["posting_bytes", "document_bytes"].map(Column::new));
+    columns.extend(NEAR_POINTS.map(|(_, name)| Column::new(name)));
+    let others = ["distance", "probes_without_tables"];
+    columns.extend(others.map(|name| Column::shown_if(name, !is_table)));
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    for choice in choices {
+        let design = &choice.design;
+        let groups: Vec<String> = design
+            .groups()
+            .iter()
+            .map(|(blocks, leading)| format!("({blocks},{leading})"))
+            .collect();
+        let groups = groups.join(" ");
+        let (min, max) = design.prefix_bits().into_inner();
+        let prefix = if min == max {
+            min.to_string()
+        } else {
+            format!("{min}-{max}")
+        };
+        let mut row = vec![
+            Value::Count(choice.documents),
+            Value::Text(&groups),
+            Value::Count(design.table_count() as u64),
+            Value::Text(&prefix),
+            Value::Significant(design.candidates(choice.documents)),
+            Value::Significant(choice.posting_bytes),
+            Value::Significant(choice.document_bytes),
+        ];
+        row.extend(NEAR_POINTS.map(|(s, _)| Value::Significant(design.probability(s))));
+        let probes = hamming_ball(design.bits(), design.max_distance());
+        row.push(Value::Count(design.max_distance().into()));
+        row.push(Value::Count(u64::try_from(probes).unwrap_or(u64::MAX)));
+        results.row(&row)?;
+    }
+    results.finish()
+}
