@@ -24,7 +24,7 @@ pub enum Compression {
 
 impl Compression {
     /// By the file's name: the rule for files to be written.
-    pub fn of_name(path: &Path) -> Self {
+    pub fn from_name(path: &Path) -> Self {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
@@ -33,7 +33,7 @@ impl Compression {
     }
 
     /// By the file's first bytes.
-    pub fn of_content(start: &[u8]) -> Self {
+    pub fn from_content(start: &[u8]) -> Self {
         if start.starts_with(&[0x1f, 0x8b]) {
             Self::Gzip
         } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {

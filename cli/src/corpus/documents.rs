@@ -68,7 +68,7 @@ impl Corpus {
     }
 
     /// The position of a record, for messages.
-    pub fn place(&self, source: usize, line: u64) -> String {
+    pub fn position(&self, source: usize, line: u64) -> String {
         match self.sources.get(source) {
             Some(source) if source.kind == SourceKind::Lines => {
                 format!("{}:{line}", source.name().display())

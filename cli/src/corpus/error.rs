@@ -29,9 +29,9 @@ impl CorpusError {
     }
 
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
-    pub fn read(path: &Path, compressed: bool, error: &io::Error) -> Self {
+    pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
         let path = path.display();
-        if compressed && error.raw_os_error().is_none() {
+        if is_compressed && error.raw_os_error().is_none() {
             Self::Bad(format!("{path} is damaged or cut short: {error}"))
         } else {
             Self::Io(format!("cannot read {path}: {error}"))

@@ -39,7 +39,7 @@ pub fn json_lines(data: &[u8]) {
         assert!(result.is_err() && records.is_empty());
         return;
     }
-    if Compression::of_content(bytes) != Compression::None {
+    if Compression::from_content(bytes) != Compression::None {
         return;
     }
     result.unwrap();

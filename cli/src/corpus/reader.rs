@@ -26,12 +26,12 @@ pub struct CorpusRecords {
     hasher: crc32fast::Hasher,
     bytes_read: Arc<AtomicU64>,
     compressions: BTreeMap<usize, Compression>,
-    failed: bool,
+    has_failed: bool,
 }
 
 struct LineReader {
     input: BufReader<Box<dyn Read + Send>>,
-    compressed: bool,
+    is_compressed: bool,
     /// In messages.
     name: PathBuf,
     source: usize,
@@ -49,7 +49,7 @@ impl CorpusRecords {
             hasher: crc32fast::Hasher::new(),
             bytes_read,
             compressions: BTreeMap::new(),
-            failed: false,
+            has_failed: false,
         }
     }
 
@@ -132,8 +132,8 @@ impl CorpusRecords {
             return Err(CorpusError::bad(format!("{name} is a store, not a corpus")));
         }
         let compression = told_compression(&name, &start)?;
-        let compressed = compression != Compression::None;
-        if compressed {
+        let is_compressed = compression != Compression::None;
+        if is_compressed {
             self.compressions.insert(number, compression);
         }
         let input: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(
@@ -143,7 +143,7 @@ impl CorpusRecords {
         let input = compression.decoder(input).map_err(failed)?;
         Ok(LineReader {
             input: BufReader::with_capacity(BUFFER_BYTES, input),
-            compressed,
+            is_compressed,
             name: name.into_owned(),
             source: number,
             line: 0,
@@ -168,11 +168,11 @@ impl Iterator for CorpusRecords {
     type Item = Result<CorpusRecord, CorpusError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
+        if self.has_failed {
             return None;
         }
         let record = self.read();
-        self.failed = record.is_err();
+        self.has_failed = record.is_err();
         record.transpose()
     }
 }
@@ -181,7 +181,7 @@ impl LineReader {
     fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
         let mut bytes = Vec::new();
         let read = self.input.read_until(b'\n', &mut bytes);
-        read.map_err(|e| CorpusError::read(&self.name, self.compressed, &e))?;
+        read.map_err(|e| CorpusError::read(&self.name, self.is_compressed, &e))?;
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -212,7 +212,10 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
 /// Content decides, and the name must not say otherwise: a file that only claims to be compressed
 /// is more likely cut short or mislabelled than what its owner wants.
 fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
-    let (by_name, by_content) = (Compression::of_name(name), Compression::of_content(start));
+    let (by_name, by_content) = (
+        Compression::from_name(name),
+        Compression::from_content(start),
+    );
     match by_name {
         Compression::Gzip if by_content != by_name => Err(CorpusError::bad(format!(
             "{} is not gzip, as its name says",

@@ -309,7 +309,7 @@ fn a_text_file_is_one_document() {
         corpus.parse(&records[1]).unwrap_err(),
         "invalid UTF-8 at byte 3"
     );
-    assert!(corpus.place(records[1].source, 0).ends_with("bad.txt"));
+    assert!(corpus.position(records[1].source, 0).ends_with("bad.txt"));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn arguments_keep_their_order() {
         .map(|(name, line, _)| (&**name, *line))
         .collect();
     assert_eq!(order, [("b.jsonl", 1), ("b.jsonl", 2), ("a.jsonl", 1)]);
-    assert!(corpus.place(1, 7).ends_with("a.jsonl:7"));
+    assert!(corpus.position(1, 7).ends_with("a.jsonl:7"));
 }
 
 #[test]

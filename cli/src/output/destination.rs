@@ -50,7 +50,7 @@ impl Destination {
         if path.as_os_str() == "-" {
             return Self::new(path, Compression::None, Box::new(io::stdout()), None);
         }
-        let compression = Compression::of_name(path);
+        let compression = Compression::from_name(path);
         if is_special(path) {
             // a stream that is a file may hold something already
             let file = File::options().append(true).open(path);

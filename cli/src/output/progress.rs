@@ -19,11 +19,11 @@ pub(crate) struct ProgressDisplay {
 impl ProgressDisplay {
     /// A bar that counts documents.
     pub(crate) fn new(what: &'static str, quiet: bool) -> Self {
-        Self::of_bytes(what, quiet, || None)
+        Self::with_total_bytes(what, quiet, || None)
     }
 
     /// A bar over so many bytes, asked for only if a bar may be shown; `None` if that is unknown.
-    pub(crate) fn of_bytes(
+    pub(crate) fn with_total_bytes(
         what: &'static str,
         quiet: bool,
         total: impl FnOnce() -> Option<u64>,

@@ -33,7 +33,7 @@ impl OutputTarget {
         let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         if path.as_os_str() != "-" && (path.is_dir() || ends_in_slash || text.is_some()) {
             let is_lines = path.extension().is_some_and(|e| e == "jsonl")
-                || Compression::of_name(path) != Compression::None;
+                || Compression::from_name(path) != Compression::None;
             if !path.is_dir() && (path.exists() || is_lines) {
                 return Err(Failure::usage(format!(
                     "{name} is a file name, but text files can only be written to a folder"

@@ -53,8 +53,9 @@ pub(crate) fn copy_kept(
 ) -> Result<()> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let mut records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
-    let mut progress =
-        ProgressDisplay::of_bytes("writing", context.messages.quiet, || corpus.size_bytes());
+    let mut progress = ProgressDisplay::with_total_bytes("writing", context.messages.quiet, || {
+        corpus.size_bytes()
+    });
     let mut number = 0;
     while let Some(record) = records.next() {
         let record = record?;

@@ -109,7 +109,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
                 move |records| work_on(&records, &worked_corpus, &work),
             ),
             interrupt: context.interrupt.clone(),
-            progress: ProgressDisplay::of_bytes(task, context.messages.quiet, || {
+            progress: ProgressDisplay::with_total_bytes(task, context.messages.quiet, || {
                 corpus.size_bytes()
             }),
             bytes_read,

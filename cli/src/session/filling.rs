@@ -9,7 +9,7 @@ use super::building::StoreBuilding;
 use super::context::Context;
 use super::documents::CorpusDocuments;
 use super::opening::must_take_text;
-use super::places::DocumentPlaces;
+use super::positions::DocumentPositions;
 use super::tally::DocumentTally;
 use crate::corpus::{Corpus, ReadTotals};
 use crate::dedup::BitList;
@@ -39,7 +39,7 @@ pub(crate) fn fill_store(
         Ok(SketchedText::new(&sketcher, with_features, &document.text)?)
     });
     let mut forecaster = BuildForecaster::new(context, || corpus.size_bytes());
-    let mut places = DocumentPlaces::new(context.temp_dir.clone());
+    let mut positions = DocumentPositions::new(context.temp_dir.clone());
     let mut empty = BitList::default();
     let mut tally = DocumentTally::default();
     while let Some(read) = documents.next()? {
@@ -49,14 +49,14 @@ pub(crate) fn fill_store(
         };
         let kind = (schema, building.options());
         forecaster.document(context, kind, document.key.len(), documents.read_bytes())?;
-        let place = || corpus.place(source, line);
+        let position = || corpus.position(source, line);
         let signature = &document.value.signature;
-        match building.insert(Document::new(&document.key), signature, place) {
+        match building.insert(Document::new(&document.key), signature, position) {
             Ok(id) => {
                 tally.kept += 1;
                 tally.empty += u64::from(signature.is_empty());
                 empty.push(signature.is_empty());
-                places.push(source, line)?;
+                positions.push(source, line)?;
                 if let Some(features) = &mut features {
                     features.put(id, &document.value.features)?;
                 }
@@ -66,10 +66,10 @@ pub(crate) fn fill_store(
     }
     let totals = documents.totals();
     let mut on_repeated = |id: DocumentId, key: &[u8]| {
-        let (source, line) = places.get(id.get())?;
+        let (source, line) = positions.get(id.get())?;
         let key = String::from_utf8_lossy(key);
-        let place = corpus.place(source, line);
-        let failure = Failure::bad_input(format!("{place}: key {key:?} came before"));
+        let position = corpus.position(source, line);
+        let failure = Failure::bad_input(format!("{position}: key {key:?} came before"));
         tally.skip(context, failure, skip_bad)?;
         tally.kept -= 1;
         tally.empty -= u64::from(empty.get(id.get())?);

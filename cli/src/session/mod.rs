@@ -14,7 +14,7 @@ mod joins;
 mod keys;
 mod opening;
 mod panics;
-mod places;
+mod positions;
 mod sampling;
 mod scratch_store;
 mod subject;

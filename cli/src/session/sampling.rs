@@ -53,7 +53,7 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
             SampleAddition::Taken => {}
             SampleAddition::RepeatedKey(key) => {
                 let key = String::from_utf8_lossy(&key);
-                let place = corpus.place(source, line);
+                let place = corpus.position(source, line);
                 let message = format!("{place}: key {key:?} came before");
                 tally.skip(context, Failure::bad_input(message), skip_bad)?;
                 tally.kept -= 1;

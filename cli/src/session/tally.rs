@@ -51,7 +51,7 @@ impl DocumentTally {
         match item.document {
             Ok(document) => Ok(Some(document)),
             Err(reason) => {
-                let place = corpus.place(item.source, item.line);
+                let place = corpus.position(item.source, item.line);
                 let failure = Failure::bad_input(format!("{place}: {reason}"));
                 self.skip(context, failure, skip_bad).map(|()| None)
             }

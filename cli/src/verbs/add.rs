@@ -337,7 +337,7 @@ impl Addition<'_> {
             Ok(novelty) => novelty.iter().for_each(|n| self.count(n, signature)),
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
-                let place = self.corpus.place(source, line);
+                let place = self.corpus.position(source, line);
                 return Err(Failure::bad_input(format!(
                     "{place}: key {key:?} is in the store already; --upsert replaces it, \
                      --if-new leaves it"
@@ -345,7 +345,7 @@ impl Addition<'_> {
             }
             Err(error) => {
                 let store = self.arguments.store.display();
-                let place = self.corpus.place(source, line);
+                let place = self.corpus.position(source, line);
                 return Err(Failure::document(store, place, error));
             }
         }
@@ -359,7 +359,7 @@ impl Addition<'_> {
         }
         let next = match self.next {
             Some((source, line)) => {
-                let place = self.corpus.place(source, line);
+                let place = self.corpus.position(source, line);
                 format!(", which begins at {place}")
             }
             None => String::new(),

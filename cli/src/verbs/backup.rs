@@ -53,7 +53,7 @@ fn back_up(
     snapshot: &Snapshot,
 ) -> Result<BackupReport> {
     let length = || std::fs::metadata(&arguments.store).ok().map(|m| m.len());
-    let mut progress = ProgressDisplay::of_bytes("copying", context.messages.quiet, length);
+    let mut progress = ProgressDisplay::with_total_bytes("copying", context.messages.quiet, length);
     let mut stopped = None;
     let (target, options) = (&arguments.output, &context.store_options);
     let report = snapshot.backup_with(target, options, |event| {

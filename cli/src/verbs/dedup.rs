@@ -358,7 +358,7 @@ impl DedupPlan<'_> {
                 None => {
                     self.context.interrupt.check()?;
                     let stored = Document::without_key().payload(&key).stamp(number);
-                    let place = || self.corpus.place(source, line);
+                    let place = || self.corpus.position(source, line);
                     kept.decide(stored, &document.sketched, self.bounds(), place)?
                 }
             };
@@ -434,7 +434,7 @@ impl DedupPlan<'_> {
             let kind = (&schema, building.options());
             forecaster.document(context, kind, key.len(), documents.read_bytes())?;
             let stored = Document::without_key().payload(&key).stamp(number);
-            let place = || self.corpus.place(source, line);
+            let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
             if let Some(features) = &mut self.features {
                 features.put(id, &sketched.features)?;

@@ -94,7 +94,7 @@ impl<'a> StreamInput<'a> {
         } else {
             Box::new(BufReader::new(File::open(path).map_err(open_error)?))
         };
-        let compression = Compression::of_content(inner.fill_buf().map_err(open_error)?);
+        let compression = Compression::from_content(inner.fill_buf().map_err(open_error)?);
         Ok(Self {
             reader: compression.decoder(inner).map_err(open_error)?,
             is_compressed: compression != Compression::None,

@@ -12,16 +12,16 @@ const RECORD_BYTES: usize = 5 * size_of::<u64>();
 /// Documents that follow each other: lines of a file, or files of a folder. Each stands so many
 /// sources and lines after the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PlaceRun {
+struct PositionRun {
     first: u64,
     source: u64,
     line: u64,
     steps: [u64; 2],
 }
 
-impl PlaceRun {
+impl PositionRun {
     /// Source and line of a document of this run.
-    fn place(&self, number: u64) -> (u64, u64) {
+    fn position(&self, number: u64) -> (u64, u64) {
         let nth = number - self.first;
         let [sources, lines] = self.steps;
         (self.source + nth * sources, self.line + nth * lines)
@@ -56,18 +56,18 @@ impl PlaceRun {
     }
 }
 
-/// The places of all documents. A run ends where a line is blank or bad or a file ends: the
+/// The positions of all documents. A run ends where a line is blank or bad or a file ends: the
 /// list of them is in a temporary file, for every second line may be blank.
-pub(crate) struct DocumentPlaces {
+pub(crate) struct DocumentPositions {
     temp_dir: PathBuf,
     count: u64,
     /// The newest, which is not in the file yet.
-    current: Option<PlaceRun>,
+    current: Option<PositionRun>,
     file: Option<BufWriter<File>>,
     runs: u64,
 }
 
-impl DocumentPlaces {
+impl DocumentPositions {
     pub(crate) fn new(temp_dir: PathBuf) -> Self {
         Self {
             temp_dir,
@@ -91,11 +91,11 @@ impl DocumentPlaces {
                     run.steps = [sources, lines];
                     return Ok(());
                 }
-            } else if run.place(number) == (source, line) {
+            } else if run.position(number) == (source, line) {
                 return Ok(());
             }
         }
-        let next = PlaceRun {
+        let next = PositionRun {
             first: number,
             source,
             line,
@@ -107,7 +107,7 @@ impl DocumentPlaces {
         }
     }
 
-    fn write(&mut self, run: PlaceRun) -> io::Result<()> {
+    fn write(&mut self, run: PositionRun) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
@@ -123,13 +123,13 @@ impl DocumentPlaces {
     /// Source and line of a document.
     pub(crate) fn get(&mut self, number: u64) -> Result<(usize, u64)> {
         let found = self.find(number).map_err(|e| self.failure(&e))?;
-        let run = found.ok_or_else(|| bug("a document was taken from no place"))?;
-        let (source, line) = run.place(number);
+        let run = found.ok_or_else(|| bug("a document was taken from nowhere"))?;
+        let (source, line) = run.position(number);
         let source = usize::try_from(source).map_err(|_| bug("more sources than memory holds"))?;
         Ok((source, line))
     }
 
-    fn find(&mut self, number: u64) -> io::Result<Option<PlaceRun>> {
+    fn find(&mut self, number: u64) -> io::Result<Option<PositionRun>> {
         if let Some(current) = self.current
             && current.first <= number
         {
@@ -145,7 +145,7 @@ impl DocumentPlaces {
         while low < high {
             let middle = low.midpoint(high);
             file.seek(SeekFrom::Start(middle * RECORD_BYTES as u64))?;
-            let run = PlaceRun::read(file)?;
+            let run = PositionRun::read(file)?;
             if run.first <= number {
                 (low, found) = (middle + 1, Some(run));
             } else {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_come_back_whatever_lies_between_them() {
+    fn positions_come_back_whatever_lies_between_them() {
         // Lines one after the other, gaps, new files, folders of texts, and a line after none.
         let mut expected = Vec::new();
         for line in 1..50 {
@@ -186,26 +186,33 @@ mod tests {
             (45, 9),
             (46, 1),
         ]);
-        let mut places = DocumentPlaces::new(std::env::temp_dir());
-        for (place, (source, line)) in (0..).zip(&expected) {
-            places.push(*source, *line).unwrap();
-            if place % 50 == 3 {
-                assert_eq!(places.get(place / 2).unwrap(), expected[place as usize / 2]);
+        let mut positions = DocumentPositions::new(std::env::temp_dir());
+        for (index, (source, line)) in (0..).zip(&expected) {
+            positions.push(*source, *line).unwrap();
+            if index % 50 == 3 {
+                assert_eq!(
+                    positions.get(index / 2).unwrap(),
+                    expected[index as usize / 2]
+                );
             }
         }
-        for (number, place) in (0..).zip(&expected) {
-            assert_eq!(places.get(number).unwrap(), *place, "document {number}");
+        for (number, position) in (0..).zip(&expected) {
+            assert_eq!(
+                positions.get(number).unwrap(),
+                *position,
+                "document {number}"
+            );
         }
-        assert!(places.runs > 100);
+        assert!(positions.runs > 100);
     }
 
     #[test]
     fn a_corpus_without_gaps_needs_no_file() {
-        let mut places = DocumentPlaces::new(PathBuf::from("/nowhere/at/all"));
+        let mut positions = DocumentPositions::new(PathBuf::from("/nowhere/at/all"));
         for line in 1..1_000 {
-            places.push(0, line).unwrap();
+            positions.push(0, line).unwrap();
         }
-        assert!(places.file.is_none());
-        assert!(matches!(places.push(0, 2_000), Err(Failure::Io(_))));
+        assert!(positions.file.is_none());
+        assert!(matches!(positions.push(0, 2_000), Err(Failure::Io(_))));
     }
 }
