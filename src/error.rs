@@ -17,6 +17,19 @@ use crate::types::DocumentId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// An invariant of this crate is broken: a fault of ours, and neither the file's nor the caller's.
+    /// The transaction is rolled back and nothing of it is committed. Please report it.
+    #[error(
+        "internal error: {what} ({file}:{line}); nothing was committed; please report this as a bug"
+    )]
+    Bug {
+        /// What does not hold.
+        what: String,
+        /// The source file of the check.
+        file: &'static str,
+        /// Its line.
+        line: u32,
+    },
     /// A parameter is out of its range: correct the call.
     #[error("{parameter}: found {found}, expected {expected}")]
     InvalidParameter {
@@ -263,6 +276,11 @@ impl Error {
     pub(crate) fn repeated(&self) -> Self {
         match self {
             Self::Corrupt { place, detail } => Self::corrupt(place, detail),
+            Self::Bug { what, file, line } => Self::Bug {
+                what: what.clone(),
+                file,
+                line: *line,
+            },
             Self::Closed { reason } => Self::Closed {
                 reason: reason.clone(),
             },

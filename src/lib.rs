@@ -103,6 +103,7 @@ mod group_commit;
 pub mod guide;
 mod id;
 mod index;
+mod invariant;
 mod join;
 mod lanes;
 mod maintain;

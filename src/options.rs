@@ -18,7 +18,7 @@ use crate::types::{FileSource, Files};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
     pub(crate) cache_bytes: u64,
-    pub(crate) seal_after_documents: u64,
+    pub(crate) flush_after_documents: u64,
     pub(crate) quick_repair: bool,
     pub(crate) merge_slice_postings: u64,
     pub(crate) merges_in_parallel: bool,
@@ -41,7 +41,7 @@ impl StoreOptions {
     pub fn new() -> Self {
         Self {
             cache_bytes: 64 << 20,
-            seal_after_documents: 65_536,
+            flush_after_documents: 65_536,
             quick_repair: false,
             // About 64 blocks: a slice writes a few rows beside its blocks, and reads again what the
             // one before could not fill a block with.
@@ -66,8 +66,8 @@ impl StoreOptions {
     /// How many documents are kept in memory, besides in the log on disk, before their postings
     /// are sealed into a run: 1 to 1,048,576. Each takes 16 bytes a lane.
     #[must_use]
-    pub fn seal_after(mut self, documents: u64) -> Self {
-        self.seal_after_documents = documents;
+    pub fn flush_after(mut self, documents: u64) -> Self {
+        self.flush_after_documents = documents;
         self
     }
 
@@ -173,10 +173,10 @@ impl StoreOptions {
             let expected = "1 document or more, or no budget";
             return Err(Error::invalid("probe_budget", 0, expected));
         }
-        if !(1..=1 << 20).contains(&self.seal_after_documents) {
-            let found = self.seal_after_documents;
+        if !(1..=1 << 20).contains(&self.flush_after_documents) {
+            let found = self.flush_after_documents;
             let expected = "1 to 1,048,576 documents";
-            return Err(Error::invalid("seal_after", found, expected));
+            return Err(Error::invalid("flush_after", found, expected));
         }
         if !(1..=1 << 16).contains(&self.group_calls) {
             let expected = "1 to 65,536 calls";

@@ -41,8 +41,8 @@ pub struct Snapshot {
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("path", &self.view.core().path)
-            .field("state", &self.view.inner.committed.state)
+            .field("path", &self.view.context().path)
+            .field("state", &self.view.inner.version.state)
             .finish_non_exhaustive()
     }
 }
@@ -123,7 +123,7 @@ impl Snapshot {
 
     /// Asks for documents that are near a signature.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.view.source(), Cow::Borrowed(signature))
+        Query::new(self.view.view(), Cow::Borrowed(signature))
     }
 
     /// Asks for documents that are near a stored one, which is itself left out; `None` if the key
@@ -136,7 +136,7 @@ impl Snapshot {
         let record = self.get(key)?;
         Ok(record.map(|record| {
             let id = record.id.get();
-            Query::new(self.view.source(), Cow::Owned(record.signature)).excluding(id)
+            Query::new(self.view.view(), Cow::Owned(record.signature)).excluding(id)
         }))
     }
 
@@ -147,7 +147,7 @@ impl Snapshot {
     ///
     /// As [`Query::run`].
     pub fn nearest(&self, signature: &Signature, n: usize) -> Result<Matches> {
-        query::nearest(self.view.source(), signature, n)
+        query::nearest(self.view.view(), signature, n)
     }
 
     /// The documents that share a bucket with a signature, not verified, ascending by id.
@@ -156,7 +156,7 @@ impl Snapshot {
     ///
     /// As [`Query::run`].
     pub fn candidates(&self, signature: &Signature) -> Result<Vec<DocumentId>> {
-        query::candidates(self.view.source(), signature)
+        query::candidates(self.view.view(), signature)
     }
 
     /// All pairs of documents within bounds, each pair once.

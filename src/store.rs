@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
 use crate::error::Result;
-use crate::group_commit::{CommitQueueHandle, Queue};
+use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{
     self, CompactReport, EvictEvent, EvictOptions, EvictReport, ImportEvent, ImportOptions,
     ImportReport, RepairEvent, RepairOptions, RepairReport, StoredDocument,
@@ -48,13 +48,13 @@ use crate::write::Transaction;
 /// ```
 #[derive(Clone)]
 pub struct Store {
-    commit_queue: CommitQueueHandle,
+    group_commit: GroupCommitHandle,
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("path", &self.store().core.path)
+            .field("path", &self.store().context.path)
             .finish_non_exhaustive()
     }
 }
@@ -62,12 +62,12 @@ impl fmt::Debug for Store {
 impl Store {
     fn new(store: OpenStore) -> Self {
         Self {
-            commit_queue: CommitQueueHandle::new(Arc::new(store)),
+            group_commit: GroupCommitHandle::new(Arc::new(store)),
         }
     }
 
     pub(crate) fn store(&self) -> &Arc<OpenStore> {
-        self.commit_queue.store()
+        self.group_commit.store()
     }
 
     /// Creates a store with default options.
@@ -135,13 +135,13 @@ impl Store {
     /// The schema, fixed as long as the store is open.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.store().core.schema
+        &self.store().context.schema
     }
 
     /// Makes signatures for this store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        self.store().core.sketcher.clone()
+        self.store().context.sketcher.clone()
     }
 
     /// The signature of a text.
@@ -150,7 +150,7 @@ impl Store {
     ///
     /// [`Error::InvalidParameter`] if the schema does not take texts.
     pub fn sketch_text(&self, text: &str) -> Result<Signature> {
-        self.store().core.sketcher.text(text)
+        self.store().context.sketcher.text(text)
     }
 
     /// The store as it is now, for reading.
@@ -206,7 +206,7 @@ impl Store {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.commit_queue.insert(document, signature)
+        self.group_commit.insert(document, signature)
     }
 
     /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
@@ -219,7 +219,7 @@ impl Store {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.commit_queue.insert_if_new(document, signature)
+        self.group_commit.insert_if_new(document, signature)
     }
 
     /// [`WriteTransaction::upsert`](crate::WriteTransaction::upsert) that is durable when it returns.
@@ -241,7 +241,7 @@ impl Store {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.commit_queue.upsert(document, signature)
+        self.group_commit.upsert(document, signature)
     }
 
     /// [`WriteTransaction::append`](crate::WriteTransaction::append) that is durable when it returns.
@@ -259,7 +259,7 @@ impl Store {
     ///
     /// As [`insert`](Self::insert).
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
-        self.commit_queue.remove(key.as_ref())
+        self.group_commit.remove(key.as_ref())
     }
 
     /// [`WriteTransaction::touch`](crate::WriteTransaction::touch) that is durable when it returns, and
@@ -269,7 +269,7 @@ impl Store {
     ///
     /// As [`insert`](Self::insert).
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
-        self.commit_queue.touch(key.as_ref(), stamp)
+        self.group_commit.touch(key.as_ref(), stamp)
     }
 
     /// Begins a write transaction, after the one that is open in another thread, if any.
@@ -294,7 +294,7 @@ impl Store {
     /// A way to change the store without waiting for each change.
     #[must_use]
     pub fn queue(&self) -> Queue {
-        Queue::new(&self.commit_queue)
+        Queue::new(&self.group_commit)
     }
 
     /// Waits until all that has been [queued](Self::queue) so far is made, and is durable unless its
@@ -305,7 +305,7 @@ impl Store {
     /// [`Error::Busy`] if this thread holds a write transaction; [`Error::Closed`] after a failed
     /// commit.
     pub fn flush(&self) -> Result<()> {
-        self.commit_queue.flush()
+        self.group_commit.flush()
     }
 
     /// Waits for what has been queued, as [`flush`](Self::flush), and lets go of this handle. Whether
@@ -327,7 +327,7 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn close(self) -> Result<bool> {
-        self.commit_queue.close()
+        self.group_commit.close()
     }
 
     /// Removes the documents whose stamps are less than `stamp`.
@@ -818,7 +818,7 @@ impl Store {
     /// read of the postings on disk.
     #[must_use]
     pub fn reads(&self) -> Reads {
-        self.store().core.reads.get()
+        self.store().context.reads.get()
     }
 
     /// What was done through this handle and its clones, snapshots and transactions since the store
@@ -841,7 +841,7 @@ impl Store {
     pub fn metrics(&self) -> Metrics {
         Metrics {
             reads: self.reads(),
-            ..self.store().core.meters.get()
+            ..self.store().context.counters.get()
         }
     }
 }

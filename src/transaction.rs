@@ -237,7 +237,7 @@ impl WriteTransaction {
 
     /// Asks for documents that are near a signature, this transaction's own included.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.transaction.source(), Cow::Borrowed(signature))
+        Query::new(self.transaction.view(), Cow::Borrowed(signature))
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

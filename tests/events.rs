@@ -125,7 +125,7 @@ fn seals_and_merges_are_told() {
             .unwrap();
     }
     let metrics = store.metrics();
-    let counts = [metrics.seals, metrics.merges_begun, metrics.merges_ended];
+    let counts = [metrics.flushes, metrics.merges_begun, metrics.merges_ended];
     assert!(counts.iter().all(|count| *count > 0));
     for (text, count) in ["sealed", "begun", "merged:"].into_iter().zip(counts) {
         assert_told(&path, (Level::Debug, "merge"), text, count as usize);

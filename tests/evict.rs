@@ -110,10 +110,10 @@ fn any_which(random: &mut Random, model: &Stamps) -> Which {
 
 #[test]
 fn exactly_what_is_to_go_goes() {
-    for (seed, seal_after) in [(1, 7), (2, 40), (3, 1_000)] {
+    for (seed, flush_after) in [(1, 7), (2, 40), (3, 1_000)] {
         let place = Place::new();
         let store =
-            Store::create_with(place.store(), schema(), &sealing_after(seal_after)).unwrap();
+            Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap();
         let mut model = Stamps::new();
         let mut random = Random(seed);
         for _ in 0..16 {

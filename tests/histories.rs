@@ -65,8 +65,8 @@ fn pairs(store: &Store) -> BTreeSet<(String, String, u64, u32)> {
     distinct
 }
 
-fn create(path: &Path, seal_after: u64) -> Store {
-    let options = StoreOptions::new().seal_after(seal_after);
+fn create(path: &Path, flush_after: u64) -> Store {
+    let options = StoreOptions::new().flush_after(flush_after);
     Store::create_with(path, schema(), &options).unwrap()
 }
 
@@ -93,7 +93,7 @@ fn pairs_do_not_depend_on_the_history_of_the_store() {
     // Fifty pieces, the store opened for each.
     let path = folder.path().join("pieces");
     drop(create(&path, 64));
-    let options = StoreOptions::new().seal_after(64);
+    let options = StoreOptions::new().flush_after(64);
     for piece in documents.chunks(40) {
         let store = Store::open_with(&path, &options).unwrap();
         let mut transaction = store.begin_write().unwrap();

@@ -63,13 +63,13 @@ fn touch(transaction: &mut WriteTransaction, id: u64, stamp: u64) -> bool {
 #[test]
 fn a_touch_changes_a_stamp_and_nothing_else() {
     let mut merges_with_rows = 0;
-    for (seal_after, batch, rounds) in [(8, 30, 20), (16, 4, 90), (1_000, 40, 20)] {
+    for (flush_after, batch, rounds) in [(8, 30, 20), (16, 4, 90), (1_000, 40, 20)] {
         let place = Place::new();
-        let options = sealing_after(seal_after);
+        let options = sealing_after(flush_after);
         let mut store = Store::create_with(place.store(), schema(), &options).unwrap();
         let mut expected = Held::new();
         let mut before: Option<(Snapshot, Held)> = None;
-        let mut random = Random(seal_after);
+        let mut random = Random(flush_after);
         for round in 0..rounds {
             let mut after = expected.clone();
             let mut transaction = store.begin_write().unwrap();

@@ -29,7 +29,7 @@ fn schema() -> Schema {
 
 fn options() -> StoreOptions {
     StoreOptions::new()
-        .seal_after(SEAL_AFTER)
+        .flush_after(SEAL_AFTER)
         .cache_bytes(4 << 20)
         .merge_slice(1)
 }

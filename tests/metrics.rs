@@ -158,12 +158,12 @@ fn seals_and_merges_add_up_to_the_runs() {
             .unwrap();
         let (metrics, stats) = (store.metrics(), stats());
         let lanes = stats.lanes.len() as u64;
-        assert_eq!(metrics.seals, u64::from(number + 1) / 8);
-        assert_eq!(metrics.sealed_postings, metrics.seals * 8 * lanes);
+        assert_eq!(metrics.flushes, u64::from(number + 1) / 8);
+        assert_eq!(metrics.flushed_postings, metrics.flushes * 8 * lanes);
         let under_way = metrics.merges_begun - metrics.merges_ended;
         assert_eq!(under_way, stats.merges.len() as u64);
         // Each makes one of four.
-        let runs = metrics.seals - 3 * metrics.merges_ended;
+        let runs = metrics.flushes - 3 * metrics.merges_ended;
         assert_eq!(runs, stats.runs.len() as u64);
         // A block takes hundreds of postings, so each lane of a merge is one.
         assert_eq!(metrics.merged_blocks, metrics.merges_ended * lanes);

@@ -94,14 +94,14 @@ fn create_refuses_an_existing_file_and_leaves_it() {
 fn options_out_of_range_create_and_open_nothing() {
     let place = Place::new();
     for documents in [0, (1 << 20) + 1, u64::MAX] {
-        let options = StoreOptions::new().seal_after(documents);
+        let options = StoreOptions::new().flush_after(documents);
         let error = Store::create_with(place.store(), schema(), &options)
             .err()
             .unwrap();
         let named = matches!(
             error,
             Error::InvalidParameter {
-                parameter: "seal_after",
+                parameter: "flush_after",
                 ..
             }
         );

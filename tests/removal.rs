@@ -70,9 +70,9 @@ fn holds(store: &Store, version: u32) {
 
 #[test]
 fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
-    for (seal_after, batch) in [(64, 50), (16, 200), (200, 7)] {
+    for (flush_after, batch) in [(64, 50), (16, 200), (200, 7)] {
         let place = Place::new();
-        let options = sealing_after(seal_after);
+        let options = sealing_after(flush_after);
         let mut store = Store::create_with(place.store(), schema(), &options).unwrap();
         let mut first = (0, 0);
         for version in 0..=10u32 {
@@ -122,9 +122,9 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
 
 #[test]
 fn removing_everything_leaves_an_empty_store() {
-    for seal_after in [1, 10, 1_000] {
+    for flush_after in [1, 10, 1_000] {
         let place = Place::new();
-        let options = sealing_after(seal_after);
+        let options = sealing_after(flush_after);
         let store = Store::create_with(place.store(), schema(), &options).unwrap();
         for round in 0..3u64 {
             let mut transaction = store.begin_write().unwrap();
@@ -176,7 +176,7 @@ fn removing_everything_leaves_an_empty_store() {
                 "permuted",
                 "dead",
             ] {
-                assert_eq!(rows(table), 0, "{table}, seal_after {seal_after}");
+                assert_eq!(rows(table), 0, "{table}, flush_after {flush_after}");
             }
         }
         drop(store);

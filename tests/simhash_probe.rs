@@ -20,8 +20,8 @@ fn schema(max_distance: u8, expected_documents: u64) -> Schema {
         .unwrap()
 }
 
-fn store(place: &Place, schema: Schema, seal_after: u64) -> Store {
-    Store::create_with(place.store(), schema, &sealing_after(seal_after)).unwrap()
+fn store(place: &Place, schema: Schema, flush_after: u64) -> Store {
+    Store::create_with(place.store(), schema, &sealing_after(flush_after)).unwrap()
 }
 
 /// The answer of a query as (id, distance), best first.
@@ -56,9 +56,9 @@ fn fingerprints(random: &mut Random, count: usize, spread: u64) -> Vec<u64> {
 
 #[test]
 fn all_pairs_within_the_distance_are_found_and_none_beyond() {
-    for (max_distance, seal_after) in [(1, 1_000), (2, 30), (3, 7), (3, 100), (5, 50), (8, 64)] {
+    for (max_distance, flush_after) in [(1, 1_000), (2, 30), (3, 7), (3, 100), (5, 50), (8, 64)] {
         let place = Place::new();
-        let store = store(&place, schema(max_distance, 1_000), seal_after);
+        let store = store(&place, schema(max_distance, 1_000), flush_after);
         let mut random = Random(max_distance.into());
         let all = fingerprints(&mut random, 500, u64::from(max_distance) + 3);
         for batch in all.chunks(77) {

@@ -76,8 +76,8 @@ fn member(family: u64, number: u64) -> Signature {
     Signature::from_parts(Some(values), Some(random.next()))
 }
 
-fn store(place: &Place, seal_after: u64) -> Store {
-    Store::create_with(place.store(), schema(), &sealing_after(seal_after)).unwrap()
+fn store(place: &Place, flush_after: u64) -> Store {
+    Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap()
 }
 
 /// One commit replaces the documents of the one before, or renews them in their place, and brings one
@@ -112,9 +112,9 @@ fn check_commit(snapshot: &Snapshot) -> u64 {
 
 #[test]
 fn readers_see_exactly_one_commit_each() {
-    for seal_after in [1, 7, 40] {
+    for flush_after in [1, 7, 40] {
         let place = Place::new();
-        let store = store(&place, seal_after);
+        let store = store(&place, flush_after);
         let done = AtomicBool::new(false);
         let mut seen = BTreeSet::new();
         thread::scope(|scope| {
@@ -261,9 +261,9 @@ fn a_thread_that_writes_is_busy_and_so_is_the_store() {
 
 #[test]
 fn a_dropped_transaction_leaves_nothing() {
-    for seal_after in [1, 4, 1_000] {
+    for flush_after in [1, 4, 1_000] {
         let place = Place::new();
-        let store = store(&place, seal_after);
+        let store = store(&place, flush_after);
         for number in 0..10u64 {
             store
                 .insert(number.to_le_bytes(), &member(1, number))

@@ -177,9 +177,9 @@ impl Episode {
 }
 
 fn options(input: &mut Input<'_>) -> StoreOptions {
-    let seal_after = input.pick(&SEALS);
+    let flush_after = input.pick(&SEALS);
     StoreOptions::new()
-        .seal_after(seal_after)
+        .flush_after(flush_after)
         .cache_bytes(1 << 20)
         .merge_slice(50)
         .merge_in_parallel(false)

@@ -10,7 +10,7 @@ use crate::build::lane_postings::{Postings, Progress};
 use crate::build::options::{BulkOptions, DuplicateKeys};
 use crate::build::repeated::{FirstOfEachKey, LastOfEachKey, Repeated};
 use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
-use crate::engine::{ScratchPath, must_not_exist};
+use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
 use crate::schema::Schema;
@@ -74,7 +74,7 @@ pub struct BulkBuild {
     failure: Option<String>,
     // in this order: the file is closed before it goes
     store: BulkStore,
-    path: ScratchPath,
+    path: TemporaryFile,
 }
 
 impl fmt::Debug for BulkBuild {
@@ -100,7 +100,7 @@ impl BulkBuild {
         must_not_exist(target, options.store.shared_files())?;
         let code_bits = code_bits(&schema)?;
         let folder = folder_of(target);
-        let (path, store) = ScratchPath::create(&folder, options.store.shared_files(), |path| {
+        let (path, store) = TemporaryFile::create(&folder, options.store.shared_files(), |path| {
             BulkStore::create(path, schema.clone(), &options.store)
         })?;
         let sorter = Sorter::new(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::engine::{DOCUMENTS, META, RUNS, SIGNATURES, contained};
+use crate::engine::{DOCUMENTS, META, RUNS, SIGNATURES, catch_engine_panic};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, FilterShape, LaneSummary, Posting, RunDescriptor, State, encode_run, header,
@@ -15,8 +15,8 @@ use crate::options::StoreOptions;
 use crate::read::PostingTable;
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::state::Core;
 use crate::state::OpenStore;
+use crate::state::SharedContext;
 use crate::state::document_codes;
 use crate::types::{Document, DocumentId};
 use crate::write::{KEY_FILTER_BITS, append_rows, run_tables};
@@ -62,7 +62,7 @@ impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let store = crate::state::create_in(path, path, schema, options)?;
-        let write = store.core.guarded(|| {
+        let write = store.context.run_checked(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);
             Ok(write)
@@ -95,7 +95,7 @@ impl BulkStore {
     /// Whether a document may be stored here.
     pub(crate) fn validate(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
-        self.store.core.check_signature(signature)
+        self.store.context.check_signature(signature)
     }
 
     /// Stores the rows of a valid document, and gives its code in each lane.
@@ -107,11 +107,17 @@ impl BulkStore {
     ) -> Result<DocumentId> {
         let id = self.next_id;
         let key_code = document.key.map(hash_key);
-        document_codes(&self.store.core, key_code, signature, &mut self.codes, row)?;
+        document_codes(
+            &self.store.context,
+            key_code,
+            signature,
+            &mut self.codes,
+            row,
+        )?;
         let rows = DocumentRows {
             id,
             document: DocumentRow::from(document).encode(id),
-            signature: self.store.core.signature_row(id, key_code, signature)?,
+            signature: self.store.context.signature_row(id, key_code, signature)?,
         };
         self.rows_bytes += rows.document.len() + rows.signature.len();
         self.rows.push(rows);
@@ -140,7 +146,7 @@ impl BulkStore {
         self.rows_bytes = 0;
         let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
         self.flushing = Some(thread::spawn(move || {
-            let result = store.core.guarded(|| {
+            let result = store.context.run_checked(|| {
                 let documents = rows.iter().map(|rows| (rows.id, &*rows.document));
                 append_rows(&write, DOCUMENTS, documents)?;
                 let signatures = rows.iter().map(|rows| (rows.id, &*rows.signature));
@@ -171,7 +177,7 @@ impl BulkStore {
 
     fn in_tables<T>(&self, run: impl FnOnce(&redb::WriteTransaction) -> Result<T>) -> Result<T> {
         let write = self.write()?;
-        self.store.core.guarded(|| run(write))
+        self.store.context.run_checked(|| run(write))
     }
 
     /// The key of a document whose row is in the table.
@@ -208,8 +214,8 @@ impl BulkStore {
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
     ) -> Result<LaneSummary> {
-        let core = &self.store.core;
-        self.in_tables(|write| write_whole_lane(core, write, (RUN, lane), self.keys, postings))
+        let context = &self.store.context;
+        self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), self.keys, postings))
     }
 
     /// Commits everything, and closes the file; `lanes` describes what was written. How many
@@ -228,10 +234,10 @@ impl BulkStore {
             sealed_below: self.next_id,
             next_run: RUN + 1,
             unsealed_documents: 0,
-            postings_moved: inserted.saturating_mul(self.store.core.lanes.count().into()),
+            postings_moved: inserted.saturating_mul(self.store.context.lanes.count().into()),
             dead_documents: 0,
         };
-        let descriptor = whole_run(&self.store.core, RUN, &state, lanes);
+        let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
         let has_run = descriptor.is_some();
         self.in_tables(|write| {
             if let Some(descriptor) = &descriptor {
@@ -247,14 +253,14 @@ impl BulkStore {
         let write = self.write.take().and_then(Arc::into_inner);
         let in_use = || Error::corrupt("the build's transaction", "a thread still has it");
         let write = write.ok_or_else(in_use)?;
-        contained(|| Ok(write.commit()?))?;
+        catch_engine_panic(|| Ok(write.commit()?))?;
         self.close().map(|()| (documents, has_run))
     }
 
     /// Closes the file, so that it can be opened under another name.
     fn close(self) -> Result<()> {
         let store = Arc::clone(&self.store);
-        contained(|| {
+        catch_engine_panic(|| {
             drop(self);
             Ok(())
         })?;
@@ -268,7 +274,7 @@ impl Drop for BulkStore {
         let _ = self.wait();
         if let Some(write) = self.write.take().and_then(Arc::into_inner) {
             // A full disk can make the engine panic here as well; the file is thrown away.
-            let _ = contained(|| Ok(write.abort()?));
+            let _ = catch_engine_panic(|| Ok(write.abort()?));
         }
     }
 }
@@ -276,21 +282,21 @@ impl Drop for BulkStore {
 /// Writes a lane of a run that holds all documents, so many of which have a key: postings in
 /// ascending order. `place`: the run and the lane.
 pub(crate) fn write_whole_lane(
-    core: &Core,
+    context: &SharedContext,
     write: &redb::WriteTransaction,
     place: (u32, u16),
     keys: u64,
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
     let (run, lane) = place;
-    let role = core.lanes.roles().nth(lane.into());
+    let role = context.lanes.roles().nth(lane.into());
     let table = role
         .map(PostingTable::of)
         .ok_or_else(|| Error::corrupt(format!("lane {lane}"), "the schema has no such lane"))?;
     // Of a run that holds all documents, only the lane of keys has a filter.
     let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
         shape: FilterShape::of(keys, KEY_FILTER_BITS),
-        buckets: core.lanes.bucket_bits(lane),
+        buckets: context.lanes.bucket_bits(lane),
     });
     let mut tables = run_tables(write, table)?;
     write_lane(&mut tables, run, lane, filter, postings)
@@ -298,14 +304,14 @@ pub(crate) fn write_whole_lane(
 
 /// The run of all documents of a store with this state; none if nothing is filed.
 pub(crate) fn whole_run(
-    core: &Core,
+    context: &SharedContext,
     run: u32,
     state: &State,
     lanes: Vec<LaneSummary>,
 ) -> Option<RunDescriptor> {
     let descriptor = RunDescriptor {
         run,
-        level: level_of(state.documents, core.options.seal_after_documents),
+        level: level_of(state.documents, context.options.flush_after_documents),
         first_id: 0,
         last_id: state.next_id.checked_sub(1)?,
         documents: state.documents,

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::file_size;
 use crate::engine::{
-    BANDS, Contained, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
-    contained, verify_pages,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, SIGNATURES,
+    catch_engine_panic, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
@@ -15,17 +15,17 @@ use crate::options::StoreOptions;
 use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::document_codes;
-use crate::state::{Committed, Core, may_write};
+use crate::state::{SharedContext, Version, may_write};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(crate) struct RebandStore {
     /// Once it has begun.
-    write: Option<Contained<redb::WriteTransaction>>,
+    write: Option<PanicSafe<redb::WriteTransaction>>,
     // after the transaction, which must end before its file is closed
     store: OpenStore,
-    committed: Committed,
+    version: Version,
     /// By the new schema.
-    core: Core,
+    context: SharedContext,
     /// Live documents with a key, once all have been read.
     keys: u64,
 }
@@ -43,36 +43,36 @@ impl RebandStore {
         if !store.writable {
             return Err(Error::ReadOnly);
         }
-        let schema = store.core.schema.rebanded(rebanding)?;
-        let core = Core::new(path.into(), schema, store.core.options.clone())?;
-        let committed = Committed::clone(&*store.publication.latest()?);
+        let schema = store.context.schema.rebanded(rebanding)?;
+        let context = SharedContext::new(path.into(), schema, store.context.options.clone())?;
+        let version = Version::clone(&*store.versions.latest()?);
         Ok(Self {
             write: None,
             store,
-            committed,
-            core,
+            version,
+            context,
             keys: 0,
         })
     }
 
     /// The new schema.
     pub(crate) fn schema(&self) -> &Schema {
-        &self.core.schema
+        &self.context.schema
     }
 
     /// Live documents.
     pub(crate) fn documents(&self) -> u64 {
-        self.committed.state.documents
+        self.version.state.documents
     }
 
     /// Whether the new schema files documents as the old one does.
     pub(crate) fn keeps_lanes(&self) -> bool {
-        self.core.lanes == self.store.core.lanes
+        self.context.lanes == self.store.context.lanes
     }
 
     /// What the file takes on the disk.
     pub(crate) fn size_bytes(&self) -> Result<u64> {
-        Ok(file_size(&self.core.path, &self.core.options)?.1)
+        Ok(file_size(&self.context.path, &self.context.options)?.1)
     }
 
     /// Calls `take` with each live document, ascending by id: its code, or none, in each new lane.
@@ -80,10 +80,10 @@ impl RebandStore {
         &mut self,
         mut take: impl FnMut(u64, &[Option<u64>]) -> Result<()>,
     ) -> Result<()> {
-        let (state, dead) = (&self.committed.state, &self.committed.dead);
+        let (state, dead) = (&self.version.state, &self.version.dead);
         let (mut codes, mut row) = (Vec::new(), Vec::new());
         let (mut documents, mut keys) = (0_u64, 0);
-        self.store.core.guarded(|| {
+        self.store.context.run_checked(|| {
             let signatures = self.store.engine.begin_read()?.open_table(SIGNATURES)?;
             for entry in signatures.range(..state.next_id)? {
                 let (id, signature) = entry?;
@@ -91,10 +91,10 @@ impl RebandStore {
                 if dead.contains(id) {
                     continue;
                 }
-                let signature = SignatureRow::decode(id, signature.value(), self.core.shape())?;
+                let signature = SignatureRow::decode(id, signature.value(), self.context.shape())?;
                 let key_code = signature.key_code();
-                let signature = signature.to_signature(self.core.recipe);
-                document_codes(&self.core, key_code, &signature, &mut codes, &mut row)?;
+                let signature = signature.to_signature(self.context.recipe);
+                document_codes(&self.context, key_code, &signature, &mut codes, &mut row)?;
                 documents += 1;
                 keys += u64::from(key_code.is_some());
                 take(id, &row)?;
@@ -114,14 +114,14 @@ impl RebandStore {
 
     /// Begins the transaction. If lanes change, everything that belongs to the old ones goes.
     pub(crate) fn begin(&mut self) -> Result<()> {
-        let write = self.store.core.guarded(|| {
+        let write = self.store.context.run_checked(|| {
             let mut write = self.store.engine.begin_write()?;
-            write.set_quick_repair(self.core.options.quick_repair);
-            Ok(Contained::new(write))
+            write.set_quick_repair(self.context.options.quick_repair);
+            Ok(PanicSafe::new(write))
         })?;
         self.write = Some(write);
         // Rather now than when all the work is done.
-        let mut state = self.committed.state;
+        let mut state = self.version.state;
         state.next_commit()?;
         if self.keeps_lanes() {
             return Ok(());
@@ -141,7 +141,7 @@ impl RebandStore {
             write.open_table(FILTERS)?;
             write.delete_table(LANES)?;
             let mut lanes = write.open_table(LANES)?;
-            for (role, lane) in self.core.lanes.roles().zip(0u16..) {
+            for (role, lane) in self.context.lanes.roles().zip(0u16..) {
                 lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
             }
             Ok(())
@@ -152,7 +152,7 @@ impl RebandStore {
     fn remove_dead(&self, write: &redb::WriteTransaction) -> Result<()> {
         let mut documents = write.open_table(DOCUMENTS)?;
         let mut signatures = write.open_table(SIGNATURES)?;
-        for id in self.committed.dead.ids() {
+        for id in self.version.dead.ids() {
             documents.remove(id)?;
             signatures.remove(id)?;
         }
@@ -164,7 +164,7 @@ impl RebandStore {
             reason: "the transaction has not begun, or has ended".into(),
         };
         let write = self.write.as_ref().ok_or_else(ended)?.get()?;
-        self.store.core.guarded(|| run(write))
+        self.store.context.run_checked(|| run(write))
     }
 
     /// Writes a lane of the one new run: postings in ascending order.
@@ -173,16 +173,16 @@ impl RebandStore {
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
     ) -> Result<LaneSummary> {
-        let run = self.committed.state.next_run;
+        let run = self.version.state.next_run;
         self.in_tables(|write| {
-            write_whole_lane(&self.core, write, (run, lane), self.keys, postings)
+            write_whole_lane(&self.context, write, (run, lane), self.keys, postings)
         })
     }
 
     /// Commits everything and closes the file; `lanes` describes what was written, if lanes change.
     /// What the file takes on the disk.
     pub(crate) fn commit(mut self, lanes: Option<Vec<LaneSummary>>) -> Result<u64> {
-        let old = self.committed.state;
+        let old = self.version.state;
         let mut state = State {
             commit: old.next_commit()?,
             ..old
@@ -192,9 +192,9 @@ impl RebandStore {
             state.sealed_below = old.next_id;
             state.unsealed_documents = 0;
             state.dead_documents = 0;
-            let moved = old.postings_moved / u64::from(self.store.core.lanes.count());
-            state.postings_moved = moved.saturating_mul(self.core.lanes.count().into());
-            descriptor = whole_run(&self.core, old.next_run, &state, lanes);
+            let moved = old.postings_moved / u64::from(self.store.context.lanes.count());
+            state.postings_moved = moved.saturating_mul(self.context.lanes.count().into());
+            descriptor = whole_run(&self.context, old.next_run, &state, lanes);
         }
         if descriptor.is_some() {
             state.take_run_number()?;
@@ -206,7 +206,7 @@ impl RebandStore {
                 runs.insert(descriptor.run, row.as_slice())?;
             }
             let mut meta = write.open_table(META)?;
-            let schema = header::encode_meta(header::SCHEMA, &self.core.schema)?;
+            let schema = header::encode_meta(header::SCHEMA, &self.context.schema)?;
             meta.insert(header::SCHEMA, schema.as_slice())?;
             let state = header::encode_meta(header::STATE, &state)?;
             meta.insert(header::STATE, state.as_slice())?;
@@ -214,8 +214,8 @@ impl RebandStore {
         })?;
         let ended = || Error::corrupt("the transaction", "it has ended");
         let write = self.write.take().ok_or_else(ended)?;
-        contained(|| Ok(write.into_inner()?.commit()?))?;
-        let (path, options) = (self.core.path.clone(), self.core.options.clone());
+        catch_engine_panic(|| Ok(write.into_inner()?.commit()?))?;
+        let (path, options) = (self.context.path.clone(), self.context.options.clone());
         self.store.engine.close()?;
         Ok(file_size(&path, &options)?.1)
     }

@@ -12,7 +12,7 @@ use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
-use crate::observe::Meters;
+use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::types::Access;
 
@@ -32,10 +32,10 @@ pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
 pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
 
 /// The open file.
-pub(crate) struct Engine {
-    database: Contained<Handle>,
+pub(crate) struct RedbFile {
+    database: PanicSafe<Handle>,
     /// What is read from the file and written to it counts here.
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) counters: Arc<SharedCounters>,
 }
 
 enum Handle {
@@ -43,11 +43,11 @@ enum Handle {
     ReadOnly(ReadOnlyDatabase),
 }
 
-impl Engine {
+impl RedbFile {
     fn new(handle: Handle, verification: &Verification) -> Self {
         Self {
-            database: Contained::new(handle),
-            meters: Arc::clone(&verification.meters),
+            database: PanicSafe::new(handle),
+            counters: Arc::clone(&verification.counters),
         }
     }
 
@@ -78,7 +78,7 @@ impl Engine {
         let (file, verification) = open_file(path, Access::Read, options)?;
         let mut builder = Database::builder();
         builder.set_cache_size(options.cache_size());
-        let opened = contained(|| {
+        let opened = catch_engine_panic(|| {
             let opened = builder.open_read_only_with_backend(file);
             opened.map_err(|error| match error {
                 redb::DatabaseError::RepairAborted => Error::NeedsRecovery { path: path.into() },
@@ -92,7 +92,7 @@ impl Engine {
     /// Closes the file. What else lets go of it passes over errors.
     pub(crate) fn close(self) -> Result<()> {
         let database = self.database.into_inner()?;
-        contained(|| match database {
+        catch_engine_panic(|| match database {
             Handle::Writable(database) => Ok(database.close()?),
             Handle::ReadOnly(database) => Ok(database.close()?),
         })
@@ -129,7 +129,7 @@ fn open_in(
 ) -> Result<Database> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache_size());
-    let opened = contained(|| {
+    let opened = catch_engine_panic(|| {
         let opened = builder.create_with_backend(file);
         opened.map_err(|error| open_error(path, error))
     })?;
@@ -140,8 +140,8 @@ fn open_in(
 /// Verifies the checksums of all pages, and rebuilds what says which are free; whether that was right.
 pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> {
     let mut database = open_database(path, options)?;
-    let pages = contained(|| Ok(database.check_integrity()?));
-    contained(|| {
+    let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
+    catch_engine_panic(|| {
         drop(database);
         Ok(())
     })?;
@@ -257,7 +257,7 @@ pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Err
 }
 
 /// Runs something in the engine; a panic there, which damaged pages can cause, becomes `Corrupt`.
-pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn catch_engine_panic<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => {
@@ -271,9 +271,9 @@ pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// Something of the engine that is let go of without a panic: a lock that an earlier panic poisoned
 /// makes the engine panic again whenever one of its values is dropped, outside any call.
-pub(crate) struct Contained<T>(Option<T>);
+pub(crate) struct PanicSafe<T>(Option<T>);
 
-impl<T> Contained<T> {
+impl<T> PanicSafe<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Some(value))
     }
@@ -294,7 +294,7 @@ impl<T> Contained<T> {
     }
 }
 
-impl<I: Iterator> Iterator for Contained<I> {
+impl<I: Iterator> Iterator for PanicSafe<I> {
     type Item = I::Item;
 
     #[inline]
@@ -303,10 +303,10 @@ impl<I: Iterator> Iterator for Contained<I> {
     }
 }
 
-impl<T> Drop for Contained<T> {
+impl<T> Drop for PanicSafe<T> {
     fn drop(&mut self) {
         if let Some(value) = self.0.take() {
-            let _ = contained(|| {
+            let _ = catch_engine_panic(|| {
                 drop(value);
                 Ok(())
             });

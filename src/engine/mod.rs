@@ -12,9 +12,9 @@ mod temporary;
 mod verified_file;
 
 pub(crate) use database::{
-    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED,
-    RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RowTable, SIGNATURES, contained, file_size,
-    io_error, open_database, verify_pages,
+    BANDS, BlockTable, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS,
+    ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RedbFile, RowTable, SIGNATURES, catch_engine_panic,
+    file_size, io_error, open_database, verify_pages,
 };
 pub(crate) use errors::{engine_error, is_of_page};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
@@ -22,4 +22,4 @@ pub(crate) use page_tree::{
     Commit, Found, KeyRange, LeafPage, PageFile, Tree, Walk, ids_of, ids_of_chunks, intact_rows,
     open_commit, problem_of, row_check,
 };
-pub(crate) use temporary::{ScratchPath, must_not_exist};
+pub(crate) use temporary::{TemporaryFile, must_not_exist};

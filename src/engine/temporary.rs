@@ -16,13 +16,13 @@ const TRIES: u32 = 10_000;
 
 /// A file's name, and the file goes with it.
 #[derive(Debug)]
-pub(crate) struct ScratchPath {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     is_ours: bool,
     files: FileSource,
 }
 
-impl ScratchPath {
+impl TemporaryFile {
     /// Makes a file in a folder under a name that nothing has. `make` must refuse a name that is
     /// taken, with [`Error::AlreadyExists`].
     pub(crate) fn create<T>(
@@ -83,7 +83,7 @@ impl ScratchPath {
     }
 }
 
-impl Drop for ScratchPath {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if self.is_ours {
             // Nobody is left to be told.
@@ -121,9 +121,9 @@ mod tests {
         names
     }
 
-    fn scratch(folder: &Path) -> ScratchPath {
+    fn scratch(folder: &Path) -> TemporaryFile {
         let make = |path: &Path| fs::write(path, "mine").map_err(|e| io_error("making", path, e));
-        ScratchPath::create(folder, &FileSource::default(), make)
+        TemporaryFile::create(folder, &FileSource::default(), make)
             .unwrap()
             .0
     }
@@ -161,7 +161,7 @@ mod tests {
             }
             Ok(())
         };
-        ScratchPath::create(folder.path(), &FileSource::default(), make).unwrap();
+        TemporaryFile::create(folder.path(), &FileSource::default(), make).unwrap();
         assert_eq!(left.get(), 0);
     }
 
@@ -169,7 +169,7 @@ mod tests {
     fn a_file_for_reading_and_writing_leaves_nothing() {
         use std::io::{Read, Seek, Write};
         let folder = tempfile::tempdir().unwrap();
-        let (scratch, mut file) = ScratchPath::create_file(folder.path()).unwrap();
+        let (scratch, mut file) = TemporaryFile::create_file(folder.path()).unwrap();
         file.write_all(b"text").unwrap();
         file.rewind().unwrap();
         let mut text = String::new();

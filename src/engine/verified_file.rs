@@ -23,7 +23,7 @@ use crate::engine::page_layout::{
     Child, Geometry, HEAD_BYTES, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages, Widths,
     check_head, seal_head,
 };
-use crate::observe::Meters;
+use crate::observe::SharedCounters;
 
 fn damaged(offset: u64, detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
@@ -210,7 +210,7 @@ pub(crate) struct Verification {
     is_lenient: AtomicBool,
     is_open: AtomicBool,
     /// What is read and written counts here.
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) counters: Arc<SharedCounters>,
 }
 
 impl Verification {
@@ -341,13 +341,13 @@ impl VerifiedFile {
             }
             error
         })?;
-        self.verification.meters.file_read(out.len());
+        self.verification.counters.file_read(out.len());
         Ok(())
     }
 
     fn write_counted(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.file.write(offset, data)?;
-        self.verification.meters.file_written(data.len());
+        self.verification.counters.file_written(data.len());
         Ok(())
     }
 
@@ -404,7 +404,7 @@ impl StorageBackend for VerifiedFile {
     fn sync_data(&self) -> Result<()> {
         let began = Instant::now();
         self.file.sync_data()?;
-        let latencies = &self.verification.meters.count.sync_latencies;
+        let latencies = &self.verification.counters.count.sync_latencies;
         latencies.record(began.elapsed());
         Ok(())
     }

@@ -1,333 +1,334 @@
-//! Many threads' changes made together: one leads, the others wait for it.
+//! Calls of many threads, gathered to be made together.
 //!
-//! There is no background thread: the first caller in a group commits for all of them, and a lone
-//! writer pays nothing extra.
+//! There is no thread for it. A call that finds nobody at work leads: it takes what the others have
+//! queued meanwhile, makes all of it in one transaction, and answers. What comes during the sync
+//! waits for the next leader, which is the first thread that waits; where only tickets wait, whose
+//! owners may not be blocked, a thread is made, which ends when the line is empty.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::group_commit::line::{Group, HandedOver, Joined, Limits, Waiting};
-use crate::group_commit::reply::{Slot, Told};
-use crate::group_commit::write_request::{Answer, Answered, Call, Kind, make_together, take};
-use crate::read::{SnapshotInner, SnapshotView};
-use crate::sketch::Signature;
-use crate::state::OpenStore;
-use crate::sync::thread;
-use crate::types::{Document, DocumentId, Novelty, Upserted};
-use crate::write::known;
+use crate::group_commit::reply::ReplySlot;
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
-/// Bytes of keys, payloads and signatures that one group takes together, but for its last call.
-const GROUP_BYTES: usize = 16 << 20;
-
-/// An open store and the changes that wait to be committed together.
-pub(crate) struct CommitQueue {
-    pub(crate) store: Arc<OpenStore>,
-    pub(crate) group: Group<Call<'static>, Result<Answer>>,
-    /// The snapshot that was taken last by a thread that looked for duplicates before it queued up.
-    shared_snapshot: Mutex<Weak<SnapshotInner>>,
+/// How much is gathered, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupLimits {
+    /// Calls made together.
+    pub(crate) calls: usize,
+    /// Bytes of calls made together, but for the last one.
+    pub(crate) size_bytes: usize,
+    /// The longest that a leader waits for threads that called lately.
+    pub(crate) wait: Duration,
 }
 
-/// A handle of a store. When the last one is let go of, it waits for what has been queued.
-#[derive(Clone)]
-pub(crate) struct CommitQueueHandle {
-    queue: Arc<CommitQueue>,
-    last: Arc<LastHandle>,
+/// A call in the line. Dropped without an answer, it tells its owner so.
+pub(crate) struct Follower<C, A> {
+    pub(crate) call: C,
+    size_bytes: usize,
+    /// Whether a thread waits for the answer, and so can lead.
+    pub(crate) is_thread: bool,
+    slot: Arc<ReplySlot<A>>,
 }
 
-/// Snapshots, transactions and tickets do not hold it: only handles do.
-struct LastHandle {
-    queue: Arc<CommitQueue>,
+impl<C, A> Follower<C, A> {
+    pub(crate) fn answer(self, answer: A) {
+        self.slot.answer(answer);
+    }
 }
 
-impl Drop for LastHandle {
+impl<C, A> Drop for Follower<C, A> {
     fn drop(&mut self) {
-        // Those who wait in the line would wait for this very thread.
-        if !self.queue.store.gate.is_held_here() {
-            self.queue.group.wait_idle();
+        self.slot.abandon();
+    }
+}
+
+/// What is to be done by who joined the line.
+pub(crate) enum Joined<C, A> {
+    /// Nobody led: this thread does now, and has its call back.
+    Leads(C),
+    /// Wait here.
+    Waits(Arc<ReplySlot<A>>),
+}
+
+/// What is to be done by who leads no longer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HandedOver {
+    /// Another thread leads, or nothing is left to do.
+    Done,
+    /// Only tickets wait: a thread must be made to lead.
+    NeedsThread,
+}
+
+struct QueueState<C, A> {
+    waiting: VecDeque<Follower<C, A>>,
+    is_led: bool,
+    size_bytes: usize,
+    /// How many threads called at about the same time lately.
+    expected: usize,
+    /// From how many waiting calls on the leader is to be woken.
+    wanted: usize,
+    /// The last thread that was made to lead.
+    made: Option<thread::JoinHandle<()>>,
+}
+
+/// The line of calls before a store.
+pub(crate) struct CommitQueue<C, A> {
+    line: Mutex<QueueState<C, A>>,
+    /// The line is as long as the leader wants it, or nobody leads any more.
+    changed: Condvar,
+    /// How long the last commit took.
+    commit_nanos: AtomicU64,
+    /// Calls that were submitted, and are not answered yet.
+    tickets: AtomicUsize,
+}
+
+impl<C, A> Default for CommitQueue<C, A> {
+    fn default() -> Self {
+        let line = QueueState {
+            waiting: VecDeque::new(),
+            is_led: false,
+            size_bytes: 0,
+            expected: 0,
+            wanted: usize::MAX,
+            made: None,
+        };
+        Self {
+            line: Mutex::new(line),
+            changed: Condvar::new(),
+            commit_nanos: AtomicU64::new(0),
+            tickets: AtomicUsize::new(0),
         }
     }
 }
 
-impl CommitQueueHandle {
-    pub(crate) fn new(store: Arc<OpenStore>) -> Self {
-        let queue = Arc::new(CommitQueue {
-            store,
-            group: Group::default(),
-            shared_snapshot: Mutex::default(),
-        });
-        let last = Arc::new(LastHandle {
-            queue: Arc::clone(&queue),
-        });
-        Self { queue, last }
+impl<C, A> CommitQueue<C, A> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<C, A>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn store(&self) -> &Arc<OpenStore> {
-        &self.queue.store
+    /// Takes the lead if nobody has it.
+    pub(crate) fn try_lead(&self) -> bool {
+        !std::mem::replace(&mut self.lock().is_led, true)
     }
 
-    pub(crate) fn queue(&self) -> &Arc<CommitQueue> {
-        &self.queue
+    /// Queues the call of a thread that will wait.
+    pub(crate) fn join(&self, call: C, size_bytes: usize) -> Joined<C, A> {
+        let mut line = self.lock();
+        if !std::mem::replace(&mut line.is_led, true) {
+            return Joined::Leads(call);
+        }
+        Joined::Waits(self.push(line, call, size_bytes, true))
     }
 
-    pub(crate) fn insert(
+    /// Queues a call whose answer is fetched later; whether a thread must be made to lead. `None` if
+    /// more than `most_bytes` would wait then.
+    pub(crate) fn submit(
         &self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<DocumentId> {
-        self.queue
-            .call(Call::store(Kind::Insert, document, signature))
+        call: C,
+        size_bytes: usize,
+        most_bytes: usize,
+    ) -> Option<(Arc<ReplySlot<A>>, HandedOver)> {
+        let mut line = self.lock();
+        let is_full = line.size_bytes.saturating_add(size_bytes) > most_bytes;
+        if is_full && !line.waiting.is_empty() {
+            return None;
+        }
+        let handed_over = match std::mem::replace(&mut line.is_led, true) {
+            true => HandedOver::Done,
+            false => HandedOver::NeedsThread,
+        };
+        self.tickets.fetch_add(1, Ordering::Relaxed);
+        Some((self.push(line, call, size_bytes, false), handed_over))
     }
 
-    pub(crate) fn upsert(&self, document: Document<'_>, signature: &Signature) -> Result<Upserted> {
-        self.queue
-            .call(Call::store(Kind::Upsert, document, signature))
-    }
-
-    pub(crate) fn insert_if_new(
+    fn push(
         &self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<Novelty> {
-        self.queue
-            .call(Call::store(Kind::InsertIfNew, document, signature))
-    }
-
-    pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<DocumentId>> {
-        self.queue.call(Call::remove(key))
-    }
-
-    pub(crate) fn touch(&self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
-        self.queue.call(Call::touch(key, stamp))
-    }
-
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.queue.call(Call::flush())
-    }
-
-    /// Waits for what has been queued, and closes the file if nothing else holds it; returns whether
-    /// it is closed now.
-    pub(crate) fn close(self) -> Result<bool> {
-        let flushed = match self.store().writable {
-            true => self.flush(),
-            false => Ok(()),
-        };
-        let Self { queue, last } = self;
-        drop(last);
-        let store = Arc::into_inner(queue).and_then(|queue| Arc::into_inner(queue.store));
-        let closed = match store {
-            Some(store) => store.engine.close().map(|()| true),
-            None => Ok(false),
-        };
-        flushed.and(closed)
-    }
-}
-
-/// What a look at the committed documents has found.
-enum LookedAhead<'a> {
-    Known(Novelty),
-    Queues(Call<'a>),
-}
-
-/// Lets the next one lead, whatever happens.
-struct Leading<'s> {
-    queue: &'s Arc<CommitQueue>,
-}
-
-impl Drop for Leading<'_> {
-    fn drop(&mut self) {
-        if self.queue.group.hand_over() == HandedOver::NeedsThread {
-            self.queue.make_leader();
+        mut line: MutexGuard<'_, QueueState<C, A>>,
+        call: C,
+        size_bytes: usize,
+        is_thread: bool,
+    ) -> Arc<ReplySlot<A>> {
+        let slot = Arc::new(ReplySlot::default());
+        line.size_bytes = line.size_bytes.saturating_add(size_bytes);
+        line.waiting.push_back(Follower {
+            call,
+            size_bytes,
+            is_thread,
+            slot: Arc::clone(&slot),
+        });
+        if line.waiting.len() >= line.wanted {
+            self.changed.notify_all();
         }
-    }
-}
-
-impl CommitQueue {
-    fn call<T: Answered>(self: &Arc<Self>, call: Call<'_>) -> Result<T> {
-        let _counted = self.store.core.meters.call();
-        self.check_call(&call)?;
-        if self.group.try_lead() {
-            return take(self.lead(&call));
-        }
-        let call = match self.look_ahead(call)? {
-            LookedAhead::Known(known) => return take(Ok(Answer::Novelty(known))),
-            LookedAhead::Queues(call) => call,
-        };
-        let size_bytes = call.size_bytes();
-        match self.group.join(call.into_owned(), size_bytes) {
-            Joined::Leads(call) => take(self.lead(&call)),
-            Joined::Waits(slot) => take(self.wait(&slot)),
-        }
+        slot
     }
 
-    /// What can be wrong with a call alone is its caller's error, and never others'.
-    pub(crate) fn check_queued(&self, call: &Call<'_>) -> Result<()> {
-        self.store.check_writable()?;
-        self.store.core.health.check_writes()?;
-        if let Some((document, signature)) = call.stored() {
-            document.validate()?;
-            self.store.core.check_signature(signature)?;
+    /// For the leader, who has so many calls of its own: what waits, the oldest first. If fewer wait
+    /// than called lately it waits for them, at most as long as the limit says and as a quarter of the
+    /// last commit took: what can be gained by waiting is less than what a sync costs.
+    pub(crate) fn gather(&self, own: usize, limits: GroupLimits) -> Vec<Follower<C, A>> {
+        let most = limits.calls.saturating_sub(own);
+        let mut line = self.lock();
+        let wanted = line.expected.saturating_sub(own).min(most);
+        if line.waiting.len() < wanted {
+            let commit = Duration::from_nanos(self.commit_nanos.load(Ordering::Relaxed));
+            line = self.wait_until(line, wanted, limits.wait.min(commit / 4));
         }
+        let mut size_bytes = 0_usize;
+        let mut gathered = Vec::with_capacity(line.waiting.len().min(most));
+        while gathered.len() < most && size_bytes < limits.size_bytes {
+            let Some(next) = line.waiting.pop_front() else {
+                break;
+            };
+            size_bytes = size_bytes.saturating_add(next.size_bytes);
+            gathered.push(next);
+        }
+        line.size_bytes = line.size_bytes.saturating_sub(size_bytes);
+        line.expected = own + gathered.iter().filter(|waiting| waiting.is_thread).count();
+        gathered
+    }
+
+    fn wait_until<'l>(
+        &self,
+        mut line: MutexGuard<'l, QueueState<C, A>>,
+        wanted: usize,
+        wait: Duration,
+    ) -> MutexGuard<'l, QueueState<C, A>> {
+        let start = Instant::now();
+        line.wanted = wanted;
+        while line.waiting.len() < wanted {
+            let left = wait.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.changed.wait_timeout(line, left);
+            (line, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        line.wanted = usize::MAX;
+        line
+    }
+
+    /// Whether a call that was submitted may not have been made yet. What a thread has submitted itself
+    /// counts until it is answered.
+    pub(crate) fn has_tickets(&self) -> bool {
+        self.tickets.load(Ordering::Relaxed) > 0
+    }
+
+    /// For the leader: so many submitted calls have been made.
+    pub(crate) fn note_answered(&self, tickets: usize) {
+        self.tickets.fetch_sub(tickets, Ordering::Relaxed);
+    }
+
+    /// For the leader: how long a commit took.
+    pub(crate) fn note_commit(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.commit_nanos.store(nanos, Ordering::Relaxed);
+    }
+
+    /// For the leader: leads no longer.
+    pub(crate) fn hand_over(&self) -> HandedOver {
+        let mut line = self.lock();
+        let threads = || line.waiting.iter().filter(|waiting| waiting.is_thread);
+        let next = threads().next().map(|next| Arc::clone(&next.slot));
+        let waiting = threads().count();
+        line.expected += waiting;
+        if let Some(slot) = next {
+            drop(line);
+            slot.lead();
+            return HandedOver::Done;
+        }
+        if !line.waiting.is_empty() {
+            return HandedOver::NeedsThread;
+        }
+        line.is_led = false;
+        drop(line);
+        self.changed.notify_all();
+        HandedOver::Done
+    }
+
+    /// Makes a thread that leads. It is given the one that was made before it, which has handed over and
+    /// may not have ended, to wait for: so who waits for the last one has waited for all.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(crate) fn make_thread<E>(
+        &self,
+        make: impl FnOnce(Option<thread::JoinHandle<()>>) -> Result<thread::JoinHandle<()>, E>,
+    ) -> Result<(), E> {
+        // The new one cannot hand over before it is kept.
+        let mut line = self.lock();
+        let before = line.made.take();
+        line.made = Some(make(before)?);
         Ok(())
     }
 
-    /// The same of a call whose thread will wait, which must not wait for itself.
-    fn check_call(&self, call: &Call<'_>) -> Result<()> {
-        self.check_queued(call)?;
-        match self.store.gate.is_held_here() {
-            true => Err(Error::Busy),
-            false => Ok(()),
+    /// Waits until nobody leads and nothing waits, and the thread that was made has ended.
+    pub(crate) fn wait_idle(&self) {
+        let mut line = self.lock();
+        while line.is_led {
+            let woken = self.changed.wait(line);
+            line = woken.unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            calls: self.store.core.options.group_calls,
-            size_bytes: GROUP_BYTES,
-            wait: self.store.core.options.group_wait,
+        let made = line.made.take();
+        drop(line);
+        if let Some(made) = made.filter(|made| made.thread().id() != thread::current().id()) {
+            // What a thread that panicked left is told to those who wait for it.
+            let _ = made.join();
         }
-    }
-
-    /// Makes a call of this thread, which leads, together with those that wait.
-    fn lead(self: &Arc<Self>, call: &Call<'_>) -> Result<Answer> {
-        let leading = Leading { queue: self };
-        let others = self.group.gather(1, self.limits());
-        let calls: Vec<&Call<'_>> = [call]
-            .into_iter()
-            .chain(others.iter().map(|other| &other.call))
-            .collect();
-        let mut answers = make_together(&self.store, &self.group, &calls).into_iter();
-        let own = answers.next();
-        // The next one may begin while those who waited are told.
-        drop(leading);
-        self.answer(others, answers);
-        own.unwrap_or_else(|| Err(abandoned()))
-    }
-
-    /// Makes calls that wait; whether there were any.
-    fn lead_once(self: &Arc<Self>) -> bool {
-        let others = self.group.gather(0, self.limits());
-        let calls: Vec<&Call<'_>> = others.iter().map(|other| &other.call).collect();
-        let answers = make_together(&self.store, &self.group, &calls);
-        let is_any = !others.is_empty();
-        self.answer(others, answers.into_iter());
-        is_any
-    }
-
-    fn answer(
-        &self,
-        waiting: Vec<Waiting<Call<'static>, Result<Answer>>>,
-        answers: impl Iterator<Item = Result<Answer>>,
-    ) {
-        let tickets = waiting.iter().filter(|waiting| !waiting.is_thread);
-        self.group.note_answered(tickets.count());
-        for (waiting, answer) in waiting.into_iter().zip(answers) {
-            if !waiting.is_thread {
-                self.store.core.meters.call_answered(waiting.call.age());
-            }
-            waiting.answer(answer);
-        }
-    }
-
-    /// Waits for the answer to a call of this thread, and leads if it is told to.
-    fn wait(self: &Arc<Self>, slot: &Slot<Result<Answer>>) -> Result<Answer> {
-        match slot.wait() {
-            Told::Answer(answer) => answer,
-            Told::Abandoned => Err(abandoned()),
-            Told::Lead => {
-                let _leading = Leading { queue: self };
-                loop {
-                    self.lead_once();
-                    match slot.try_fetch() {
-                        Some(Told::Answer(answer)) => return answer,
-                        Some(Told::Abandoned) => return Err(abandoned()),
-                        Some(Told::Lead) | None => {}
-                    }
-                }
-            }
-        }
-    }
-
-    /// Makes a thread that leads as long as something waits. If there can be none, those who wait are
-    /// told.
-    pub(crate) fn make_leader(self: &Arc<Self>) {
-        let made = self.group.make_thread(|before| {
-            let queue = Arc::clone(self);
-            let made = thread::Builder::new().name("resemblance-commit".into());
-            made.spawn(move || {
-                if let Some(before) = before {
-                    let _ = before.join();
-                }
-                let _leading = Leading { queue: &queue };
-                while queue.lead_once() {}
-            })
-        });
-        if let Err(error) = made {
-            let error = Error::Io {
-                action: "making a thread that commits what was queued".into(),
-                source: error,
-            };
-            let all = Limits {
-                calls: usize::MAX,
-                size_bytes: usize::MAX,
-                wait: std::time::Duration::ZERO,
-            };
-            let waiting = self.group.gather(0, all);
-            let answers = std::iter::repeat_with(|| Err(error.repeated()));
-            self.answer(waiting, answers);
-            drop(Leading { queue: self });
-        }
-    }
-
-    /// Looks for what a document may resemble among those that are committed, while others write.
-    fn look_ahead<'a>(self: &Arc<Self>, call: Call<'a>) -> Result<LookedAhead<'a>> {
-        if call.kind != Kind::InsertIfNew {
-            return Ok(LookedAhead::Queues(call));
-        }
-        let Some((document, signature)) = call.stored() else {
-            return Ok(LookedAhead::Queues(call));
-        };
-        // What this thread has queued comes before: only if it is made does a snapshot have it.
-        let may_answer = !self.group.has_tickets();
-        let snapshot = self.shared_snapshot()?;
-        let guarded = || known(snapshot.source(), &document, signature);
-        let known = self.store.core.guarded(guarded)?;
-        if let Some(novelty) = known.novelty {
-            if !may_answer {
-                return Ok(LookedAhead::Queues(call));
-            }
-            self.store.core.meters.known(&novelty);
-            return Ok(LookedAhead::Known(novelty));
-        }
-        if known.beyond.is_some() {
-            // What the budget allows is chosen from all candidates together.
-            return Ok(LookedAhead::Queues(call));
-        }
-        let next_id = snapshot.inner.committed.state.next_id;
-        Ok(LookedAhead::Queues(call.known_since(next_id)))
-    }
-
-    /// A snapshot of the last commit: that of another thread, if one has it.
-    fn shared_snapshot(self: &Arc<Self>) -> Result<SnapshotView> {
-        let mut shared = self
-            .shared_snapshot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = shared.upgrade()
-            && self
-                .store
-                .publication
-                .is_current(inner.committed.state.commit)
-        {
-            return Ok(SnapshotView { inner });
-        }
-        let snapshot = SnapshotView::open(&self.store)?;
-        *shared = Arc::downgrade(&snapshot.inner);
-        Ok(snapshot)
     }
 }
 
-pub(crate) fn abandoned() -> Error {
-    Error::Closed {
-        reason: "who was to make this change together with others stopped".into(),
+#[cfg(all(not(loom), test))]
+mod tests {
+    use super::*;
+
+    const LIMITS: GroupLimits = GroupLimits {
+        calls: 8,
+        size_bytes: usize::MAX,
+        wait: Duration::from_secs(3_600),
+    };
+
+    /// One who leads alone, after commits that took as long as may be.
+    fn lead(group: &CommitQueue<u32, u32>) -> usize {
+        group.note_commit(LIMITS.wait * 4);
+        let gathered = group.gather(1, LIMITS);
+        let calls = gathered.len();
+        gathered.into_iter().for_each(|call| call.answer(0));
+        calls
+    }
+
+    #[test]
+    fn one_thread_alone_never_waits() {
+        let group = CommitQueue::default();
+        for _ in 0..3 {
+            assert!(group.try_lead());
+            assert_eq!(lead(&group), 0);
+            assert_eq!(group.hand_over(), HandedOver::Done);
+        }
+    }
+
+    #[test]
+    fn who_called_lately_is_waited_for() {
+        let group = Arc::new(CommitQueue::default());
+        let call = |group: &Arc<CommitQueue<u32, u32>>| {
+            let group = Arc::clone(group);
+            thread::spawn(move || match group.join(1, 1) {
+                Joined::Waits(slot) => matches!(slot.wait(), super::super::reply::Reply::Answer(0)),
+                Joined::Leads(_) => false,
+            })
+        };
+        assert!(group.try_lead());
+        let first = call(&group);
+        while group.lock().waiting.is_empty() {
+            thread::yield_now();
+        }
+        assert_eq!(lead(&group), 1);
+        // Two called at the same time: the leader is there first now, and waits for the other.
+        let second = call(&group);
+        assert_eq!(lead(&group), 1);
+        assert!(first.join().unwrap() && second.join().unwrap());
+        assert_eq!(group.hand_over(), HandedOver::Done);
     }
 }

@@ -3,10 +3,10 @@
 //! Imports `write` and below.
 
 mod commit_queue;
-mod line;
+mod leader;
 mod queue;
 mod reply;
 mod write_request;
 
-pub(crate) use commit_queue::CommitQueueHandle;
+pub(crate) use leader::GroupCommitHandle;
 pub use queue::{Queue, Ticket};

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::error::{Error, Result};
-use crate::group_commit::commit_queue::{CommitQueueHandle, abandoned};
-use crate::group_commit::line::HandedOver;
-use crate::group_commit::reply::{Slot, Told};
-use crate::group_commit::write_request::{Answer, Answered, Call, Kind, take};
+use crate::group_commit::commit_queue::HandedOver;
+use crate::group_commit::leader::{GroupCommitHandle, abandoned};
+use crate::group_commit::reply::{Reply, ReplySlot};
+use crate::group_commit::write_request::{
+    FromReply, WriteKind, WriteReply, WriteRequest, take_reply,
+};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
@@ -43,19 +45,19 @@ const WAITING_BYTES: usize = 64 << 20;
 #[derive(Clone)]
 pub struct Queue {
     // A handle: the last one waits for what is queued.
-    handle: CommitQueueHandle,
+    handle: GroupCommitHandle,
 }
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
-            .field("path", &self.handle.store().core.path)
+            .field("path", &self.handle.store().context.path)
             .finish_non_exhaustive()
     }
 }
 
 impl Queue {
-    pub(crate) fn new(handle: &CommitQueueHandle) -> Self {
+    pub(crate) fn new(handle: &GroupCommitHandle) -> Self {
         Self {
             handle: handle.clone(),
         }
@@ -86,7 +88,7 @@ impl Queue {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Ticket<DocumentId>> {
-        self.submit(Call::store(Kind::Insert, document, signature))
+        self.submit(WriteRequest::store(WriteKind::Insert, document, signature))
     }
 
     /// Queues [`Store::upsert`].
@@ -108,7 +110,7 @@ impl Queue {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Ticket<Upserted>> {
-        self.submit(Call::store(Kind::Upsert, document, signature))
+        self.submit(WriteRequest::store(WriteKind::Upsert, document, signature))
     }
 
     /// Queues [`Store::insert_if_new`].
@@ -134,7 +136,11 @@ impl Queue {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Ticket<Novelty>> {
-        self.submit(Call::store(Kind::InsertIfNew, document, signature))
+        self.submit(WriteRequest::store(
+            WriteKind::InsertIfNew,
+            document,
+            signature,
+        ))
     }
 
     /// Queues [`Store::append`].
@@ -152,7 +158,7 @@ impl Queue {
     ///
     /// As [`insert`](Self::insert).
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Ticket<Option<DocumentId>>> {
-        self.submit(Call::remove(key.as_ref()))
+        self.submit(WriteRequest::remove(key.as_ref()))
     }
 
     /// Queues [`Store::touch`].
@@ -161,7 +167,7 @@ impl Queue {
     ///
     /// As [`insert`](Self::insert).
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Ticket<Option<DocumentId>>> {
-        self.submit(Call::touch(key.as_ref(), stamp))
+        self.submit(WriteRequest::touch(key.as_ref(), stamp))
     }
 
     /// A ticket that is answered when all that was queued before is made: [`Store::flush`].
@@ -170,18 +176,18 @@ impl Queue {
     ///
     /// As [`insert`](Self::insert).
     pub fn flush(&self) -> Result<Ticket<()>> {
-        self.submit(Call::flush())
+        self.submit(WriteRequest::flush())
     }
 
-    fn submit<T>(&self, call: Call<'_>) -> Result<Ticket<T>> {
+    fn submit<T>(&self, call: WriteRequest<'_>) -> Result<Ticket<T>> {
         let queue = self.handle.queue();
         queue.check_queued(&call)?;
         let size_bytes = call.size_bytes();
         let call = call.into_owned();
-        queue.store.core.meters.call_waits();
+        queue.store.context.counters.call_waits();
         let submitted = queue.group.submit(call, size_bytes, WAITING_BYTES);
         let Some((slot, handed_over)) = submitted else {
-            queue.store.core.meters.call_refused();
+            queue.store.context.counters.call_refused();
             return Err(Error::QueueFull {
                 waiting_bytes: WAITING_BYTES,
             });
@@ -200,7 +206,7 @@ impl Queue {
 /// The answer to a change that was queued: a future, or [`wait`](Self::wait) for it.
 #[must_use = "without its answer it is not known whether the change was made"]
 pub struct Ticket<T> {
-    slot: Arc<Slot<Result<Answer>>>,
+    slot: Arc<ReplySlot<Result<WriteReply>>>,
     /// To see whether the thread that waits is the one that all others wait for.
     store: std::sync::Weak<OpenStore>,
     of: PhantomData<fn() -> T>,
@@ -213,7 +219,7 @@ impl<T> fmt::Debug for Ticket<T> {
 }
 
 #[expect(private_bounds, reason = "the answers that calls of the queue have")]
-impl<T: Answered> Ticket<T> {
+impl<T: FromReply> Ticket<T> {
     /// Waits for the answer. The change is durable then.
     ///
     /// # Errors
@@ -222,23 +228,23 @@ impl<T: Answered> Ticket<T> {
     /// for which the change waits.
     pub fn wait(self) -> Result<T> {
         let store = self.store.upgrade();
-        if store.is_some_and(|store| store.gate.is_held_here()) {
+        if store.is_some_and(|store| store.writer_lock.is_held_here()) {
             return Err(Error::Busy);
         }
         match self.slot.wait() {
-            Told::Answer(answer) => take(answer),
-            Told::Abandoned | Told::Lead => Err(abandoned()),
+            Reply::Answer(answer) => take_reply(answer),
+            Reply::Abandoned | Reply::Lead => Err(abandoned()),
         }
     }
 }
 
-impl<T: Answered> Future for Ticket<T> {
+impl<T: FromReply> Future for Ticket<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         self.slot.poll(context).map(|told| match told {
-            Told::Answer(answer) => take(answer),
-            Told::Abandoned | Told::Lead => Err(abandoned()),
+            Reply::Answer(answer) => take_reply(answer),
+            Reply::Abandoned | Reply::Lead => Err(abandoned()),
         })
     }
 }

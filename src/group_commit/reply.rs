@@ -7,7 +7,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What a thread that waits is told.
 #[derive(Debug)]
-pub(crate) enum Told<A> {
+pub(crate) enum Reply<A> {
     Answer(A),
     /// It leads now. Its own call still waits in the line.
     Lead,
@@ -16,72 +16,75 @@ pub(crate) enum Told<A> {
 }
 
 #[derive(Debug)]
-enum State<A> {
+enum ReplyState<A> {
     Waiting(Option<Waker>),
-    Told(Told<A>),
+    Reply(Reply<A>),
     Fetched,
 }
 
 /// Where the answer to one call is left, for a thread or for a future.
 #[derive(Debug)]
-pub(crate) struct Slot<A> {
-    state: Mutex<State<A>>,
+pub(crate) struct ReplySlot<A> {
+    state: Mutex<ReplyState<A>>,
     changed: Condvar,
 }
 
-impl<A> Default for Slot<A> {
+impl<A> Default for ReplySlot<A> {
     fn default() -> Self {
         Self {
-            state: Mutex::new(State::Waiting(None)),
+            state: Mutex::new(ReplyState::Waiting(None)),
             changed: Condvar::new(),
         }
     }
 }
 
-impl<A> Slot<A> {
-    fn lock(&self) -> MutexGuard<'_, State<A>> {
+impl<A> ReplySlot<A> {
+    fn lock(&self) -> MutexGuard<'_, ReplyState<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, told: Told<A>) {
-        let before = std::mem::replace(&mut *self.lock(), State::Told(told));
+    fn tell(&self, told: Reply<A>) {
+        let before = std::mem::replace(&mut *self.lock(), ReplyState::Reply(told));
         self.changed.notify_one();
-        if let State::Waiting(Some(waker)) = before {
+        if let ReplyState::Waiting(Some(waker)) = before {
             waker.wake();
         }
     }
 
     pub(crate) fn answer(&self, answer: A) {
-        self.tell(Told::Answer(answer));
+        self.tell(Reply::Answer(answer));
     }
 
     pub(crate) fn lead(&self) {
-        self.tell(Told::Lead);
+        self.tell(Reply::Lead);
     }
 
     /// Tells the owner that there will be no answer, unless there is one.
     pub(crate) fn abandon(&self) {
-        let is_open = !matches!(*self.lock(), State::Told(Told::Answer(_)) | State::Fetched);
+        let is_open = !matches!(
+            *self.lock(),
+            ReplyState::Reply(Reply::Answer(_)) | ReplyState::Fetched
+        );
         if is_open {
-            self.tell(Told::Abandoned);
+            self.tell(Reply::Abandoned);
         }
     }
 
     /// Waits to be told.
-    pub(crate) fn wait(&self) -> Told<A> {
+    pub(crate) fn wait(&self) -> Reply<A> {
         let mut state = self.lock();
         loop {
-            match std::mem::replace(&mut *state, State::Waiting(None)) {
-                State::Told(Told::Lead) => return Told::Lead,
-                State::Told(told) => {
-                    *state = State::Fetched;
+            match std::mem::replace(&mut *state, ReplyState::Waiting(None)) {
+                ReplyState::Reply(Reply::Lead) => return Reply::Lead,
+                ReplyState::Reply(told) => {
+                    *state = ReplyState::Fetched;
                     return told;
                 }
-                State::Fetched => {
-                    *state = State::Fetched;
-                    return Told::Abandoned;
+                ReplyState::Fetched => {
+                    *state = ReplyState::Fetched;
+                    return Reply::Abandoned;
                 }
-                State::Waiting(waker) => *state = State::Waiting(waker),
+                ReplyState::Waiting(waker) => *state = ReplyState::Waiting(waker),
             }
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
@@ -89,32 +92,32 @@ impl<A> Slot<A> {
     }
 
     /// What has been told so far.
-    pub(crate) fn try_fetch(&self) -> Option<Told<A>> {
+    pub(crate) fn try_fetch(&self) -> Option<Reply<A>> {
         let mut state = self.lock();
         match &*state {
-            State::Waiting(_) => return None,
-            State::Fetched => return Some(Told::Abandoned),
-            State::Told(_) => {}
+            ReplyState::Waiting(_) => return None,
+            ReplyState::Fetched => return Some(Reply::Abandoned),
+            ReplyState::Reply(_) => {}
         }
-        match std::mem::replace(&mut *state, State::Fetched) {
-            State::Told(told) => Some(told),
+        match std::mem::replace(&mut *state, ReplyState::Fetched) {
+            ReplyState::Reply(told) => Some(told),
             _ => None,
         }
     }
 
     /// For a future: what has been told, or who is to be woken.
-    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Told<A>> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Reply<A>> {
         let mut state = self.lock();
-        if let State::Waiting(waker) = &mut *state {
+        if let ReplyState::Waiting(waker) = &mut *state {
             match waker {
                 Some(waker) => waker.clone_from(context.waker()),
                 None => *waker = Some(context.waker().clone()),
             }
             return Poll::Pending;
         }
-        match std::mem::replace(&mut *state, State::Fetched) {
-            State::Told(told) => Poll::Ready(told),
-            _ => Poll::Ready(Told::Abandoned),
+        match std::mem::replace(&mut *state, ReplyState::Fetched) {
+            ReplyState::Reply(told) => Poll::Ready(told),
+            _ => Poll::Ready(Reply::Abandoned),
         }
     }
 }

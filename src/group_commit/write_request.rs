@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::group_commit::line::Group;
+use crate::group_commit::commit_queue::CommitQueue;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
@@ -16,7 +16,7 @@ const LEAST_TOGETHER: usize = 32;
 
 /// Which change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WriteKind {
     Insert,
     Upsert,
     InsertIfNew,
@@ -28,8 +28,8 @@ pub(crate) enum Kind {
 
 /// A change that was asked for: its own, or borrowed from who waits for it.
 #[derive(Clone, Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct WriteRequest<'a> {
+    pub(crate) kind: WriteKind,
     key: Option<Cow<'a, [u8]>>,
     stamp: u64,
     payload: Cow<'a, [u8]>,
@@ -41,7 +41,7 @@ pub(crate) struct Call<'a> {
 
 /// What came of a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum WriteReply {
     Inserted(DocumentId),
     Upserted(Upserted),
     Novelty(Novelty),
@@ -51,14 +51,14 @@ pub(crate) enum Answer {
 }
 
 /// What the answer to a kind of call is taken out as.
-pub(crate) trait Answered: Sized {
-    fn of(answer: Answer) -> Option<Self>;
+pub(crate) trait FromReply: Sized {
+    fn of(answer: WriteReply) -> Option<Self>;
 }
 
 macro_rules! answered {
     ($type:ty, $pattern:pat => $value:expr) => {
-        impl Answered for $type {
-            fn of(answer: Answer) -> Option<Self> {
+        impl FromReply for $type {
+            fn of(answer: WriteReply) -> Option<Self> {
                 match answer {
                     $pattern => Some($value),
                     _ => None,
@@ -68,20 +68,20 @@ macro_rules! answered {
     };
 }
 
-answered!(DocumentId, Answer::Inserted(id) => id);
-answered!(Upserted, Answer::Upserted(upserted) => upserted);
-answered!(Novelty, Answer::Novelty(novelty) => novelty);
-answered!(Option<DocumentId>, Answer::Found(found) => found);
-answered!((), Answer::Flushed => ());
+answered!(DocumentId, WriteReply::Inserted(id) => id);
+answered!(Upserted, WriteReply::Upserted(upserted) => upserted);
+answered!(Novelty, WriteReply::Novelty(novelty) => novelty);
+answered!(Option<DocumentId>, WriteReply::Found(found) => found);
+answered!((), WriteReply::Flushed => ());
 
 /// The answer as the caller wants it.
-pub(crate) fn take<T: Answered>(answer: Result<Answer>) -> Result<T> {
+pub(crate) fn take_reply<T: FromReply>(answer: Result<WriteReply>) -> Result<T> {
     let other = || Error::corrupt("memory", "the answer to another kind of call");
     T::of(answer?).ok_or_else(other)
 }
 
-impl<'a> Call<'a> {
-    fn bare(kind: Kind) -> Self {
+impl<'a> WriteRequest<'a> {
+    fn bare(kind: WriteKind) -> Self {
         Self {
             kind,
             key: None,
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
     }
 
     /// A document that is to be stored in one of the ways.
-    pub(crate) fn store(kind: Kind, document: Document<'a>, signature: &'a Signature) -> Self {
+    pub(crate) fn store(kind: WriteKind, document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
             key: document.key.map(Cow::Borrowed),
             stamp: document.stamp,
@@ -107,20 +107,20 @@ impl<'a> Call<'a> {
     pub(crate) fn remove(key: &'a [u8]) -> Self {
         Self {
             key: Some(Cow::Borrowed(key)),
-            ..Self::bare(Kind::Remove)
+            ..Self::bare(WriteKind::Remove)
         }
     }
 
     pub(crate) fn touch(key: &'a [u8], stamp: u64) -> Self {
         Self {
-            kind: Kind::Touch,
+            kind: WriteKind::Touch,
             stamp,
             ..Self::remove(key)
         }
     }
 
     pub(crate) fn flush() -> Self {
-        Self::bare(Kind::Flush)
+        Self::bare(WriteKind::Flush)
     }
 
     /// What was there before this id has been looked through, and nothing found.
@@ -130,8 +130,8 @@ impl<'a> Call<'a> {
     }
 
     /// The call, free of what it was made from.
-    pub(crate) fn into_owned(self) -> Call<'static> {
-        Call {
+    pub(crate) fn into_owned(self) -> WriteRequest<'static> {
+        WriteRequest {
             kind: self.kind,
             key: self.key.map(|key| Cow::Owned(key.into_owned())),
             stamp: self.stamp,
@@ -168,38 +168,40 @@ impl<'a> Call<'a> {
         Some((self.document(), self.signature.as_deref()?))
     }
 
-    fn make(&self, transaction: &mut Transaction) -> Result<Answer> {
+    fn make(&self, transaction: &mut Transaction) -> Result<WriteReply> {
         let Some((document, signature)) = self.stored() else {
             return match (self.kind, self.key.as_deref()) {
-                (Kind::Remove, Some(key)) => transaction.remove(key).map(Answer::Found),
-                (Kind::Touch, Some(key)) => transaction.touch(key, self.stamp).map(Answer::Found),
-                _ => Ok(Answer::Flushed),
+                (WriteKind::Remove, Some(key)) => transaction.remove(key).map(WriteReply::Found),
+                (WriteKind::Touch, Some(key)) => {
+                    transaction.touch(key, self.stamp).map(WriteReply::Found)
+                }
+                _ => Ok(WriteReply::Flushed),
             };
         };
         match self.kind {
-            Kind::Insert => {
+            WriteKind::Insert => {
                 let inserted = transaction.insert_document(document, signature);
-                inserted.map(Answer::Inserted)
+                inserted.map(WriteReply::Inserted)
             }
-            Kind::Upsert => {
+            WriteKind::Upsert => {
                 let upserted = transaction.upsert_document(document, signature);
-                upserted.map(Answer::Upserted)
+                upserted.map(WriteReply::Upserted)
             }
             _ => {
                 let novelty = transaction.insert_if_new_since(document, signature, self.since);
-                novelty.map(Answer::Novelty)
+                novelty.map(WriteReply::Novelty)
             }
         }
     }
 
     /// Whether it may be looked up together with its neighbours in the line.
     fn is_sweepable(&self) -> bool {
-        self.kind == Kind::InsertIfNew && self.since.is_none()
+        self.kind == WriteKind::InsertIfNew && self.since.is_none()
     }
 }
 
 /// Why calls that were made together have no answers.
-enum Failure {
+enum CommitFailure {
     /// Nothing was changed.
     Before(Error),
     /// It is not known whether the changes were made.
@@ -210,21 +212,21 @@ enum Failure {
 ///
 /// What one call does wrong is its own error. If the transaction fails, each call is tried by itself,
 /// so that it gets the answer that it would have got alone; but not if the commit fails.
-pub(crate) fn make_together(
+pub(crate) fn commit_together(
     store: &Arc<OpenStore>,
-    group: &Group<Call<'static>, Result<Answer>>,
-    calls: &[&Call<'_>],
-) -> Vec<Result<Answer>> {
-    match try_together(store, group, calls) {
+    group: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    calls: &[&WriteRequest<'_>],
+) -> Vec<Result<WriteReply>> {
+    match try_commit_together(store, group, calls) {
         Ok(answers) => answers,
         Err(_) if calls.is_empty() => Vec::new(),
-        Err(Failure::Before(_)) if calls.len() > 1 => {
-            let alone = |call| make_together(store, group, &[call]).pop();
+        Err(CommitFailure::Before(_)) if calls.len() > 1 => {
+            let alone = |call| commit_together(store, group, &[call]).pop();
             let gone = || Err(Error::corrupt("memory", "a call without an answer"));
             let answers = calls.iter().map(|call| alone(*call).unwrap_or_else(gone));
             answers.collect()
         }
-        Err(Failure::Before(error) | Failure::Commit(error)) => {
+        Err(CommitFailure::Before(error) | CommitFailure::Commit(error)) => {
             let others = calls.iter().skip(1).map(|_| Err(error.repeated()));
             let mut answers: Vec<_> = others.collect();
             answers.push(Err(error));
@@ -233,12 +235,12 @@ pub(crate) fn make_together(
     }
 }
 
-fn try_together(
+fn try_commit_together(
     store: &Arc<OpenStore>,
-    group: &Group<Call<'static>, Result<Answer>>,
-    calls: &[&Call<'_>],
-) -> std::result::Result<Vec<Result<Answer>>, Failure> {
-    let mut transaction = Transaction::begin(store).map_err(Failure::Before)?;
+    group: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    calls: &[&WriteRequest<'_>],
+) -> std::result::Result<Vec<Result<WriteReply>>, CommitFailure> {
+    let mut transaction = Transaction::begin(store).map_err(CommitFailure::Before)?;
     let mut answers = Vec::with_capacity(calls.len());
     let mut rest = calls;
     while let [first, others @ ..] = rest {
@@ -250,19 +252,19 @@ fn try_together(
             let (sweepable, others) = rest.split_at(together);
             let documents: Vec<_> = sweepable.iter().filter_map(|call| call.stored()).collect();
             let novelties = transaction.insert_many_if_new(&documents);
-            let novelties = novelties.map_err(Failure::Before)?;
-            answers.extend(novelties.into_iter().map(|it| Ok(Answer::Novelty(it))));
+            let novelties = novelties.map_err(CommitFailure::Before)?;
+            answers.extend(novelties.into_iter().map(|it| Ok(WriteReply::Novelty(it))));
             rest = others;
         }
         if let Err(failed) = transaction.check_usable() {
             // The call says what failed, the transaction only that something did.
             let cause = answers.pop().and_then(Result::err);
-            return Err(Failure::Before(cause.unwrap_or(failed)));
+            return Err(CommitFailure::Before(cause.unwrap_or(failed)));
         }
     }
     let start = Instant::now();
-    transaction.commit().map_err(Failure::Commit)?;
+    transaction.commit().map_err(CommitFailure::Commit)?;
     group.note_commit(start.elapsed());
-    store.core.meters.group_committed(calls.len() as u64);
+    store.context.counters.group_committed(calls.len() as u64);
     Ok(answers)
 }

@@ -10,7 +10,7 @@ use crate::index::sweep::{VisitAsked, Wanted, sweep_slice};
 
 /// A lane of memory alone: documents that were removed before they were sealed, each filed under
 /// its id.
-pub(crate) const BURIED: u16 = u16::MAX;
+pub(crate) const TOMBSTONE_LANE: u16 = u16::MAX;
 
 /// An immutable list of segments, oldest first, merged by doubling. Adding a segment gives a new
 /// list that shares what it did not merge: older lists stay valid for the snapshots that hold them.

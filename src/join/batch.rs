@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::join::signature_batch::{Arena, Digest};
+use crate::join::signature_batch::{Digest, SignatureBatch};
 use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
@@ -35,7 +35,7 @@ pub(crate) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) arena: Arena,
+    pub(crate) arena: SignatureBatch,
     pub(crate) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
     pub(crate) groups: Vec<Group>,
@@ -104,8 +104,8 @@ impl Batch {
         let first = |place: usize| self.groups.get(place).map(|group| group.first);
         let ids: Vec<u64> = places.filter_map(first).collect();
         // What was compared before goes first.
-        self.arena = Arena::default();
-        self.arena = Arena::load(snapshot, &ids, with_codes, threads)?;
+        self.arena = SignatureBatch::default();
+        self.arena = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
         self.find_slots(a);
         self.find_slots(later);
         Ok(())

@@ -7,7 +7,7 @@ use crate::format::{CHUNK_DOCUMENTS, DeadChunk, Posting};
 use crate::lanes::Lanes;
 use crate::read::SnapshotView;
 use crate::read::{PostingStream, PostingTable};
-use crate::state::DeadSet;
+use crate::state::Tombstones;
 
 /// Which documents take part: known without a look at their rows. One bit a document in stretches
 /// of ids of which any is gone or hidden, 8 bytes a document that is in no run yet.
@@ -15,16 +15,16 @@ pub(crate) struct Live {
     sealed_below: u64,
     /// Those in no run, ascending.
     unsealed: Vec<u64>,
-    gone: DeadSet,
+    gone: Tombstones,
     hidden: BTreeMap<u64, DeadChunk>,
 }
 
 impl Live {
     pub(crate) fn of(snapshot: &SnapshotView) -> Result<Self> {
         Ok(Self {
-            sealed_below: snapshot.inner.committed.state.sealed_below,
+            sealed_below: snapshot.inner.version.state.sealed_below,
             unsealed: snapshot.unsealed_ids()?,
-            gone: snapshot.inner.committed.dead.clone(),
+            gone: snapshot.inner.version.dead.clone(),
             hidden: BTreeMap::new(),
         })
     }
@@ -67,7 +67,7 @@ pub(crate) struct BucketStream {
 
 impl BucketStream {
     pub(crate) fn open(snapshot: &SnapshotView, lane: u16) -> Result<Self> {
-        let is_table = lane > snapshot.core().lanes.band_count();
+        let is_table = lane > snapshot.context().lanes.band_count();
         let table = if is_table {
             PostingTable::Permuted
         } else {

@@ -4,7 +4,7 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::join::disjoint_sets::{Forest, Sets};
+use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::options::LeftOut;
 use crate::join::pairs::Pairs;
 use crate::join::verify::{Linker, Verify};
@@ -42,7 +42,7 @@ impl Clusters {
 
     /// `documents` is the number of those in the snapshot.
     pub(crate) fn of(mut pairs: Pairs, documents: u64) -> Result<Self> {
-        let mut forest = Forest::default();
+        let mut forest = DisjointSets::default();
         for pair in pairs.by_ref() {
             let pair = pair?;
             forest.join(pair.a.get(), pair.b.get())?;
@@ -60,7 +60,7 @@ impl Clusters {
         Ok(Self::of_forest(forest, pairs.left_out(), documents))
     }
 
-    fn of_forest(forest: Forest, left_out: LeftOut, documents: u64) -> Self {
+    fn of_forest(forest: DisjointSets, left_out: LeftOut, documents: u64) -> Self {
         let sets = forest.into_sets();
         let suspicious = sets.sizes().filter_map(|(first, size)| {
             let share = size as f64 / documents.max(1) as f64;

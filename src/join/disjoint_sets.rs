@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 /// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
 /// of pairs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Forest {
+pub(crate) struct DisjointSets {
     pages: Vec<Page>,
     /// The page of each stretch.
     places: HashMap<u64, u32>,
@@ -35,7 +35,7 @@ fn split(node: u32) -> (usize, usize) {
     (node as usize / PAGE_IDS, node as usize % PAGE_IDS)
 }
 
-impl Forest {
+impl DisjointSets {
     /// Makes one set of the sets of two ids.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Forest {
 /// Sets by their least ids, each ascending.
 #[derive(Clone, Debug)]
 pub(crate) struct Sets {
-    forest: Forest,
+    forest: DisjointSets,
     /// The first nodes of the pages, by their ids.
     pages: Vec<u32>,
     /// How many nodes have been passed.
@@ -267,7 +267,7 @@ mod tests {
                     .iter()
                     .map(|set| set.iter().map(|id| id * step).collect())
                     .collect();
-                let mut forest = Forest::default();
+                let mut forest = DisjointSets::default();
                 for &(a, b) in &pairs {
                     forest.join(a * step, b * step).unwrap();
                 }

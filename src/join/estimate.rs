@@ -6,7 +6,7 @@ use crate::join::buckets::{BucketStream, Live};
 use crate::join::options::JoinOptions;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
-use crate::join::signature_batch::Arena;
+use crate::join::signature_batch::SignatureBatch;
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 
@@ -62,7 +62,9 @@ struct Sample {
 /// See [`crate::Snapshot::expect_join`](crate::Snapshot::expect_join).
 pub(crate) fn expect_join(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
     let settings = Settings::new(snapshot, bounds, JoinOptions::new(), false)?;
-    snapshot.core().guarded(|| estimate(snapshot, &settings))
+    snapshot
+        .context()
+        .run_checked(|| estimate(snapshot, &settings))
 }
 
 fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
@@ -72,7 +74,7 @@ fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate
         ..JoinEstimate::default()
     };
     let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);
-    let bands_end = 1 + snapshot.core().lanes.band_count();
+    let bands_end = 1 + snapshot.context().lanes.band_count();
     let lanes = &settings.lanes;
     for lanes in [
         lanes.start..lanes.end.min(bands_end),
@@ -111,14 +113,14 @@ fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate
     expected.pairs = pairs as u64;
     expected.seconds += expected.postings as f64 * POSTING_SECONDS + signatures * SIGNATURE_SECONDS;
     let batch_bytes = (expected.documents * settings.document_bytes).min(2 * BATCH_BYTES as u64);
-    let unsealed = snapshot.inner.committed.state.unsealed_documents;
+    let unsealed = snapshot.inner.version.state.unsealed_documents;
     expected.memory_bytes = batch_bytes + 96 * largest + 8 * unsealed + expected.documents / 8;
     Ok(expected)
 }
 
 /// The postings of a lane, those of removed documents included.
 fn postings_of(snapshot: &SnapshotView, lane: u16) -> u64 {
-    let committed = &snapshot.inner.committed;
+    let committed = &snapshot.inner.version;
     let runs = committed.runs.descriptors();
     let sealed = runs.filter_map(|run| run.lane(lane));
     let in_memory = committed.memtable.lane_postings(lane);
@@ -132,7 +134,7 @@ fn sample(snapshot: &SnapshotView, settings: &Settings, live: &Live, lane: u16) 
     let mut bucket = Vec::new();
     let mut sample = Sample::default();
     let is_table = settings.table(snapshot, lane).is_some();
-    let lanes = &snapshot.core().lanes;
+    let lanes = &snapshot.context().lanes;
     let mut signatures = SAMPLE_SIGNATURES;
     while sample.postings < SAMPLE_POSTINGS && stream.read(lanes, live, &mut bucket)? {
         let documents = bucket.len();
@@ -168,7 +170,7 @@ fn look(snapshot: &SnapshotView, settings: &Settings, bucket: &[Posting]) -> Res
     let step = bucket.len().div_ceil(BUCKET_SIGNATURES).max(1);
     let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
     ids.sort_unstable();
-    let arena = Arena::load(snapshot, &ids, false, 1)?;
+    let arena = SignatureBatch::load(snapshot, &ids, false, 1)?;
     let mut digests: Vec<_> = arena.documents().map(|(_, digest)| digest).collect();
     digests.sort_unstable();
     digests.dedup();

@@ -9,7 +9,7 @@ use crate::join::buckets::{BucketStream, Live};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
-use crate::join::signature_batch::Arena;
+use crate::join::signature_batch::SignatureBatch;
 use crate::read::SnapshotView;
 
 /// Documents of a batch whose signatures need not be read.
@@ -89,7 +89,7 @@ impl Gatherer {
         mut stream: BucketStream,
         batch: &mut Batch,
     ) -> Result<()> {
-        let lanes = &snapshot.core().lanes;
+        let lanes = &snapshot.context().lanes;
         let lane = stream.lane();
         let mut bucket = std::mem::take(&mut self.bucket);
         while stream.read(lanes, &self.live, &mut bucket)? {
@@ -174,7 +174,7 @@ impl Gatherer {
             }
         }
         if let Some((groups, members, code)) = place {
-            let low_code = snapshot.core().lanes.bucket_range(lane, code).0;
+            let low_code = snapshot.context().lanes.bucket_range(lane, code).0;
             let start = (groups, members);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
                 batch.pieces.push(piece);
@@ -203,7 +203,7 @@ impl Gatherer {
         distinct.sort_unstable();
         distinct.dedup();
         let threads = settings.options.thread_count();
-        batch.arena = Arena::load(snapshot, &distinct, settings.with_codes, threads)?;
+        batch.arena = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids).unwrap_or_default();
             let documents = ids.iter().filter_map(|id| {
@@ -236,7 +236,7 @@ impl Gatherer {
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
         for share in ids.chunks(settings.batch_documents) {
-            let arena = Arena::load(snapshot, share, false, threads)?;
+            let arena = SignatureBatch::load(snapshot, share, false, threads)?;
             documents.extend(arena.documents().map(|(id, digest)| (digest, id)));
         }
         drop(ids);

@@ -133,7 +133,7 @@ impl Pairs {
     /// What the next comparisons found, in groups of the batch; `None` at the end.
     pub(crate) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
         let snapshot = self.snapshot.clone();
-        let goes_on = snapshot.core().guarded(|| self.next_round())?;
+        let goes_on = snapshot.context().run_checked(|| self.next_round())?;
         Ok(goes_on.then(|| std::mem::take(&mut self.events).collect()))
     }
 
@@ -143,7 +143,7 @@ impl Pairs {
             return Ok(Some(pair));
         }
         let snapshot = self.snapshot.clone();
-        snapshot.core().guarded(|| self.advance())
+        snapshot.context().run_checked(|| self.advance())
     }
 
     fn next_verified(&mut self, verify: &Verify) -> Result<Option<Pair>> {
@@ -207,7 +207,7 @@ impl Pairs {
                 .read_piece(snapshot, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
-            lanes: &snapshot.core().lanes,
+            lanes: &snapshot.context().lanes,
             settings,
             cut: &gatherer.cut,
             batch: &self.batch,
@@ -294,7 +294,7 @@ impl FusedIterator for Pairs {}
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pairs")
-            .field("path", &self.snapshot.core().path)
+            .field("path", &self.snapshot.context().path)
             .field("bounds", &self.settings.bounds)
             .field("options", &self.settings.options)
             .field("verifies", &self.settings.verifies)

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::join::options::JoinOptions;
-use crate::join::signature_batch::Arena;
+use crate::join::signature_batch::SignatureBatch;
 use crate::lanes::TableDesign;
-use crate::query::{Bounds, Resolved};
+use crate::query::{Bounds, ResolvedBounds};
 use crate::read::SnapshotView;
 use crate::sketch::{EmptyDocuments, ValueLayout};
 
@@ -17,7 +17,7 @@ pub(crate) const BATCH_BYTES: usize = 32 << 20;
 const LEAST_BATCH_DOCUMENTS: usize = 1 << 10;
 
 pub(crate) struct Settings {
-    pub(crate) bounds: Resolved,
+    pub(crate) bounds: ResolvedBounds,
     pub(crate) options: JoinOptions,
     /// Whether any pairs will do that connect all that are near, instead of all pairs.
     pub(crate) links_only: bool,
@@ -50,13 +50,13 @@ impl Settings {
         options.validate()?;
         let schema = snapshot.schema();
         let bounds = bounds.resolve(schema, false)?;
-        let shape = snapshot.core().shape();
+        let shape = snapshot.context().shape();
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
-        let design = snapshot.core().lanes.design();
+        let design = snapshot.context().lanes.design();
         let codes_are_whole = design.is_none_or(TableDesign::codes_are_whole);
         let with_codes = bounds.probes_bands();
-        let document_bytes = Arena::document_bytes(snapshot);
+        let document_bytes = SignatureBatch::document_bytes(snapshot);
         Ok(Self {
             lanes: lanes_read(snapshot, &bounds),
             bounds,
@@ -82,7 +82,7 @@ impl Settings {
 
     /// The table of a lane, `None` for a band.
     pub(crate) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
-        let lanes = &snapshot.core().lanes;
+        let lanes = &snapshot.context().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
             design: lanes.design()?,
@@ -92,8 +92,8 @@ impl Settings {
 }
 
 /// The lanes that give the candidates of some bounds.
-pub(crate) fn lanes_read(snapshot: &SnapshotView, bounds: &Resolved) -> Range<u16> {
-    let lanes = &snapshot.core().lanes;
+pub(crate) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Range<u16> {
+    let lanes = &snapshot.context().lanes;
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {

@@ -18,7 +18,7 @@ pub(crate) struct Digest(u64, u32);
 
 /// Signatures by slot, in the order of their ids.
 #[derive(Default)]
-pub(crate) struct Arena {
+pub(crate) struct SignatureBatch {
     ids: Vec<u64>,
     /// The MinHash values as the schema lays them out, in as many bytes for each slot.
     values: Vec<u8>,
@@ -33,13 +33,13 @@ pub(crate) struct Arena {
     scratch: Vec<u8>,
 }
 
-impl Arena {
+impl SignatureBatch {
     /// Bytes that a document takes.
     pub(crate) fn document_bytes(snapshot: &SnapshotView) -> usize {
-        let shape = snapshot.core().shape();
+        let shape = snapshot.context().shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
         let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
-        let bands = usize::from(snapshot.core().lanes.band_count());
+        let bands = usize::from(snapshot.context().lanes.band_count());
         let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<Digest>();
         fixed + values + 8 * bands + fingerprint
     }
@@ -58,8 +58,8 @@ impl Arena {
         let own = parts.next().unwrap_or_default();
         std::thread::scope(|scope| {
             let load = |part: &[u64], room| {
-                let core = snapshot.core();
-                core.guarded(|| Self::read(snapshot, part, with_codes, room))
+                let context = snapshot.context();
+                context.run_checked(|| Self::read(snapshot, part, with_codes, room))
             };
             let others: Vec<_> = parts
                 .map(|part| scope.spawn(move || load(part, part.len())))
@@ -79,10 +79,10 @@ impl Arena {
 
     /// Reads signatures, with room for `room` of them.
     fn read(snapshot: &SnapshotView, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
-        let core = snapshot.core();
-        let bands = usize::from(core.lanes.band_count());
+        let context = snapshot.context();
+        let bands = usize::from(context.lanes.band_count());
         let mut arena = Self {
-            layout: core.shape().values,
+            layout: context.shape().values,
             code_count: if with_codes { bands } else { 0 },
             ..Self::default()
         };
@@ -90,9 +90,9 @@ impl Arena {
         arena.values.reserve_exact(room * arena.value_bytes());
         arena.codes.reserve_exact(room * arena.code_count);
         arena.digests.reserve_exact(room);
-        snapshot.source().live_signatures(ids, &mut |id, row| {
+        snapshot.view().live_signatures(ids, &mut |id, row| {
             if with_codes {
-                core.band_codes(&row.to_signature(core.recipe), &mut arena.codes)?;
+                context.band_codes(&row.to_signature(context.recipe), &mut arena.codes)?;
             }
             arena.push(id, &row);
             Ok(())

@@ -62,7 +62,7 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
 /// Removed documents in runs and in memory, several runs, and documents in no run.
 fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions::new().seal_after(40);
+    let options = StoreOptions::new().flush_after(40);
     let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
     let mut random = Random(seed);
     for round in 0..7u32 {
@@ -134,25 +134,25 @@ fn plainly(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOu
 
 /// The same with all that are looked at.
 fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, LeftOut) {
-    let core = snapshot.view().core();
+    let context = snapshot.view().context();
     let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
     let mut buckets: BTreeMap<(u16, u64), Vec<(u64, Signature)>> = BTreeMap::new();
     for record in snapshot.iter().unwrap() {
         let record = record.unwrap();
         let signature = record.signature();
         let mut codes = Vec::new();
-        if !core.is_filed(signature) {
+        if !context.is_filed(signature) {
             continue;
         }
         if let Some(values) = signature.minhash() {
-            core.lanes.band_codes(values, &mut codes).unwrap();
+            context.lanes.band_codes(values, &mut codes).unwrap();
         }
         if let Some(fingerprint) = signature.simhash() {
-            core.lanes.table_codes(fingerprint, &mut codes);
+            context.lanes.table_codes(fingerprint, &mut codes);
         }
         for (lane, code) in (1u16..).zip(codes) {
             if settings::lanes_read(snapshot.view(), &bounds).contains(&lane) {
-                let low = core.lanes.bucket_range(lane, code).0;
+                let low = context.lanes.bucket_range(lane, code).0;
                 let bucket = buckets.entry((lane, low)).or_default();
                 bucket.push((record.id().get(), signature.clone()));
             }
@@ -181,7 +181,8 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
                 let equal = values.map(|(a, b)| a.iter().zip(b).filter(|(a, b)| a == b).count());
                 let distance = first.simhash().zip(second.simhash());
                 let distance = distance.map(|(a, b)| (a ^ b).count_ones());
-                let is_close = distance <= bounds.max_distance || *lane <= core.lanes.band_count();
+                let is_close =
+                    distance <= bounds.max_distance || *lane <= context.lanes.band_count();
                 if first.is_empty() == second.is_empty() && is_close {
                     let similarity = equal.map(|equal| equal as f64 / f64::from(VALUES));
                     pairs.insert((*a, *b), (similarity, distance));
@@ -288,7 +289,7 @@ fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
     let schema = schema.simhash(SimHash::bits64()).build().unwrap();
-    let options = StoreOptions::new().seal_after(100);
+    let options = StoreOptions::new().flush_after(100);
     let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..600u32 {

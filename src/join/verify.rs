@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::join::compare::Event;
-use crate::join::disjoint_sets::Forest;
+use crate::join::disjoint_sets::DisjointSets;
 use crate::join::pairs::{Pair, Pairs, Spread};
 use crate::join::settings::Settings;
 use crate::query::{Told, checked};
@@ -71,16 +71,16 @@ fn verify_share(candidates: &[Pair], verify: &Verify, settings: &Settings) -> Ve
 /// known to be connected already.
 pub(crate) struct Linker {
     verify: Arc<Verify>,
-    forest: Forest,
+    forest: DisjointSets,
     round: Vec<Pair>,
 }
 
 impl Linker {
     /// The sets of connected documents.
-    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<Verify>) -> Result<Forest> {
+    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<Verify>) -> Result<DisjointSets> {
         let mut linker = Self {
             verify,
-            forest: Forest::default(),
+            forest: DisjointSets::default(),
             round: Vec::new(),
         };
         while let Some(events) = pairs.next_events()? {

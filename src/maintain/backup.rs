@@ -10,8 +10,9 @@ use redb::{Key, ReadableTableMetadata, TableDefinition, TableHandle, Value};
 
 use crate::engine::file_size;
 use crate::engine::{
-    BANDS, Contained, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS,
-    SIGNATURES, ScratchPath, contained, engine_error, io_error, must_not_exist, row_check,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, RedbFile,
+    SIGNATURES, TemporaryFile, catch_engine_panic, engine_error, io_error, must_not_exist,
+    row_check,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
@@ -71,11 +72,11 @@ pub(crate) fn backup_with(
     options.validate()?;
     let files = options.shared_files();
     must_not_exist(path, files)?;
-    snapshot.core().guarded(|| check_tables(snapshot))?;
+    snapshot.context().run_checked(|| check_tables(snapshot))?;
     // The copy is read by nobody: all of the cache is for its pages.
     let options = &options.for_bands(false);
-    let make = |file: &Path| Engine::create(file, options);
-    let made = ScratchPath::create(&folder_of(path), files, make);
+    let make = |file: &Path| RedbFile::create(file, options);
+    let made = TemporaryFile::create(&folder_of(path), files, make);
     // The name that was asked for tells more than the one that it has meanwhile.
     let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
     let mut copy = Copy {
@@ -86,8 +87,8 @@ pub(crate) fn backup_with(
         written_bytes: 0,
         rows: 0,
         bytes: 0,
-        of: snapshot.core().guarded(|| row_count(snapshot))?,
-        of_bytes: file_size(&snapshot.core().path, &snapshot.core().options)?.0,
+        of: snapshot.context().run_checked(|| row_count(snapshot))?,
+        of_bytes: file_size(&snapshot.context().path, &snapshot.context().options)?.0,
         watch: &mut watch,
     };
     copy.tell()?;
@@ -95,7 +96,7 @@ pub(crate) fn backup_with(
     let rows = copy.finish()?;
     scratch.publish(path)?;
     let message = format_args!("copied to {}: {rows} rows", path.display());
-    events::debug(UPKEEP, &snapshot.core().path, message);
+    events::debug(UPKEEP, &snapshot.context().path, message);
     Ok(BackupReport {
         documents: snapshot.len(),
         rows,
@@ -230,8 +231,8 @@ struct Copy<'a> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
     // before the file that it is of
-    write: Option<Contained<redb::WriteTransaction>>,
-    engine: Engine,
+    write: Option<PanicSafe<redb::WriteTransaction>>,
+    engine: RedbFile,
     /// What the transaction has written.
     written_bytes: u64,
     rows: u64,
@@ -270,16 +271,16 @@ impl Copy<'_> {
         &mut self,
         table: TableDefinition<'static, K, &'static [u8]>,
     ) -> Result<()> {
-        let core = self.snapshot.core();
-        let (mut rows, expected) = core.guarded(|| {
+        let context = self.snapshot.context();
+        let (mut rows, expected) = context.run_checked(|| {
             let opened = self.snapshot.inner.tables()?.read.open_table(table)?;
             let rows = opened.range_owned::<K::SelfType<'_>>(..)?;
-            Ok((Contained::new(rows), opened.len()?))
+            Ok((PanicSafe::new(rows), opened.len()?))
         })?;
         let before = self.rows;
         let mut piece = Piece::default();
         loop {
-            core.guarded(|| piece.fill::<K>(table.name(), &mut rows))?;
+            context.run_checked(|| piece.fill::<K>(table.name(), &mut rows))?;
             self.write(table, &piece)?;
             if piece.lengths.is_empty() {
                 break;
@@ -301,10 +302,10 @@ impl Copy<'_> {
         piece: &Piece,
     ) -> Result<()> {
         let (engine, write) = (&self.engine, &mut self.write);
-        let written = contained(|| {
+        let written = catch_engine_panic(|| {
             let write = match write {
                 Some(write) => write.get()?,
-                none => none.insert(Contained::new(engine.begin_write()?)).get()?,
+                none => none.insert(PanicSafe::new(engine.begin_write()?)).get()?,
             };
             let mut table = write.open_table(table)?;
             let mut cursor = table.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
@@ -330,7 +331,7 @@ impl Copy<'_> {
         let Some(write) = self.write.take() else {
             return Ok(());
         };
-        let committed = contained(|| Ok(write.into_inner()?.commit()?));
+        let committed = catch_engine_panic(|| Ok(write.into_inner()?.commit()?));
         committed.map_err(|error| of_copy(self.path, error))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::file_size;
-use crate::engine::{contained, open_database, verify_pages};
+use crate::engine::{catch_engine_panic, open_database, verify_pages};
 use crate::error::Result;
 use crate::index::{MergePlan, RunShape, level_of};
 use crate::observe::{UPKEEP, log as events};
@@ -40,7 +40,7 @@ pub(crate) fn compact_with(
     while compact_some(Transaction::begin(&store)?)? {}
     drop(store);
     let mut database = open_database(path, options)?;
-    contained(|| {
+    catch_engine_panic(|| {
         while database.compact()? {}
         Ok(database.close()?)
     })?;
@@ -67,10 +67,10 @@ fn compact_some(mut transaction: Transaction) -> Result<bool> {
                 return Ok(false);
             }
             let documents = shapes.iter().map(RunShape::live).sum();
-            let seal_after = writer.store.core.options.seal_after_documents;
+            let flush_after = writer.store.context.options.flush_after_documents;
             let plan = MergePlan {
                 runs: shapes.iter().map(|run| run.run).collect(),
-                level: level_of(documents, seal_after),
+                level: level_of(documents, flush_after),
             };
             writer.begin_merge(&plan, 0)?;
         }

@@ -190,8 +190,8 @@ impl Counted {
 
 /// See [`crate::Snapshot::stats`](crate::Snapshot::stats).
 pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
-    snapshot.core().guarded(|| {
-        let committed = &snapshot.inner.committed;
+    snapshot.context().run_checked(|| {
+        let committed = &snapshot.inner.version;
         let state = committed.state;
         let runs = committed.runs.standing.iter().map(|run| RunStats {
             run: run.descriptor.run,
@@ -205,7 +205,7 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
         let tables = table_stats(&snapshot.inner.tables()?.read)?;
         let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
         let (file_bytes, allocated_bytes) =
-            file_size(&snapshot.core().path, &snapshot.core().options)?;
+            file_size(&snapshot.context().path, &snapshot.context().options)?;
         let kept = total.saturating_sub(droppable_bytes(snapshot, &tables));
         let per_document = total as f64 / state.documents.max(1) as f64;
         Ok(Stats {
@@ -216,7 +216,7 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
             memtable_bytes: committed.memtable.heap_bytes() as u64,
             dead_rows: dead_rows(&tables, state.documents),
             dead_bytes: committed.dead.heap_bytes(),
-            filter_cache_bytes: snapshot.core().filters.size_bytes(),
+            filter_cache_bytes: snapshot.context().filters.size_bytes(),
             runs: runs.collect(),
             merges: merge_stats(snapshot),
             lanes: lane_stats(snapshot),
@@ -235,7 +235,7 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
 }
 
 fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
-    let runs = &snapshot.inner.committed.runs;
+    let runs = &snapshot.inner.version.runs;
     let of_merge = |output: &Arc<RunDescriptor>| {
         let inputs = runs.inputs(output).unwrap_or_default();
         let left = inputs.iter().map(|run| run.descriptor.postings());
@@ -246,7 +246,7 @@ fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
             postings: output.postings(),
             blocks: output.blocks(),
             postings_left: left.fold(0, u64::saturating_add),
-            rows_left: snapshot.inner.committed.rows_left(output),
+            rows_left: snapshot.inner.version.rows_left(output),
         }
     };
     runs.outputs.iter().map(of_merge).collect()
@@ -254,7 +254,7 @@ fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
 
 /// About how many bytes of tables a merge of all runs would drop.
 fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
-    let committed = &snapshot.inner.committed;
+    let committed = &snapshot.inner.version;
     let dead = committed.runs.standing.iter().map(|run| {
         let bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
         let bytes = bytes.fold(0, u64::saturating_add);
@@ -278,7 +278,7 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
 }
 
 fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
-    let committed = &snapshot.inner.committed;
+    let committed = &snapshot.inner.version;
     let of_lane = |(role, lane): (LaneRole, u16)| {
         let runs = committed.runs.descriptors();
         let runs = runs.filter_map(|run| run.lane(lane));
@@ -295,7 +295,7 @@ fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
         }
     };
     snapshot
-        .core()
+        .context()
         .lanes
         .roles()
         .zip(0u16..)
@@ -304,10 +304,10 @@ fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
 }
 
 fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
-    let lanes = &snapshot.core().lanes;
-    let dead = &snapshot.inner.committed.dead;
+    let lanes = &snapshot.context().lanes;
+    let dead = &snapshot.inner.version.dead;
     let unsealed = snapshot.unsealed_ids()?;
-    let sealed_below = snapshot.inner.committed.state.sealed_below;
+    let sealed_below = snapshot.inner.version.state.sealed_below;
     let is_live = |id: u64| {
         if id < sealed_below {
             !dead.contains(id)
@@ -351,7 +351,7 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
         let samples = first.into_iter().map(|id| {
             Ok(BucketSample {
                 id: DocumentId::new(id),
-                key: snapshot.source().key_of(id)?.flatten(),
+                key: snapshot.view().key_of(id)?.flatten(),
             })
         });
         buckets.push(BucketStats {

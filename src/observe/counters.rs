@@ -73,7 +73,7 @@ impl Histogram {
 
 /// What all handles of an open file count.
 #[derive(Debug, Default)]
-pub(crate) struct Meters {
+pub(crate) struct SharedCounters {
     pub(crate) count: Counters,
     /// When those snapshots were made that are alive, by their numbers.
     snapshots: Mutex<BTreeMap<u64, Instant>>,
@@ -82,7 +82,7 @@ pub(crate) struct Meters {
     is_budget_told: AtomicBool,
 }
 
-impl Meters {
+impl SharedCounters {
     /// Everything but `reads`.
     pub(crate) fn get(&self) -> Metrics {
         let oldest = self.lock_snapshots().values().next().copied();
@@ -111,7 +111,7 @@ impl Meters {
 
     /// A document was not inserted, without a transaction.
     pub(crate) fn known(&self, novelty: &Novelty) {
-        let tally = Tally::default();
+        let tally = TransactionCounters::default();
         tally.answered(novelty);
         tally.count(&self.count);
     }
@@ -126,7 +126,7 @@ impl Meters {
     pub(crate) fn call(&self) -> WaitingCall<'_> {
         self.call_waits();
         WaitingCall {
-            meters: self,
+            counters: self,
             came: Instant::now(),
         }
     }
@@ -137,7 +137,7 @@ impl Meters {
         self.lock_snapshots().insert(number, Instant::now());
         self.count.snapshots.add(1);
         LiveSnapshot {
-            meters: Arc::clone(self),
+            counters: Arc::clone(self),
             number,
         }
     }
@@ -172,35 +172,35 @@ impl Meters {
 /// A call that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct WaitingCall<'m> {
-    meters: &'m Meters,
+    counters: &'m SharedCounters,
     came: Instant,
 }
 
 impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
-        self.meters.call_answered(self.came.elapsed());
+        self.counters.call_answered(self.came.elapsed());
     }
 }
 
 /// A snapshot that is alive.
 #[derive(Debug)]
 pub(crate) struct LiveSnapshot {
-    meters: Arc<Meters>,
+    counters: Arc<SharedCounters>,
     number: u64,
 }
 
 impl Drop for LiveSnapshot {
     fn drop(&mut self) {
-        self.meters.lock_snapshots().remove(&self.number);
-        self.meters.count.snapshots.subtract(1);
+        self.counters.lock_snapshots().remove(&self.number);
+        self.counters.count.snapshots.subtract(1);
     }
 }
 
 /// A number of one transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Tallied(Cell<u64>);
+pub(crate) struct LocalCounter(Cell<u64>);
 
-impl Tallied {
+impl LocalCounter {
     pub(crate) fn add(&self, value: u64) {
         self.0.set(self.0.get().saturating_add(value));
     }
@@ -208,29 +208,29 @@ impl Tallied {
 
 /// What a transaction has done so far. It counts once it is committed.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) inserted: Tallied,
+pub(crate) struct TransactionCounters {
+    pub(crate) inserted: LocalCounter,
     /// Documents that are not there any more, for whatever reason.
-    pub(crate) gone: Tallied,
+    pub(crate) gone: LocalCounter,
     /// Those of `gone` that another took the place of.
-    pub(crate) replaced: Tallied,
+    pub(crate) replaced: LocalCounter,
     /// Those of `gone` that were evicted.
-    pub(crate) evicted: Tallied,
-    pub(crate) touched: Tallied,
-    pub(crate) known: Tallied,
-    pub(crate) near_duplicates: Tallied,
-    pub(crate) unchanged: Tallied,
-    pub(crate) budgets_met: Tallied,
-    pub(crate) seals: Tallied,
-    pub(crate) sealed_postings: Tallied,
-    pub(crate) merges_begun: Tallied,
-    pub(crate) merges_ended: Tallied,
-    pub(crate) merged_postings: Tallied,
-    pub(crate) merged_blocks: Tallied,
+    pub(crate) evicted: LocalCounter,
+    pub(crate) touched: LocalCounter,
+    pub(crate) known: LocalCounter,
+    pub(crate) near_duplicates: LocalCounter,
+    pub(crate) unchanged: LocalCounter,
+    pub(crate) budgets_met: LocalCounter,
+    pub(crate) flushes: LocalCounter,
+    pub(crate) flushed_postings: LocalCounter,
+    pub(crate) merges_begun: LocalCounter,
+    pub(crate) merges_ended: LocalCounter,
+    pub(crate) merged_postings: LocalCounter,
+    pub(crate) merged_blocks: LocalCounter,
     is_counted: Cell<bool>,
 }
 
-impl Tally {
+impl TransactionCounters {
     /// What came of a document that was to be inserted if it is new.
     pub(crate) fn answered(&self, novelty: &Novelty) {
         match novelty {
@@ -257,8 +257,8 @@ impl Tally {
             (&self.near_duplicates, &count.near_duplicates),
             (&self.unchanged, &count.unchanged),
             (&self.budgets_met, &count.budgets_met),
-            (&self.seals, &count.seals),
-            (&self.sealed_postings, &count.sealed_postings),
+            (&self.flushes, &count.flushes),
+            (&self.flushed_postings, &count.flushed_postings),
             (&self.merges_begun, &count.merges_begun),
             (&self.merges_ended, &count.merges_ended),
             (&self.merged_postings, &count.merged_postings),

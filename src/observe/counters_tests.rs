@@ -75,7 +75,7 @@ fn quantiles_are_bounds() {
 
 #[test]
 fn names_are_those_of_the_fields_and_differ() {
-    let meters = Meters::default();
+    let meters = SharedCounters::default();
     meters.count.inserted.add(3);
     meters.count.sync_latencies.record(Duration::from_secs(1));
     let metrics = meters.get();
@@ -96,7 +96,7 @@ fn names_are_those_of_the_fields_and_differ() {
 
 #[test]
 fn waiting_calls_go_up_and_down() {
-    let meters = Meters::default();
+    let meters = SharedCounters::default();
     let first = meters.call();
     meters.call_waits();
     drop(first);

@@ -205,9 +205,9 @@ metrics! {
         /// The most calls that waited at a time.
         most_calls_waiting,
         /// Runs written of what was in memory.
-        seals,
+        flushes,
         /// Postings in them.
-        sealed_postings,
+        flushed_postings,
         /// Merges of runs begun.
         merges_begun,
         /// Merges of runs ended.

@@ -7,7 +7,7 @@ pub(crate) mod log;
 mod metrics;
 mod reads;
 
-pub(crate) use counters::{LiveSnapshot, Meters, Tally};
+pub(crate) use counters::{LiveSnapshot, SharedCounters, TransactionCounters};
 pub(crate) use log::{COMMIT, DAMAGE, MERGE, STORE, UPKEEP};
 pub use metrics::{Latencies, Metrics};
 pub(crate) use reads::ReadCounters;

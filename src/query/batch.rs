@@ -8,11 +8,11 @@ use crate::format::SignatureRow;
 use crate::index::{Next, Wanted};
 use crate::lanes::hash_key;
 use crate::query::best;
-use crate::query::bounds::Resolved;
+use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::Budget;
-use crate::read::{PostingTable, Source};
+use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 
 /// So many signatures are looked up together: bounds the memory of their codes. Fewer under test,
 /// so that small batches have several pieces.
@@ -39,7 +39,7 @@ impl Families {
         tables: Some(u32::MAX),
     };
 
-    pub(crate) fn of(bounds: &Resolved) -> Self {
+    pub(crate) fn of(bounds: &ResolvedBounds) -> Self {
         Self {
             bands: bounds.probes_bands(),
             tables: bounds.max_distance,
@@ -107,12 +107,12 @@ pub(crate) struct Codes {
 
 impl Codes {
     pub(crate) fn of<'s>(
-        core: &Core,
+        context: &SharedContext,
         families: Families,
         signatures: impl Iterator<Item = &'s Signature>,
     ) -> Result<Self> {
-        let bands = (1..).take(core.lanes.band_count().into());
-        let tables = (1 + core.lanes.band_count()..).take(core.lanes.table_count().into());
+        let bands = (1..).take(context.lanes.band_count().into());
+        let tables = (1 + context.lanes.band_count()..).take(context.lanes.table_count().into());
         let of = |table| move |lane| Swept { table, lane };
         let mut swept = Vec::new();
         if families.bands {
@@ -123,15 +123,15 @@ impl Codes {
         }
         let (mut codes, mut asks) = (Vec::new(), Vec::new());
         for signature in signatures {
-            let asks_for = core.is_filed(signature);
+            let asks_for = context.is_filed(signature);
             if asks_for && families.bands {
-                core.band_codes(signature, &mut codes)?;
+                context.band_codes(signature, &mut codes)?;
             }
             if let Some(fingerprint) = signature.simhash()
                 && asks_for
                 && families.tables.is_some()
             {
-                core.lanes.table_codes(fingerprint, &mut codes);
+                context.lanes.table_codes(fingerprint, &mut codes);
             }
             asks.push(asks_for);
             codes.resize(asks.len() * swept.len(), 0);
@@ -167,11 +167,11 @@ impl Codes {
 
     /// Where documents that are identical to a signature are looked for: the first table, or the
     /// first band; `None` if not all of them need be there.
-    pub(crate) fn first_column(&self, core: &Core) -> Option<usize> {
+    pub(crate) fn first_column(&self, context: &SharedContext) -> Option<usize> {
         let is_table = |swept: &Swept| swept.table == PostingTable::Permuted;
         let column = self.swept.iter().position(is_table).unwrap_or(0);
         let table = self.swept.get(column)?.table;
-        best::codes_follow(core, table).then_some(column)
+        best::codes_follow(context, table).then_some(column)
     }
 
     /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone
@@ -181,12 +181,12 @@ impl Codes {
     }
 
     /// What is asked for in a lane, sorted.
-    fn wanted(&self, core: &Core, column: usize, swept: Swept) -> Vec<Wanted> {
+    fn wanted(&self, context: &SharedContext, column: usize, swept: Swept) -> Vec<Wanted> {
         let width = self.swept.len().max(1);
         let codes = self.codes.iter().skip(column).step_by(width);
         let askers = (0..).zip(codes).zip(&self.asks).filter(|(_, asks)| **asks);
         let wanted = askers.map(|((asker, &code), _)| {
-            let (low_code, high_code) = core.lanes.bucket_range(swept.lane, code);
+            let (low_code, high_code) = context.lanes.bucket_range(swept.lane, code);
             Wanted {
                 low_code,
                 high_code,
@@ -201,8 +201,8 @@ impl Codes {
 
 impl Swept {
     /// A name for the bucket of a code: equal for those that share it, and for no others.
-    pub(crate) fn bucket(self, core: &Core, code: u64) -> (u16, u64) {
-        (self.lane, core.lanes.bucket_range(self.lane, code).0)
+    pub(crate) fn bucket(self, context: &SharedContext, code: u64) -> (u16, u64) {
+        (self.lane, context.lanes.bucket_range(self.lane, code).0)
     }
 }
 
@@ -236,7 +236,7 @@ impl Meeting {
 
 /// Gathers the candidates of a piece, lane by lane.
 pub(crate) struct Gathering<'c> {
-    source: &'c dyn Source,
+    source: &'c dyn ReadView,
     codes: &'c mut Codes,
     budget: Option<Budget>,
     found: Vec<Candidate>,
@@ -255,7 +255,7 @@ pub(crate) struct Gathered {
 
 impl<'c> Gathering<'c> {
     pub(crate) fn new(
-        source: &'c dyn Source,
+        source: &'c dyn ReadView,
         codes: &'c mut Codes,
         budget: Option<Budget>,
     ) -> Self {
@@ -326,9 +326,9 @@ impl<'c> Gathering<'c> {
         let can_be_halved = codes.asks.len() > 1;
         let (found, meetings) = (&mut self.found, &mut self.meetings);
         let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
-        let mut wanted = codes.wanted(source.core(), column, swept);
+        let mut wanted = codes.wanted(source.context(), column, swept);
         wanted.retain(|wanted| !is_over(wanted.asker));
-        source.core().reads.add_lanes(wanted.len());
+        source.context().reads.add_lanes(wanted.len());
         let most = self.budget.map(Budget::postings);
         let mut counts = vec![0; meetings.len()];
         let (mut fits, room) = (true, &mut self.room);
@@ -369,7 +369,7 @@ impl<'c> Gathering<'c> {
 
 /// The candidates of a piece; `None` if there are so many that it must be halved.
 pub(crate) fn candidates(
-    source: &dyn Source,
+    source: &dyn ReadView,
     codes: &mut Codes,
     budget: Option<Budget>,
 ) -> Result<Option<Gathered>> {
@@ -378,7 +378,7 @@ pub(crate) fn candidates(
 
 /// Shows the signatures of the live ones among `candidates`, each read once, with who asks for it.
 pub(crate) fn compare(
-    source: &dyn Source,
+    source: &dyn ReadView,
     candidates: &[Candidate],
     visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>),
 ) -> Result<()> {
@@ -395,12 +395,12 @@ pub(crate) fn compare(
         }
         Ok(())
     })?;
-    source.core().note_candidates(compared);
+    source.context().note_candidates(compared);
     Ok(())
 }
 
 /// The live document with each key.
-pub(crate) fn find_keys(source: &dyn Source, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
+pub(crate) fn find_keys(source: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
     let mut known = vec![None; keys.len()];
     for (keys, known) in keys.chunks(PIECE_KEYS).zip(known.chunks_mut(PIECE_KEYS)) {
         let wanted = (0..).zip(keys).filter_map(|(asker, key)| {
@@ -414,7 +414,7 @@ pub(crate) fn find_keys(source: &dyn Source, keys: &[Option<&[u8]>]) -> Result<V
         let mut wanted: Vec<Wanted> = wanted.collect();
         wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
         let mut found = Vec::new();
-        source.core().reads.add_lanes(wanted.len());
+        source.context().reads.add_lanes(wanted.len());
         source.sweep(PostingTable::Keys, 0, &wanted, &mut |asker, posting| {
             let id = posting.id;
             found.push(Candidate { id, asker });

@@ -89,8 +89,8 @@ fn document(key: &Option<Vec<u8>>) -> Document<'_> {
     }
 }
 
-fn create(folder: &tempfile::TempDir, name: &str, schema: &Schema, seal_after: u64) -> Store {
-    let options = StoreOptions::new().seal_after(seal_after);
+fn create(folder: &tempfile::TempDir, name: &str, schema: &Schema, flush_after: u64) -> Store {
+    let options = StoreOptions::new().flush_after(flush_after);
     Store::create_with(folder.path().join(name), schema.clone(), &options).unwrap()
 }
 
@@ -136,9 +136,9 @@ fn many_are_answered_as_each_alone() {
         if schema.minhash().is_some() && schema.simhash().is_some() {
             bounds.extend([By::Any, By::Both].map(|by| Bounds::new().by(by)));
         }
-        for seal_after in [7, 60, 10_000] {
+        for flush_after in [7, 60, 10_000] {
             let folder = tempfile::tempdir().unwrap();
-            let store = create(&folder, "s", &schema, seal_after);
+            let store = create(&folder, "s", &schema, flush_after);
             for _ in 0..2 {
                 let snapshot = store.snapshot().unwrap();
                 let signatures = random.signatures(&schema, 150);
@@ -220,10 +220,10 @@ fn change_something(transaction: &mut WriteTransaction, random: &mut Random, sch
 #[test]
 fn many_are_inserted_if_new_as_one_after_the_other() {
     for (schema, seed) in schemas().iter().zip(2..) {
-        for seal_after in [7, 90, 10_000] {
+        for flush_after in [7, 90, 10_000] {
             let folder = tempfile::tempdir().unwrap();
             let [many, apart] =
-                ["many", "apart"].map(|name| create(&folder, name, schema, seal_after));
+                ["many", "apart"].map(|name| create(&folder, name, schema, flush_after));
             let mut novelties = Vec::new();
             for commit in 0..4 {
                 let [mut at_once, mut one_by_one] =
@@ -263,9 +263,10 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
 fn many_are_inserted_or_none() {
     let schema = &schemas()[2];
     let mut random = Random(9);
-    for seal_after in [20, 10_000] {
+    for flush_after in [20, 10_000] {
         let folder = tempfile::tempdir().unwrap();
-        let [many, apart] = ["many", "apart"].map(|name| create(&folder, name, schema, seal_after));
+        let [many, apart] =
+            ["many", "apart"].map(|name| create(&folder, name, schema, flush_after));
         let [mut at_once, mut one_by_one] =
             [&many, &apart].map(|store| store.begin_write().unwrap());
         let (mut inserted, mut refused) = (0, 0);

@@ -3,15 +3,15 @@
 use crate::error::Result;
 use crate::lanes::TableDesign;
 use crate::query::batch::Families;
-use crate::query::bounds::Resolved;
+use crate::query::bounds::ResolvedBounds;
 use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
 use crate::query::budget::Budget;
 use crate::query::found_ids::FoundIds;
 use crate::query::query::Subject;
 use crate::query::scored::Scored;
-use crate::read::{PostingTable, Source};
+use crate::read::{PostingTable, ReadView};
 use crate::sketch::EmptyDocuments;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::types::BeyondBudget;
 use crate::types::{Match, Scope};
 
@@ -41,14 +41,14 @@ struct First {
 
 /// Whether every document that is as near as can be has the signature's codes: an estimate of 1 then
 /// means that the signatures are equal. Not so if the codes are of values that were cut since.
-pub(crate) fn codes_follow(core: &Core, table: PostingTable) -> bool {
-    table == PostingTable::Permuted || core.shape().codes.is_none()
+pub(crate) fn codes_follow(context: &SharedContext, table: PostingTable) -> bool {
+    table == PostingTable::Permuted || context.shape().codes.is_none()
 }
 
 impl Scored {
     /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
-    pub(crate) fn is_whole(&self, core: &Core) -> bool {
-        self.distance == 0 && (core.shape().values.is_none() || self.similarity >= 1.0)
+    pub(crate) fn is_whole(&self, context: &SharedContext) -> bool {
+        self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
     }
 }
 
@@ -62,21 +62,21 @@ impl Subject<'_> {
     /// best match of all. It is within any bounds.
     pub(crate) fn best(
         &self,
-        source: &dyn Source,
-        bounds: &Resolved,
+        source: &dyn ReadView,
+        bounds: &ResolvedBounds,
         budget: Option<Budget>,
     ) -> Result<Best> {
-        let core = source.core();
-        if !core.is_filed(self.signature) {
+        let context = source.context();
+        if !context.is_filed(self.signature) {
             return Ok(Best::default());
         }
-        let mut asked = Asked::all(core, self.signature, Families::of(bounds))?;
+        let mut asked = Asked::all(context, self.signature, Families::of(bounds))?;
         let is_first = |asked: &Asked| asked.table == PostingTable::Permuted;
         let place = asked.iter().position(is_first).unwrap_or(0);
         let mut first = First::default();
         if asked
             .get(place)
-            .is_some_and(|a| codes_follow(core, a.table))
+            .is_some_and(|a| codes_follow(context, a.table))
         {
             // Stays in its table's stretch, of which it is the first.
             asked.rotate_left(place);
@@ -96,9 +96,9 @@ impl Subject<'_> {
     /// Looks at the first documents with the signature's own code in a bucket.
     fn look_for_identical(
         &self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         lane: &Asked,
-        bounds: &Resolved,
+        bounds: &ResolvedBounds,
         budget: Option<Budget>,
     ) -> Result<First> {
         let (most, begin) = match budget {
@@ -117,7 +117,7 @@ impl Subject<'_> {
             bucket: (!is_in_part).then_some(bucket),
             ..First::default()
         };
-        if codes_tell_all(source.core(), lane.table) {
+        if codes_tell_all(source.context(), lane.table) {
             first.identical = self.first_live(source, &own)?;
         } else {
             self.compare_first(source, &own, bounds, &mut first)?;
@@ -126,14 +126,14 @@ impl Subject<'_> {
     }
 
     /// The first of these documents, which are known to be identical, that was not removed.
-    fn first_live(&self, source: &dyn Source, ids: &[u64]) -> Result<Option<Match>> {
+    fn first_live(&self, source: &dyn ReadView, ids: &[u64]) -> Result<Option<Match>> {
         for &id in ids {
             let Some(key) = source.key_of(id)? else {
                 source.expect_gone(id)?;
                 continue;
             };
-            let scored = self.scored(source.core(), id, 0, self.signature.simhash());
-            return Ok(Some(self.matched(source.core(), &scored, key)));
+            let scored = self.scored(source.context(), id, 0, self.signature.simhash());
+            return Ok(Some(self.matched(source.context(), &scored, key)));
         }
         Ok(None)
     }
@@ -141,24 +141,24 @@ impl Subject<'_> {
     /// Compares these documents, which ascend, until one is identical.
     fn compare_first(
         &self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         mut ids: &[u64],
-        bounds: &Resolved,
+        bounds: &ResolvedBounds,
         first: &mut First,
     ) -> Result<()> {
-        let core = source.core();
+        let context = source.context();
         let mut together = 1;
         while !ids.is_empty() {
             let (now, later) = ids.split_at(together.min(ids.len()));
             let mut identical = None;
             source.live_signatures(now, &mut |id, row| {
-                let scored = self.score(core, id, &row, Some(bounds));
-                let whole = scored.filter(|scored| scored.is_whole(core));
+                let scored = self.score(context, id, &row, Some(bounds));
+                let whole = scored.filter(|scored| scored.is_whole(context));
                 identical = identical.or(whole);
                 first.compared.push((id, scored));
                 Ok(())
             })?;
-            core.note_candidates(now.len());
+            context.note_candidates(now.len());
             if let Some(identical) = identical {
                 let matches = self.finish(source, vec![identical], 1, Scope::Candidates, 1)?;
                 first.identical = matches.into_iter().next();
@@ -172,9 +172,9 @@ impl Subject<'_> {
     /// The best of the candidates in all these buckets, the first of which has been looked at.
     fn best_of_all(
         &self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         asked: &[Asked],
-        bounds: &Resolved,
+        bounds: &ResolvedBounds,
         budget: Option<Budget>,
         first: First,
     ) -> Result<Best> {
@@ -221,7 +221,7 @@ impl Subject<'_> {
     }
 }
 
-fn read_one(source: &dyn Source, lane: &Asked, most: usize, begin: Begin) -> Result<Bucket> {
+fn read_one(source: &dyn ReadView, lane: &Asked, most: usize, begin: Begin) -> Result<Bucket> {
     let buckets = read_first(source, std::slice::from_ref(lane), most, begin)?;
     Ok(buckets.into_iter().next().unwrap_or_default())
 }
@@ -234,15 +234,15 @@ fn own_ids(lane: &Asked, bucket: &Bucket) -> Vec<u64> {
 
 /// Whether documents with one code are identical: the code is the whole signature, and none without
 /// features is filed.
-fn codes_tell_all(core: &Core, table: PostingTable) -> bool {
-    let is_whole = core
+fn codes_tell_all(context: &SharedContext, table: PostingTable) -> bool {
+    let is_whole = context
         .lanes
         .design()
         .is_some_and(TableDesign::codes_are_whole);
     table == PostingTable::Permuted
         && is_whole
-        && core.shape().values.is_none()
-        && core.schema.empty_documents() == EmptyDocuments::Distinct
+        && context.shape().values.is_none()
+        && context.schema.empty_documents() == EmptyDocuments::Distinct
 }
 
 #[cfg(test)]

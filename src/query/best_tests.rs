@@ -148,11 +148,11 @@ fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Rand
 fn the_best_match_is_that_of_a_query() {
     for (schema, seed) in kinds().iter().zip(1..) {
         let (mut near, mut identical) = (0, 0);
-        for seal_after in [9, 70, 10_000] {
+        for flush_after in [9, 70, 10_000] {
             let folder = tempfile::tempdir().unwrap();
-            let options = StoreOptions::new().seal_after(seal_after);
+            let options = StoreOptions::new().flush_after(flush_after);
             let store = create(&folder, "s", schema, &options);
-            let mut random = Random(seed << 20 | seal_after);
+            let mut random = Random(seed << 20 | flush_after);
             for _ in 0..4 {
                 let mut transaction = store.begin_write().unwrap();
                 change(&mut transaction, schema, &mut random);
@@ -189,13 +189,13 @@ fn the_best_match_is_that_of_a_query() {
 fn a_budget_bounds_what_is_compared_and_says_so() {
     for (schema, seed) in kinds().iter().zip(1..) {
         let (mut beyond, mut first) = (0, 0);
-        for (budget, seal_after) in [(1, 9), (4, 70), (10, 10_000), (1_000, 30)] {
+        for (budget, flush_after) in [(1, 9), (4, 70), (10, 10_000), (1_000, 30)] {
             let folder = tempfile::tempdir().unwrap();
             let options = StoreOptions::new()
-                .seal_after(seal_after)
+                .flush_after(flush_after)
                 .probe_budget(budget);
             let store = create(&folder, "s", schema, &options);
-            let mut random = Random(seed << 25 | seal_after);
+            let mut random = Random(seed << 25 | flush_after);
             for _ in 0..4 {
                 let mut transaction = store.begin_write().unwrap();
                 change(&mut transaction, schema, &mut random);
@@ -238,9 +238,9 @@ fn a_budget_bounds_what_is_compared_and_says_so() {
 fn many_are_as_one_after_the_other() {
     for (schema, seed) in kinds().iter().zip(1..) {
         let mut beyond = 0;
-        for (budget, seal_after) in [(None, 9), (None, 500), (Some(3), 9), (Some(8), 500)] {
+        for (budget, flush_after) in [(None, 9), (None, 500), (Some(3), 9), (Some(8), 500)] {
             let folder = tempfile::tempdir().unwrap();
-            let mut options = StoreOptions::new().seal_after(seal_after);
+            let mut options = StoreOptions::new().flush_after(flush_after);
             if let Some(budget) = budget {
                 options = options.probe_budget(budget);
             }
@@ -307,9 +307,9 @@ fn reads_of(store: &Store, key: &str, signature: &Signature) -> [(u64, u64, u64)
 fn an_identical_document_costs_one_record() {
     for (schema, rows) in [(0, 1), (4, 1), (5, 0), (7, 1), (8, 1)] {
         let schema = &kinds()[schema];
-        for seal_after in [20, 10_000] {
+        for flush_after in [20, 10_000] {
             let folder = tempfile::tempdir().unwrap();
-            let options = StoreOptions::new().seal_after(seal_after);
+            let options = StoreOptions::new().flush_after(flush_after);
             let store = create(&folder, "s", schema, &options);
             let sketcher = schema.sketcher();
             let page = |number: u64| {
@@ -328,7 +328,7 @@ fn an_identical_document_costs_one_record() {
                 // At once, fingerprints are compared with what is stored.
                 assert_eq!(reads, [(2, rows, 1), (2, 1, 1)], "{schema}");
             }
-            let lanes = u64::from(store.store().core.lanes.count());
+            let lanes = u64::from(store.store().context.lanes.count());
             for (asked, ..) in reads_of(&store, "another key", &page(30)) {
                 assert_eq!(asked, lanes, "{schema}");
             }
@@ -340,9 +340,9 @@ fn an_identical_document_costs_one_record() {
 #[test]
 fn no_candidate_is_read_twice() {
     let schema = &kinds()[0];
-    for seal_after in [100, 10_000] {
+    for flush_after in [100, 10_000] {
         let folder = tempfile::tempdir().unwrap();
-        let options = StoreOptions::new().seal_after(seal_after);
+        let options = StoreOptions::new().flush_after(flush_after);
         let store = create(&folder, "s", schema, &options);
         // All share the first band, and no two are alike.
         let page = |number: u32| {
@@ -352,7 +352,7 @@ fn no_candidate_is_read_twice() {
         for number in 0..6 * FIRST_POSTINGS as u32 {
             let mut transaction = store.begin_write().unwrap();
             let count = u64::from(number);
-            let lanes = u64::from(store.store().core.lanes.count());
+            let lanes = u64::from(store.store().context.lanes.count());
             let reads = reads_of_new(&mut transaction, &store, &page(number));
             let again = u64::from(number as usize > FIRST_POSTINGS);
             assert_eq!(reads, (lanes - 1 + again, count, 0));
@@ -388,7 +388,7 @@ fn verified_batches_have_budgets_too() {
     let schema = &kinds()[0];
     let folder = tempfile::tempdir().unwrap();
     let of = |budget: Option<u64>, name: &str| {
-        let options = StoreOptions::new().seal_after(50);
+        let options = StoreOptions::new().flush_after(50);
         let options = match budget {
             Some(budget) => options.probe_budget(budget),
             None => options,

@@ -74,7 +74,7 @@ impl Bounds {
     }
 
     /// Checks the bounds against a schema. A scan looks at everything and so takes any bounds.
-    pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<Resolved> {
+    pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<ResolvedBounds> {
         let by = self.family(schema)?;
         let min_similarity = match (schema.minhash(), by) {
             (Some(minhash), By::MinHash | By::Any | By::Both) => {
@@ -109,7 +109,7 @@ impl Bounds {
             (equal, layout.similarity(equal))
         });
         let (least_equal, least_estimate) = least.unzip();
-        Ok(Resolved {
+        Ok(ResolvedBounds {
             min_similarity,
             least_equal,
             least_estimate,
@@ -177,7 +177,7 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
 
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedBounds {
     /// The least similarity that the caller may say, if MinHash is asked.
     pub(crate) min_similarity: Option<f64>,
     /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
@@ -194,7 +194,7 @@ pub(crate) struct Resolved {
     pub(crate) recall: Option<f64>,
 }
 
-impl Resolved {
+impl ResolvedBounds {
     /// Whether a pair with this many equal values and this distance is asked for.
     pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
         self.decides(self.least_equal.map(|least| equal >= least), distance)

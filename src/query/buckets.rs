@@ -7,9 +7,9 @@ use crate::format::Posting;
 use crate::index::CodeRange;
 use crate::query::batch::Families;
 use crate::query::found_ids::FoundIds;
-use crate::read::{PostingTable, Source};
+use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 
 /// The bucket of a signature in a lane.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,12 @@ pub(crate) struct Bucket {
 
 impl Asked {
     /// The buckets of a signature: those of its bands, then those of its tables.
-    pub(crate) fn all(core: &Core, signature: &Signature, families: Families) -> Result<Vec<Self>> {
-        let lanes = &core.lanes;
+    pub(crate) fn all(
+        context: &SharedContext,
+        signature: &Signature,
+        families: Families,
+    ) -> Result<Vec<Self>> {
+        let lanes = &context.lanes;
         let asked = |table, lane, code| {
             let (low_code, high_code) = lanes.bucket_range(lane, code);
             Self {
@@ -60,7 +64,7 @@ impl Asked {
         };
         let mut codes = Vec::new();
         if families.bands {
-            core.band_codes(signature, &mut codes)?;
+            context.band_codes(signature, &mut codes)?;
         }
         let bands = (1..).zip(&codes);
         let bands = bands.map(|(lane, code)| asked(PostingTable::Bands, lane, *code));
@@ -126,7 +130,11 @@ impl Asked {
 }
 
 /// Adds the candidates in these buckets, all of them.
-pub(crate) fn read_whole(source: &dyn Source, asked: &[Asked], found: &mut FoundIds) -> Result<()> {
+pub(crate) fn read_whole(
+    source: &dyn ReadView,
+    asked: &[Asked],
+    found: &mut FoundIds,
+) -> Result<()> {
     for asked in asked.chunk_by(|a, b| a.table == b.table) {
         let ranges = asked.iter().map(|a| a.range(a.low_code, a.high_code));
         let ranges: Vec<CodeRange> = ranges.collect();
@@ -187,7 +195,7 @@ impl Firsts {
 /// The first `most` postings of each bucket, and one more where there are more. Of each segment and
 /// each run no more than that many are read, beside those of documents that were removed.
 pub(crate) fn read_first(
-    source: &dyn Source,
+    source: &dyn ReadView,
     asked: &[Asked],
     most: usize,
     begin: Begin,
@@ -206,7 +214,7 @@ pub(crate) fn read_first(
             });
         }
         let table = of_table.first().map_or(PostingTable::Bands, |a| a.table);
-        source.core().reads.add_lanes(of_table.len());
+        source.context().reads.add_lanes(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
             if source.is_dead(posting.id) {
                 return Ok(true);

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use crate::error::{Error, Result};
 use crate::format::Posting;
-use crate::index::BURIED;
 use crate::index::CodeRange;
+use crate::index::TOMBSTONE_LANE;
 use crate::options::StoreOptions;
 use crate::query::buckets::{Asked, Bucket};
-use crate::read::{PostingTable, Source};
+use crate::read::{PostingTable, ReadView};
 use crate::types::BeyondBudget;
 
 /// A bucket is read so far at least: about a block of postings.
@@ -62,7 +62,7 @@ impl Budget {
     /// not: a document beyond the cut would else be told from those before it by nothing but its id.
     pub(crate) fn choose(
         self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         asked: &[Asked],
         buckets: &[Bucket],
         exclude: Option<u64>,
@@ -119,10 +119,10 @@ fn weigh(asked: &[Asked], buckets: &[Bucket]) -> Vec<Met> {
 
 /// Takes documents out that were removed before they were sealed: their postings are in memory until
 /// the next seal.
-fn leave_out_buried(source: &dyn Source, met: &mut Vec<Met>) -> Result<()> {
+fn leave_out_buried(source: &dyn ReadView, met: &mut Vec<Met>) -> Result<()> {
     let unsealed = met.partition_point(|met| met.id < source.sealed_below());
     let of_document = |met: &Met| CodeRange {
-        lane: BURIED,
+        lane: TOMBSTONE_LANE,
         low_code: met.id,
         high_code: met.id,
     };

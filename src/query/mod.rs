@@ -17,7 +17,7 @@ pub(crate) use batch::{
     Candidate, Codes, Families, Gathered, Gathering, Meeting, Pieces, find_keys,
 };
 pub(crate) use best::{Best, LOOKED_AT};
-pub(crate) use bounds::Resolved;
+pub(crate) use bounds::ResolvedBounds;
 pub use bounds::{Bounds, By};
 pub(crate) use budget::Budget;
 pub use query::Query;

@@ -6,15 +6,15 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::query::batch::Families;
-use crate::query::bounds::{Bounds, By, Resolved};
+use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::buckets::{Asked, Begin, read_first, read_whole};
 use crate::query::budget::{Budget, Chosen};
 use crate::query::found_ids::FoundIds;
 use crate::query::scored::{Scored, settle};
 use crate::query::verify::{Ask, Outside, Told};
-use crate::read::Source;
+use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::types::{DocumentId, Match, Matches, Scope};
 
 /// A question to a snapshot or a transaction, put together and then [`run`](Self::run).
@@ -33,7 +33,7 @@ use crate::types::{DocumentId, Match, Matches, Scope};
 /// ```
 #[must_use = "a query does nothing until it is run"]
 pub struct Query<'a> {
-    source: &'a dyn Source,
+    source: &'a dyn ReadView,
     signature: Cow<'a, Signature>,
     bounds: Bounds,
     limit: usize,
@@ -56,7 +56,7 @@ impl fmt::Debug for Query<'_> {
 }
 
 impl<'a> Query<'a> {
-    pub(crate) fn new(source: &'a dyn Source, signature: Cow<'a, Signature>) -> Self {
+    pub(crate) fn new(source: &'a dyn ReadView, signature: Cow<'a, Signature>) -> Self {
         Self {
             source,
             signature,
@@ -192,9 +192,9 @@ impl<'a> Query<'a> {
     /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
     /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
-        let core = self.source.core();
-        core.check_signature(&self.signature)?;
-        let bounds = self.bounds.resolve(&core.schema, self.scan)?;
+        let context = self.source.context();
+        context.check_signature(&self.signature)?;
+        let bounds = self.bounds.resolve(&context.schema, self.scan)?;
         let budget = self.budget.map(Budget::new).transpose()?;
         if let Some(budget) = self.budget.filter(|_| self.scan) {
             let expected = "none: a scan compares with every document";
@@ -204,7 +204,7 @@ impl<'a> Query<'a> {
         let ask = self.verify.as_deref();
         let ask = ask.map(|verify| |id| outside.ask(|| verify(DocumentId::new(id))));
         let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
-        let matches = core.guarded(|| {
+        let matches = context.run_checked(|| {
             let subject = Subject {
                 signature: &self.signature,
                 exclude: self.exclude,
@@ -216,7 +216,7 @@ impl<'a> Query<'a> {
             }
         });
         outside.leave();
-        matches.inspect(|_| core.note_queries(1))
+        matches.inspect(|_| context.note_queries(1))
     }
 }
 
@@ -238,17 +238,17 @@ impl<'a> Subject<'a> {
     /// Matches among the candidates of the bounds' families, or those that a budget allows for.
     pub(crate) fn query(
         &self,
-        source: &dyn Source,
-        bounds: &Resolved,
+        source: &dyn ReadView,
+        bounds: &ResolvedBounds,
         limit: usize,
         ask: Option<&Ask<'_>>,
         budget: Option<Budget>,
     ) -> Result<Matches> {
-        let core = source.core();
-        if !core.is_filed(self.signature) {
+        let context = source.context();
+        if !context.is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let asked = Asked::all(core, self.signature, Families::of(bounds))?;
+        let asked = Asked::all(context, self.signature, Families::of(bounds))?;
         let Chosen { ids, beyond } = match budget {
             None => Chosen {
                 ids: all_of(source, &asked)?,
@@ -271,8 +271,8 @@ impl<'a> Subject<'a> {
     }
 
     /// The best of the candidates of all families, however far.
-    pub(crate) fn nearest(&self, source: &dyn Source, limit: usize) -> Result<Matches> {
-        if !source.core().is_filed(self.signature) {
+    pub(crate) fn nearest(&self, source: &dyn ReadView, limit: usize) -> Result<Matches> {
+        if !source.context().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
         let (scored, compared) =
@@ -281,20 +281,20 @@ impl<'a> Subject<'a> {
     }
 
     /// Documents that share a bucket, unverified, ascending.
-    pub(crate) fn candidates(&self, source: &dyn Source) -> Result<Vec<u64>> {
-        if !source.core().is_filed(self.signature) {
+    pub(crate) fn candidates(&self, source: &dyn ReadView) -> Result<Vec<u64>> {
+        if !source.context().is_filed(self.signature) {
             return Ok(Vec::new());
         }
-        let asked = Asked::all(source.core(), self.signature, Families::ALL)?;
+        let asked = Asked::all(source.context(), self.signature, Families::ALL)?;
         all_of(source, &asked)
     }
 
     /// The accepted ones of these documents, which ascend by id, and how many were compared.
     pub(crate) fn compare_all(
         &self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         mut ids: Vec<u64>,
-        bounds: Option<&Resolved>,
+        bounds: Option<&ResolvedBounds>,
         accept: impl Fn(&Scored) -> bool,
     ) -> Result<(Vec<Scored>, usize)> {
         ids.retain(|id| Some(*id) != self.exclude);
@@ -302,31 +302,34 @@ impl<'a> Subject<'a> {
         let mut compared = 0;
         source.live_signatures(&ids, &mut |id, row| {
             compared += 1;
-            scored.extend(self.score(source.core(), id, &row, bounds).filter(&accept));
+            scored.extend(
+                self.score(source.context(), id, &row, bounds)
+                    .filter(&accept),
+            );
             Ok(())
         })?;
-        source.core().note_candidates(compared);
+        source.context().note_candidates(compared);
         Ok((scored, compared))
     }
 
     fn scan(
         &self,
-        source: &dyn Source,
-        bounds: &Resolved,
+        source: &dyn ReadView,
+        bounds: &ResolvedBounds,
         limit: usize,
         ask: Option<&Ask<'_>>,
     ) -> Result<Matches> {
-        if !source.core().is_filed(self.signature) {
+        if !source.context().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Scan));
         }
-        let shape = source.core().shape();
+        let shape = source.context().shape();
         let mut scored = Vec::new();
         let mut compared = 0;
         source.all_signature_rows(&mut |id, bytes| {
             let row = SignatureRow::decode(id, bytes, shape)?;
             if Some(id) != self.exclude {
                 compared += 1;
-                let score = self.score(source.core(), id, &row, None);
+                let score = self.score(source.context(), id, &row, None);
                 scored.extend(score.filter(|s| ask.is_some() || s.is_within(bounds)));
             }
             Ok(())
@@ -334,14 +337,14 @@ impl<'a> Subject<'a> {
         if let Some(ask) = ask {
             settle(&mut scored, ask, bounds)?;
         }
-        source.core().note_candidates(compared);
-        source.core().reads.add_signatures(compared);
+        source.context().note_candidates(compared);
+        source.context().reads.add_signatures(compared);
         self.finish(source, scored, limit, Scope::Scan, compared)
     }
 
     pub(crate) fn finish(
         &self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         mut scored: Vec<Scored>,
         limit: usize,
         scope: Scope,
@@ -358,7 +361,7 @@ impl<'a> Subject<'a> {
                     "found no row, expected one (invariant 1)",
                 ));
             };
-            matches.push(self.matched(source.core(), &scored, key));
+            matches.push(self.matched(source.context(), &scored, key));
         }
         Ok(Matches {
             matches,
@@ -369,8 +372,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    pub(crate) fn matched(&self, core: &Core, scored: &Scored, key: Option<Vec<u8>>) -> Match {
-        let is_known = scored.is_exact || core.shape().values.is_some();
+    pub(crate) fn matched(
+        &self,
+        context: &SharedContext,
+        scored: &Scored,
+        key: Option<Vec<u8>>,
+    ) -> Match {
+        let is_known = scored.is_exact || context.shape().values.is_some();
         Match {
             id: DocumentId::new(scored.id),
             key,
@@ -383,47 +391,57 @@ impl<'a> Subject<'a> {
 
     /// This document compared with one that is known by id: what `insert_if_new` says of a key
     /// that is there already.
-    pub(crate) fn compare(&self, source: &dyn Source, id: u64) -> Result<Match> {
-        let mut found = self.scored(source.core(), id, 0, None);
+    pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
+        let mut found = self.scored(source.context(), id, 0, None);
         source.live_signatures(&[id], &mut |_, row| {
-            found = self.compare_row(source.core(), id, &row);
+            found = self.compare_row(source.context(), id, &row);
             Ok(())
         })?;
-        Ok(self.matched(source.core(), &found, source.key_of(id)?.flatten()))
+        Ok(self.matched(source.context(), &found, source.key_of(id)?.flatten()))
     }
 
     /// This document compared with any row, however far.
-    pub(crate) fn compare_row(&self, core: &Core, id: u64, row: &SignatureRow<'_>) -> Scored {
+    pub(crate) fn compare_row(
+        &self,
+        context: &SharedContext,
+        id: u64,
+        row: &SignatureRow<'_>,
+    ) -> Scored {
         let are_alike = row.is_empty() == self.signature.is_empty();
         let equal = if are_alike {
             row.agreement(self.signature)
         } else {
             0
         };
-        self.scored(core, id, equal, row.fingerprint())
+        self.scored(context, id, equal, row.fingerprint())
     }
 }
 
 /// The candidates in these buckets, ascending.
-fn all_of(source: &dyn Source, asked: &[Asked]) -> Result<Vec<u64>> {
+fn all_of(source: &dyn ReadView, asked: &[Asked]) -> Result<Vec<u64>> {
     let mut found = FoundIds::new();
     read_whole(source, asked, &mut found)?;
     Ok(found.into_ascending())
 }
 
 /// The `limit` best among the documents that share a bucket with a signature, however far they are.
-pub(crate) fn nearest(source: &dyn Source, signature: &Signature, limit: usize) -> Result<Matches> {
-    let core = source.core();
-    core.check_signature(signature)?;
-    core.guarded(|| Subject::new(signature).nearest(source, limit))
-        .inspect(|_| core.note_queries(1))
+pub(crate) fn nearest(
+    source: &dyn ReadView,
+    signature: &Signature,
+    limit: usize,
+) -> Result<Matches> {
+    let context = source.context();
+    context.check_signature(signature)?;
+    context
+        .run_checked(|| Subject::new(signature).nearest(source, limit))
+        .inspect(|_| context.note_queries(1))
 }
 
 /// The live documents that share a bucket with a signature, not verified, ascending by id.
-pub(crate) fn candidates(source: &dyn Source, signature: &Signature) -> Result<Vec<DocumentId>> {
-    let core = source.core();
-    core.check_signature(signature)?;
-    core.guarded(|| {
+pub(crate) fn candidates(source: &dyn ReadView, signature: &Signature) -> Result<Vec<DocumentId>> {
+    let context = source.context();
+    context.check_signature(signature)?;
+    context.run_checked(|| {
         let ids = Subject::new(signature).candidates(source)?;
         let mut live = Vec::with_capacity(ids.len());
         source.live_signatures(&ids, &mut |id, row: SignatureRow<'_>| {
@@ -432,8 +450,8 @@ pub(crate) fn candidates(source: &dyn Source, signature: &Signature) -> Result<V
             }
             Ok(())
         })?;
-        core.note_candidates(live.len());
-        core.note_queries(1);
+        context.note_candidates(live.len());
+        context.note_queries(1);
         Ok(live)
     })
 }

@@ -5,22 +5,22 @@ use std::fmt;
 use crate::error::Result;
 use crate::query::batch;
 use crate::query::batch::{Candidate, Codes, Families, Gathered, Pieces};
-use crate::query::bounds::{Bounds, By, Resolved};
+use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::budget::Budget;
 use crate::query::query::Subject;
 use crate::query::scored::{Scored, settle};
 use crate::query::verify::{Ask, Outside, Told};
+use crate::read::ReadView;
 use crate::read::SnapshotView;
-use crate::read::Source;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches, Scope};
 
 /// One question about many signatures, put together and then [`run`](Self::run). Made by
 /// [`Snapshot::query_many`].
 #[must_use = "a query does nothing until it is run"]
 pub struct QueryMany<'a> {
-    source: &'a dyn Source,
+    source: &'a dyn ReadView,
     signatures: &'a [Signature],
     bounds: Bounds,
     limit: usize,
@@ -130,12 +130,12 @@ impl<'a> QueryMany<'a> {
     ///
     /// As [`Query::run`](crate::Query::run); that of a signature of another kind says its index.
     pub fn run(self) -> Result<Vec<Matches>> {
-        let core = self.source.core();
-        check_signatures(core, self.signatures)?;
-        let bounds = self.bounds.resolve(&core.schema, false)?;
+        let context = self.source.context();
+        check_signatures(context, self.signatures)?;
+        let bounds = self.bounds.resolve(&context.schema, false)?;
         let budget = self.budget.map(Budget::new).transpose()?;
         let outside = Outside::default();
-        let answers = core.guarded(|| {
+        let answers = context.run_checked(|| {
             let mut answers = Vec::with_capacity(self.signatures.len());
             let families = Families::of(&bounds);
             each_piece(
@@ -175,11 +175,16 @@ impl<'a> QueryMany<'a> {
             Ok(answers)
         });
         outside.leave();
-        answers.inspect(|answers| core.note_queries(answers.len()))
+        answers.inspect(|answers| context.note_queries(answers.len()))
     }
 
-    fn finish(&self, signature: &Signature, found: Found, bounds: &Resolved) -> Result<Matches> {
-        if !self.source.core().is_filed(signature) {
+    fn finish(
+        &self,
+        signature: &Signature,
+        found: Found,
+        bounds: &ResolvedBounds,
+    ) -> Result<Matches> {
+        if !self.source.context().is_filed(signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
         let Found { near, compared } = found;
@@ -201,10 +206,10 @@ struct Found {
 
 /// Compares the signatures of a piece with their candidates.
 fn score(
-    source: &dyn Source,
+    source: &dyn ReadView,
     piece: &[Signature],
     candidates: &[Candidate],
-    bounds: &Resolved,
+    bounds: &ResolvedBounds,
     accept: impl Fn(&Scored) -> bool,
 ) -> Result<Vec<Found>> {
     let mut all = vec![Found::default(); piece.len()];
@@ -213,7 +218,7 @@ fn score(
         if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
             found.compared += 1;
             let subject = Subject::new(signature);
-            let score = subject.score(source.core(), candidate.id, row, Some(bounds));
+            let score = subject.score(source.context(), candidate.id, row, Some(bounds));
             found.near.extend(score.filter(&accept));
         }
     })?;
@@ -222,7 +227,7 @@ fn score(
 
 /// Shows the signatures piece by piece with their candidates.
 fn each_piece(
-    source: &dyn Source,
+    source: &dyn ReadView,
     signatures: &[Signature],
     families: Families,
     budget: Option<Budget>,
@@ -231,7 +236,7 @@ fn each_piece(
     let mut pieces = Pieces::of(signatures.len());
     while let Some(range) = pieces.next() {
         let piece = signatures.get(range.clone()).unwrap_or_default();
-        let mut codes = Codes::of(source.core(), families, piece.iter())?;
+        let mut codes = Codes::of(source.context(), families, piece.iter())?;
         match batch::candidates(source, &mut codes, budget)? {
             Some(met) => visit(piece, &met)?,
             None => pieces.halve(range),
@@ -240,10 +245,10 @@ fn each_piece(
     Ok(())
 }
 
-fn check_signatures(core: &Core, signatures: &[Signature]) -> Result<()> {
+fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
     let mut checks = signatures.iter().enumerate();
     checks.try_for_each(|(index, signature)| {
-        let checked = core.check_signature(signature);
+        let checked = context.check_signature(signature);
         checked.map_err(|error| batch::in_batch(error, index))
     })
 }
@@ -254,7 +259,7 @@ pub(crate) fn query_many<'a>(
     signatures: &'a [Signature],
 ) -> QueryMany<'a> {
     QueryMany {
-        source: snapshot.source(),
+        source: snapshot.view(),
         signatures,
         bounds: Bounds::new(),
         limit: usize::MAX,
@@ -268,9 +273,9 @@ pub(crate) fn candidates_many(
     snapshot: &SnapshotView,
     signatures: &[Signature],
 ) -> Result<Vec<Vec<DocumentId>>> {
-    check_signatures(snapshot.core(), signatures)?;
-    let source = snapshot.source();
-    snapshot.core().guarded(|| {
+    check_signatures(snapshot.context(), signatures)?;
+    let source = snapshot.view();
+    snapshot.context().run_checked(|| {
         let mut all = Vec::with_capacity(signatures.len());
         each_piece(source, signatures, Families::ALL, None, |piece, met| {
             let mut live = vec![Vec::new(); piece.len()];
@@ -286,7 +291,7 @@ pub(crate) fn candidates_many(
             all.append(&mut live);
             Ok(())
         })?;
-        snapshot.core().note_queries(all.len());
+        snapshot.context().note_queries(all.len());
         Ok(all)
     })
 }

@@ -5,11 +5,11 @@ use std::cmp::Reverse;
 use crate::error::Result;
 use crate::format::SignatureRow;
 use crate::lanes::TableDesign;
-use crate::query::bounds::Resolved;
+use crate::query::bounds::ResolvedBounds;
 use crate::query::query::Subject;
 use crate::query::verify::Ask;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 
 /// A compared document.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Scored {
         (Reverse(self.similarity.to_bits()), self.distance, self.id)
     }
 
-    pub(crate) fn is_within(&self, bounds: &Resolved) -> bool {
+    pub(crate) fn is_within(&self, bounds: &ResolvedBounds) -> bool {
         bounds.accepts_similarity(self.similarity, self.is_exact, self.distance)
     }
 
@@ -41,7 +41,11 @@ impl Scored {
 }
 
 /// Verifies those that were not chosen by their estimates, and keeps those within the bounds.
-pub(crate) fn settle(scored: &mut Vec<Scored>, ask: &Ask<'_>, bounds: &Resolved) -> Result<()> {
+pub(crate) fn settle(
+    scored: &mut Vec<Scored>,
+    ask: &Ask<'_>,
+    bounds: &ResolvedBounds,
+) -> Result<()> {
     for scored in scored.iter_mut() {
         scored.settle(ask(scored.id)?);
     }
@@ -55,37 +59,37 @@ impl Subject<'_> {
     /// read for `bounds`, where candidates were looked for.
     pub(crate) fn score(
         &self,
-        core: &Core,
+        context: &SharedContext,
         id: u64,
         row: &SignatureRow<'_>,
-        bounds: Option<&Resolved>,
+        bounds: Option<&ResolvedBounds>,
     ) -> Option<Scored> {
-        if row.is_empty() != self.signature.is_empty() || !core.is_filed(self.signature) {
+        if row.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
             return None;
         }
         let equal = row.agreement(self.signature);
-        let scored = self.scored(core, id, equal, row.fingerprint());
-        let codes = |codes: &mut _| core.band_codes(&row.to_signature(core.recipe), codes);
-        self.meets(core, bounds, scored.distance, codes)
+        let scored = self.scored(context, id, equal, row.fingerprint());
+        let codes = |codes: &mut _| context.band_codes(&row.to_signature(context.recipe), codes);
+        self.meets(context, bounds, scored.distance, codes)
             .then_some(scored)
     }
 
     /// [`score`](Self::score) of a document whose signature is in memory.
     pub(crate) fn score_signature(
         &self,
-        core: &Core,
+        context: &SharedContext,
         id: u64,
         other: &Signature,
-        bounds: &Resolved,
+        bounds: &ResolvedBounds,
     ) -> Option<Scored> {
-        if other.is_empty() != self.signature.is_empty() || !core.is_filed(self.signature) {
+        if other.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
             return None;
         }
-        let layout = core.shape().values;
+        let layout = context.shape().values;
         let equal = layout.map_or(0, |layout| self.signature.agreement(layout, other));
-        let scored = self.scored(core, id, equal, other.simhash());
-        let codes = |codes: &mut _| core.band_codes(other, codes);
-        self.meets(core, Some(bounds), scored.distance, codes)
+        let scored = self.scored(context, id, equal, other.simhash());
+        let codes = |codes: &mut _| context.band_codes(other, codes);
+        self.meets(context, Some(bounds), scored.distance, codes)
             .then_some(scored)
     }
 
@@ -94,12 +98,15 @@ impl Subject<'_> {
     /// at all.
     fn meets(
         &self,
-        core: &Core,
-        bounds: Option<&Resolved>,
+        context: &SharedContext,
+        bounds: Option<&ResolvedBounds>,
         distance: u32,
         codes: impl FnOnce(&mut Vec<u64>) -> Result<()>,
     ) -> bool {
-        let codes_are_whole = core.lanes.design().is_none_or(TableDesign::codes_are_whole);
+        let codes_are_whole = context
+            .lanes
+            .design()
+            .is_none_or(TableDesign::codes_are_whole);
         let Some(bounds) = bounds.filter(|_| !codes_are_whole) else {
             return true;
         };
@@ -108,21 +115,21 @@ impl Subject<'_> {
         }
         let (mut own, mut others) = (Vec::new(), Vec::new());
         let are_there = bounds.probes_bands()
-            && core.band_codes(self.signature, &mut own).is_ok()
+            && context.band_codes(self.signature, &mut own).is_ok()
             && codes(&mut others).is_ok();
         are_there && own.iter().zip(&others).any(|(own, other)| own == other)
     }
 
     pub(crate) fn scored(
         &self,
-        core: &Core,
+        context: &SharedContext,
         id: u64,
         equal: usize,
         fingerprint: Option<u128>,
     ) -> Scored {
         let fingerprints = fingerprint.zip(self.signature.simhash());
         let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-        let layout = core.shape().values;
+        let layout = context.shape().values;
         Scored {
             id,
             similarity: layout.map_or(0.0, |layout| layout.similarity(equal)),

@@ -11,7 +11,7 @@ mod view;
 
 pub(crate) use probe::{Plan, ProbeTables};
 pub use records::Records;
-pub(crate) use snapshot_view::{SnapshotInner, SnapshotView};
+pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_rows::StoredRows;
 pub(crate) use streams::PostingStream;
-pub(crate) use view::{PostingTable, Source, Visit, VisitRow, VisitRows};
+pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};

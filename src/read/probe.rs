@@ -10,11 +10,11 @@ use crate::index::{
 };
 use crate::lanes::BucketBits;
 use crate::read::view::{PostingTable, Visit};
-use crate::state::{Core, RunSet};
+use crate::state::{RunSet, SharedContext};
 
 /// The tables that probes read of runs.
 pub(crate) struct ProbeTables<'t, B, F> {
-    pub(crate) core: &'t Core,
+    pub(crate) context: &'t SharedContext,
     pub(crate) table: PostingTable,
     pub(crate) blocks: &'t B,
     pub(crate) filters: &'t F,
@@ -47,10 +47,10 @@ struct Planned<'r> {
 
 impl<'r> Plan<'r> {
     /// What has to be read for these ranges: all filters in memory are asked at once.
-    pub(crate) fn of(core: &Core, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
-        let buckets = |range: &CodeRange| core.lanes.bucket_bits(range.lane);
+    pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
+        let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
-        let reader = core.filters.reader();
+        let reader = context.filters.reader();
         let mut plan = Self {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
@@ -76,9 +76,11 @@ impl<'r> Plan<'r> {
     }
 
     /// Whether nothing has to be read, which is then counted: no table need be opened.
-    pub(crate) fn is_empty(&self, core: &Core) -> bool {
+    pub(crate) fn is_empty(&self, context: &SharedContext) -> bool {
         if self.lanes.is_empty() {
-            core.reads.add_probe(self.cost.blocks, self.cost.ruled_out);
+            context
+                .reads
+                .add_probe(self.cost.blocks, self.cost.ruled_out);
         }
         self.lanes.is_empty()
     }
@@ -115,7 +117,10 @@ where
             };
             let (low, high) = (range.low_code, range.high_code);
             if let Verdict::Ask(filter) = planned.verdict
-                && !self.core.filters.read(self.filters, &filter, (low, high))?
+                && !self
+                    .context
+                    .filters
+                    .read(self.filters, &filter, (low, high))?
             {
                 cost.ruled_out += 1;
                 continue;
@@ -128,7 +133,7 @@ where
         if last_run.is_some() {
             is_enough()?;
         }
-        self.core.reads.add_probe(cost.blocks, cost.ruled_out);
+        self.context.reads.add_probe(cost.blocks, cost.ruled_out);
         Ok(())
     }
 
@@ -141,7 +146,7 @@ where
         visit: &mut VisitAsked<'_>,
     ) -> Result<()> {
         let mut cost = ProbeCost::default();
-        let buckets = self.core.lanes.bucket_bits(lane);
+        let buckets = self.context.lanes.bucket_bits(lane);
         for run in runs.descriptors() {
             let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
                 continue;
@@ -152,7 +157,7 @@ where
             let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
             cost.blocks += read.blocks;
         }
-        self.core.reads.add_probe(cost.blocks, cost.ruled_out);
+        self.context.reads.add_probe(cost.blocks, cost.ruled_out);
         Ok(())
     }
 
@@ -165,7 +170,7 @@ where
     ) -> Result<Vec<Wanted>> {
         let codes = |wanted: &Wanted| (wanted.low_code, wanted.high_code);
         let verdicts: Vec<Verdict> = {
-            let reader = self.core.filters.reader();
+            let reader = self.context.filters.reader();
             let verdicts = wanted.iter();
             let verdicts = verdicts.map(|wanted| verdict(&reader, of, buckets, codes(wanted)));
             verdicts.collect()
@@ -186,7 +191,7 @@ where
 
     /// What a filter says, after a read if it has to be. Neighbours ask for the same piece.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
-        let filters = &self.core.filters;
+        let filters = &self.context.filters;
         let answer = filters.reader().may_hold(filter, codes);
         match answer {
             Some(answer) => Ok(answer),

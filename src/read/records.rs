@@ -5,27 +5,27 @@ use std::iter::FusedIterator;
 
 use redb::OwnedRange;
 
-use crate::engine::Contained;
+use crate::engine::PanicSafe;
 use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::read::snapshot_view::SnapshotView;
-use crate::read::view::Source;
+use crate::read::view::ReadView;
 use crate::types::Record;
 
 /// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`].
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Records {
-    range: Option<Contained<OwnedRange<u64, &'static [u8]>>>,
+    range: Option<PanicSafe<OwnedRange<u64, &'static [u8]>>>,
     snapshot: SnapshotView,
 }
 
 impl Records {
     pub(crate) fn new(snapshot: &SnapshotView) -> Result<Self> {
         let range = snapshot
-            .core()
-            .guarded(|| Ok(snapshot.inner.tables()?.documents.range_owned::<u64>(..)?))?;
+            .context()
+            .run_checked(|| Ok(snapshot.inner.tables()?.documents.range_owned::<u64>(..)?))?;
         Ok(Self {
-            range: Some(Contained::new(range)),
+            range: Some(PanicSafe::new(range)),
             snapshot: snapshot.clone(),
         })
     }
@@ -34,7 +34,7 @@ impl Records {
         let Some(range) = self.range.as_mut() else {
             return Ok(None);
         };
-        self.snapshot.core().guarded(|| {
+        self.snapshot.context().run_checked(|| {
             for entry in range {
                 let (id, row) = entry?;
                 let id = id.value();
@@ -42,7 +42,7 @@ impl Records {
                     continue;
                 }
                 let document = DocumentRow::decode(id, row.value())?;
-                return self.snapshot.source().complete(id, &document).map(Some);
+                return self.snapshot.view().complete(id, &document).map(Some);
             }
             Ok(None)
         })
@@ -67,7 +67,7 @@ impl FusedIterator for Records {}
 impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Records")
-            .field("path", &self.snapshot.core().path)
+            .field("path", &self.snapshot.context().path)
             .field("ended", &self.range.is_none())
             .finish_non_exhaustive()
     }

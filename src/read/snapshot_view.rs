@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use redb::ReadableTable;
 
-use crate::engine::{Contained, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
+use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
 use crate::error::Result;
 use crate::index::{CodeRange, VisitAsked, Wanted};
 use crate::observe::LiveSnapshot;
 use crate::read::probe::{Plan, ProbeTables};
-use crate::read::view::{PostingTable, Source, Visit, VisitRow, VisitRows};
+use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::schema::Schema;
-use crate::state::{Committed, Core, OpenStore};
+use crate::state::{OpenStore, SharedContext, Version};
 use crate::types::{DocumentId, Record};
 
 /// One version of the store, with the redb snapshot that belongs to it. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct SnapshotView {
-    pub(crate) inner: Arc<SnapshotInner>,
+    pub(crate) inner: Arc<SnapshotState>,
 }
 
-pub(crate) struct SnapshotInner {
+pub(crate) struct SnapshotState {
     // Before the store: the file is closed after its last reader has gone.
-    tables: Contained<ReadTables>,
+    tables: PanicSafe<ReadTables>,
     pub(crate) store: Arc<OpenStore>,
-    pub(crate) committed: Arc<Committed>,
+    pub(crate) version: Arc<Version>,
     _is_alive: LiveSnapshot,
 }
 
-impl SnapshotInner {
+impl SnapshotState {
     pub(crate) fn tables(&self) -> Result<&ReadTables> {
         self.tables.get()
     }
@@ -38,7 +38,7 @@ impl SnapshotInner {
         table: PostingTable,
     ) -> Result<ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>> {
         Ok(ProbeTables {
-            core: &self.store.core,
+            context: &self.store.context,
             table,
             blocks: self.blocks(table)?,
             filters: &self.tables()?.filters,
@@ -49,59 +49,60 @@ impl SnapshotInner {
 impl SnapshotView {
     /// The version of the last commit.
     pub(crate) fn open(store: &Arc<OpenStore>) -> Result<Self> {
-        store.core.guarded(|| Self::new(Arc::clone(store)))
+        store.context.run_checked(|| Self::new(Arc::clone(store)))
     }
 
     fn new(store: Arc<OpenStore>) -> Result<Self> {
-        let (read, committed) = store.publication.snapshot(&store.engine)?;
-        let tables = Contained::new(ReadTables::open(read)?);
-        let inner = SnapshotInner {
+        let (read, version) = store.versions.snapshot(&store.engine)?;
+        let tables = PanicSafe::new(ReadTables::open(read)?);
+        let inner = SnapshotState {
             tables,
-            _is_alive: store.core.meters.snapshot(),
+            _is_alive: store.context.counters.snapshot(),
             store,
-            committed,
+            version,
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
+    pub(crate) fn view(&self) -> &dyn ReadView {
         &*self.inner
     }
 
-    pub(crate) fn core(&self) -> &Core {
-        &self.inner.store.core
+    pub(crate) fn context(&self) -> &SharedContext {
+        &self.inner.store.context
     }
 
     /// The number of documents.
     pub(crate) fn len(&self) -> u64 {
-        self.inner.committed.state.documents
+        self.inner.version.state.documents
     }
 
     pub(crate) fn schema(&self) -> &Schema {
-        &self.core().schema
+        &self.context().schema
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
-        self.core().guarded(|| match self.source().find_key(key)? {
-            Some(id) => self.source().record(id),
-            None => Ok(None),
-        })
+        self.context()
+            .run_checked(|| match self.view().find_key(key)? {
+                Some(id) => self.view().record(id),
+                None => Ok(None),
+            })
     }
 
     pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.core().guarded(|| self.source().record(id.get()))
+        self.context().run_checked(|| self.view().record(id.get()))
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        self.core()
-            .guarded(|| Ok(self.source().find_key(key)?.is_some()))
+        self.context()
+            .run_checked(|| Ok(self.view().find_key(key)?.is_some()))
     }
 
     /// The live documents that are in no run, ascending: from the rows without payloads.
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
-        let first = self.inner.committed.state.sealed_below;
+        let first = self.inner.version.state.sealed_below;
         let mut ids = Vec::new();
         for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
             ids.push(entry?.0.value());
@@ -111,18 +112,18 @@ impl SnapshotView {
 
     /// The key of a document; `None` if there is no such document or it has no key.
     pub(crate) fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
-        self.core()
-            .guarded(|| Ok(self.source().key_of(id.get())?.flatten()))
+        self.context()
+            .run_checked(|| Ok(self.view().key_of(id.get())?.flatten()))
     }
 }
 
-impl Source for SnapshotInner {
-    fn core(&self) -> &Core {
-        &self.store.core
+impl ReadView for SnapshotState {
+    fn context(&self) -> &SharedContext {
+        &self.store.context
     }
 
     fn sealed_below(&self) -> u64 {
-        self.committed.state.sealed_below
+        self.version.state.sealed_below
     }
 
     fn probe_until(
@@ -132,12 +133,12 @@ impl Source for SnapshotInner {
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
-        self.committed.memtable.probe(ranges, visit)?;
+        self.version.memtable.probe(ranges, visit)?;
         if is_enough()? {
             return Ok(());
         }
-        let plan = Plan::of(&self.store.core, &self.committed.runs, ranges);
-        if plan.is_empty(&self.store.core) {
+        let plan = Plan::of(&self.store.context, &self.version.runs, ranges);
+        if plan.is_empty(&self.store.context) {
             return Ok(());
         }
         self.probe_tables(table)?
@@ -151,25 +152,25 @@ impl Source for SnapshotInner {
         wanted: &[Wanted],
         visit: &mut VisitAsked<'_>,
     ) -> Result<()> {
-        if !self.committed.memtable.sweep(lane, wanted, visit)? {
+        if !self.version.memtable.sweep(lane, wanted, visit)? {
             return Ok(());
         }
         self.probe_tables(table)?
-            .sweep(&self.committed.runs, lane, wanted, visit)
+            .sweep(&self.version.runs, lane, wanted, visit)
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.core().reads.add_documents(1);
+        self.context().reads.add_documents(1);
         let row = self.tables()?.documents.get(id)?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let signatures = &self.tables()?.signatures;
-        self.core().reads.add_signatures(ids.len());
+        self.context().reads.add_signatures(ids.len());
         for &id in ids {
             if self.is_dead(id) {
                 visit(id, None)?;
@@ -192,6 +193,6 @@ impl Source for SnapshotInner {
     }
 
     fn is_dead(&self, id: u64) -> bool {
-        self.committed.dead.contains(id)
+        self.version.dead.contains(id)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::read::SnapshotView;
-use crate::read::view::Source;
+use crate::read::view::ReadView;
 
 /// What is read at a time: the memory, but for a row that is larger by itself.
 const PIECE_BYTES: usize = 1 << 20;
@@ -28,7 +28,7 @@ impl StoredRows {
         self.bytes.clear();
         self.ends.clear();
         let end = ids.end;
-        snapshot.core().guarded(|| {
+        snapshot.context().run_checked(|| {
             for entry in snapshot.inner.tables()?.documents.range(ids)? {
                 let (id, row) = entry?;
                 let id = id.value();

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, rows};
 use crate::index::{CodeRange, VisitAsked, Wanted};
 use crate::lanes::{LaneRole, hash_key};
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::types::{DocumentId, Record};
 
 /// The three tables of postings.
@@ -47,8 +47,8 @@ pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
 pub(crate) type VisitRows<'v> = dyn FnMut(u64, Option<&[u8]>) -> Result<()> + 'v;
 
 /// One consistent state of the store.
-pub(crate) trait Source {
-    fn core(&self) -> &Core;
+pub(crate) trait ReadView {
+    fn context(&self) -> &SharedContext;
 
     /// Documents below this id are in runs.
     fn sealed_below(&self) -> u64;
@@ -88,7 +88,7 @@ pub(crate) trait Source {
 }
 
 /// Reads that every source has, written once.
-impl dyn Source + '_ {
+impl dyn ReadView + '_ {
     /// Visits all postings within `ranges`, all of lanes in `table`.
     pub(crate) fn probe(
         &self,
@@ -96,7 +96,7 @@ impl dyn Source + '_ {
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        self.core().reads.add_lanes(ranges.len());
+        self.context().reads.add_lanes(ranges.len());
         self.probe_until(table, ranges, visit, &mut || Ok(false))
     }
 
@@ -107,7 +107,7 @@ impl dyn Source + '_ {
         ids: &[u64],
         visit: &mut dyn FnMut(u64, SignatureRow<'_>) -> Result<()>,
     ) -> Result<()> {
-        let shape = self.core().shape();
+        let shape = self.context().shape();
         self.signature_rows(ids, &mut |id, row| match row {
             Some(bytes) => visit(id, SignatureRow::decode(id, bytes, shape)?),
             None => self.expect_gone(id),
@@ -149,7 +149,7 @@ impl dyn Source + '_ {
             }
             Ok(false)
         };
-        self.core().reads.add_lanes(1);
+        self.context().reads.add_lanes(1);
         self.probe_until(PostingTable::Keys, &[range], &mut visit, &mut is_enough)?;
         Ok(found)
     }
@@ -182,7 +182,7 @@ impl dyn Source + '_ {
     pub(crate) fn complete(&self, id: u64, document: &DocumentRow<'_>) -> Result<Record> {
         let mut signature = None;
         self.live_signatures(&[id], &mut |_, row| {
-            signature = Some(row.to_signature(self.core().recipe));
+            signature = Some(row.to_signature(self.context().recipe));
             Ok(())
         })?;
         let Some(signature) = signature else {

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{contained, is_of_page};
+use crate::engine::{catch_engine_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::FilterCache;
 use crate::lanes::Lanes;
-use crate::observe::{Meters, ReadCounters};
+use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
 
-pub(crate) struct Core {
+pub(crate) struct SharedContext {
     pub(crate) path: PathBuf,
     pub(crate) schema: Schema,
     pub(crate) lanes: Lanes,
@@ -27,10 +27,10 @@ pub(crate) struct Core {
     /// Pieces of filters of runs.
     pub(crate) filters: FilterCache,
     pub(crate) reads: ReadCounters,
-    pub(crate) meters: Arc<Meters>,
+    pub(crate) counters: Arc<SharedCounters>,
 }
 
-impl Core {
+impl SharedContext {
     pub(crate) fn new(path: PathBuf, schema: Schema, options: StoreOptions) -> Result<Self> {
         let sketcher = schema.sketcher();
         Ok(Self {
@@ -43,7 +43,7 @@ impl Core {
             health: Health::default(),
             filters: FilterCache::new(options.filter_cache_bytes()),
             reads: ReadCounters::default(),
-            meters: Arc::default(),
+            counters: Arc::default(),
             options,
         })
     }
@@ -187,10 +187,10 @@ impl Core {
 
     /// Runs something in the engine. A panic there becomes an error; after that, or where a page is
     /// damaged, the store is not used any more.
-    pub(crate) fn guarded<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn run_checked<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.health.check()?;
         let mut panicked = true;
-        let result = contained(|| {
+        let result = catch_engine_panic(|| {
             let result = run();
             panicked = false;
             result

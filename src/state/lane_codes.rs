@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 use crate::sketch::Signature;
-use crate::state::context::Core;
+use crate::state::context::SharedContext;
 
 /// The code of a document in every lane of the store, `None` where it has none: without a key in
 /// the key lane, without features in the others.
 pub(crate) fn document_codes(
-    core: &Core,
+    context: &SharedContext,
     key_code: Option<u64>,
     signature: &Signature,
     codes: &mut Vec<u64>,
@@ -15,14 +15,14 @@ pub(crate) fn document_codes(
 ) -> Result<()> {
     row.clear();
     row.push(key_code);
-    if core.is_filed(signature) {
+    if context.is_filed(signature) {
         codes.clear();
-        core.band_codes(signature, codes)?;
+        context.band_codes(signature, codes)?;
         if let Some(fingerprint) = signature.simhash() {
-            core.lanes.table_codes(fingerprint, codes);
+            context.lanes.table_codes(fingerprint, codes);
         }
         row.extend(codes.iter().copied().map(Some));
     }
-    row.resize(core.lanes.count().into(), None);
+    row.resize(context.lanes.count().into(), None);
     Ok(())
 }

@@ -13,11 +13,11 @@ mod version;
 mod version_set;
 mod writer_lock;
 
-pub(crate) use context::{Core, shape_of};
+pub(crate) use context::{SharedContext, shape_of};
 pub(crate) use lane_codes::document_codes;
 pub(crate) use open::{create, create_in, may_write, open, open_read_only};
 pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};
-pub(crate) use tombstones::{DeadChanges, DeadSet, Dropped};
-pub(crate) use version::Committed;
-pub(crate) use writer_lock::{Gate, Permit};
+pub(crate) use tombstones::{MergeDrops, TombstoneDelta, Tombstones};
+pub(crate) use version::Version;
+pub(crate) use writer_lock::{WriterGuard, WriterLock};

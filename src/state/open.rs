@@ -7,8 +7,8 @@ use std::time::Instant;
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, Engine, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES,
-    ScratchPath, contained, io_error, must_not_exist,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, RedbFile, SIGNATURES,
+    TemporaryFile, catch_engine_panic, io_error, must_not_exist,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -16,15 +16,15 @@ use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, log as events};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::state::context::Core;
+use crate::state::context::SharedContext;
 use crate::state::lane_codes::document_codes;
 use crate::state::open_store::OpenStore;
 use crate::state::run_set::{Run, RunSet};
 use crate::state::session::Session;
-use crate::state::tombstones::DeadSet;
-use crate::state::version::Committed;
-use crate::state::version_set::{Publication, read_state};
-use crate::state::writer_lock::Gate;
+use crate::state::tombstones::Tombstones;
+use crate::state::version::Version;
+use crate::state::version_set::{VersionSet, read_state};
+use crate::state::writer_lock::WriterLock;
 use crate::types::folder_of;
 
 /// Makes a store under another name, and gives it its own when it is whole: a process that is killed
@@ -34,7 +34,7 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
     let files = options.shared_files();
     must_not_exist(path, files)?;
     let make = |file: &Path| create_in(file, path, schema.clone(), options);
-    let made = ScratchPath::create(&folder_of(path), files, make);
+    let made = TemporaryFile::create(&folder_of(path), files, make);
     let (scratch, made) = made.map_err(|error| match error {
         // The name that was asked for tells more than the one that it has meanwhile.
         Error::Io { source, .. } => io_error("creating", path, source),
@@ -53,32 +53,37 @@ pub(crate) fn create_in(
 ) -> Result<OpenStore> {
     options.validate()?;
     let options = &options.for_bands(schema.minhash().is_some());
-    let core = Core::new(path.into(), schema, options.clone())?;
-    let engine = Engine::create(file, options)?;
-    let laid_out = contained(|| lay_out(&engine, &core));
+    let context = SharedContext::new(path.into(), schema, options.clone())?;
+    let engine = RedbFile::create(file, options)?;
+    let laid_out = catch_engine_panic(|| lay_out(&engine, &context));
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.
         drop(engine);
         let _ = options.file_source().remove(file);
         return Err(error);
     }
-    let committed = Committed {
+    let version = Version {
         state: State::INITIAL,
         runs: RunSet::default(),
         memtable: Memtable::default(),
-        dead: DeadSet::default(),
+        dead: Tombstones::default(),
     };
-    Ok(open_store(core, engine, committed, true))
+    Ok(open_store(context, engine, version, true))
 }
 
-fn open_store(mut core: Core, engine: Engine, committed: Committed, writable: bool) -> OpenStore {
-    core.meters = Arc::clone(&engine.meters);
-    core.note_documents(committed.state.documents);
+fn open_store(
+    mut context: SharedContext,
+    engine: RedbFile,
+    version: Version,
+    writable: bool,
+) -> OpenStore {
+    context.counters = Arc::clone(&engine.counters);
+    context.note_documents(version.state.documents);
     OpenStore {
-        core,
+        context,
         engine,
-        publication: Publication::new(committed),
-        gate: Arc::new(Gate::default()),
+        versions: VersionSet::new(version),
+        writer_lock: Arc::new(WriterLock::default()),
         writable,
         session: None,
     }
@@ -86,24 +91,24 @@ fn open_store(mut core: Core, engine: Engine, committed: Committed, writable: bo
 
 /// A store that is open now, told so.
 fn begun(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
-    store.session = Some(Session::begin(&store.core, how, began));
+    store.session = Some(Session::begin(&store.context, how, began));
     store
 }
 
 /// Writes everything that a store without documents has.
-fn lay_out(engine: &Engine, core: &Core) -> Result<()> {
+fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     let write = engine.begin_write()?;
     {
         let mut meta = write.open_table(META)?;
         meta.insert(header::HEADER, Header::CURRENT.encode().as_slice())?;
-        let schema = header::encode_meta(header::SCHEMA, &core.schema)?;
+        let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
         meta.insert(header::SCHEMA, schema.as_slice())?;
-        let self_test = header::encode_meta(header::SELF_TEST, &self_test(core)?)?;
+        let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
         meta.insert(header::SELF_TEST, self_test.as_slice())?;
         let state = header::encode_meta(header::STATE, &State::INITIAL)?;
         meta.insert(header::STATE, state.as_slice())?;
         let mut lanes = write.open_table(LANES)?;
-        for (role, lane) in core.lanes.roles().zip(0u16..) {
+        for (role, lane) in context.lanes.roles().zip(0u16..) {
             lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
         }
         for rows in [DOCUMENTS, SIGNATURES, DEAD] {
@@ -119,8 +124,8 @@ fn lay_out(engine: &Engine, core: &Core) -> Result<()> {
 }
 
 /// The fingerprint of the recipe and what it makes of the test documents.
-fn self_test(core: &Core) -> Result<(u64, u64)> {
-    Ok((core.recipe, core.sketcher.self_test()?))
+fn self_test(context: &SharedContext) -> Result<(u64, u64)> {
+    Ok((context.recipe, context.sketcher.self_test()?))
 }
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
@@ -132,8 +137,8 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
         let store = load_read_only(path, options)?;
         return Ok(begun(store, "opened for reading", began));
     }
-    let engine = Engine::open(path, options)?;
-    let store = contained(|| load(path, engine, options, true))?;
+    let engine = RedbFile::open(path, options)?;
+    let store = catch_engine_panic(|| load(path, engine, options, true))?;
     let how = if found.needs_recovery {
         "recovered after a crash, and opened"
     } else {
@@ -167,7 +172,7 @@ struct Peek {
 
 fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     let few_pages = options.clone().cache_bytes(0);
-    let engine = match Engine::open_read_only(path, &few_pages) {
+    let engine = match RedbFile::open_read_only(path, &few_pages) {
         Err(Error::NeedsRecovery { .. }) => {
             return Ok(Peek {
                 may_write: true,
@@ -177,7 +182,7 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
         }
         engine => engine?,
     };
-    contained(|| {
+    catch_engine_panic(|| {
         let meta = meta(path, &engine.begin_read()?)?;
         let may_write = admit(path, &meta)?;
         let row = meta.get(header::SCHEMA)?;
@@ -229,14 +234,14 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
 }
 
 fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
-    let engine = Engine::open_read_only(path, options)?;
-    contained(|| load(path, engine, options, false))
+    let engine = RedbFile::open_read_only(path, options)?;
+    catch_engine_panic(|| load(path, engine, options, false))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.
 fn load(
     path: &Path,
-    engine: Engine,
+    engine: RedbFile,
     options: &StoreOptions,
     for_writing: bool,
 ) -> Result<OpenStore> {
@@ -257,41 +262,41 @@ fn load(
         Error::SelfTest { .. } => error,
         error => Error::corrupt("table meta, row schema", error.to_string()),
     })?;
-    let core = Core::new(path.into(), schema, options.clone())?;
+    let context = SharedContext::new(path.into(), schema, options.clone())?;
     let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
-    let found = self_test(&core)?;
+    let found = self_test(&context)?;
     if found != expected {
         let detail = format!("found {found:016x?}, expected {expected:016x?}");
         return Err(Error::SelfTest { detail });
     }
-    check_lanes(&read, &core)?;
+    check_lanes(&read, &context)?;
     let state = read_state(&read)?;
-    let dead = DeadSet::read(&read.open_table(DEAD)?)?;
+    let dead = Tombstones::read(&read.open_table(DEAD)?)?;
     if dead.len() != state.dead_documents {
         let (found, expected) = (dead.len(), state.dead_documents);
         let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
         return Err(Error::corrupt("table dead", detail));
     }
     let runs = load_runs(&read, &state, &dead)?;
-    let memtable = load_memtable(&read, &core, &state)?;
+    let memtable = load_memtable(&read, &context, &state)?;
     drop(meta);
-    let committed = Committed {
+    let version = Version {
         state,
         runs,
         memtable,
         dead,
     };
     Ok(open_store(
-        core,
+        context,
         engine,
-        committed,
+        version,
         for_writing && may_write,
     ))
 }
 
-fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {
+fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
     let table = read.open_table(LANES)?;
-    let mut roles = core.lanes.roles().zip(0u16..);
+    let mut roles = context.lanes.roles().zip(0u16..);
     for entry in table.iter()? {
         let (lane, row) = entry?;
         let found = (LaneRow::decode(lane.value(), row.value())?, lane.value());
@@ -310,7 +315,7 @@ fn check_lanes(read: &ReadTransaction, core: &Core) -> Result<()> {
     }
 }
 
-fn load_runs(read: &ReadTransaction, state: &State, dead: &DeadSet) -> Result<RunSet> {
+fn load_runs(read: &ReadTransaction, state: &State, dead: &Tombstones) -> Result<RunSet> {
     let mut runs = RunSet::default();
     for entry in read.open_table(RUNS)?.iter()? {
         let (run, row) = entry?;
@@ -345,9 +350,13 @@ fn load_runs(read: &ReadTransaction, state: &State, dead: &DeadSet) -> Result<Ru
 }
 
 /// Files the documents that are in no run again, from their rows.
-fn load_memtable(read: &ReadTransaction, core: &Core, state: &State) -> Result<Memtable> {
+fn load_memtable(
+    read: &ReadTransaction,
+    context: &SharedContext,
+    state: &State,
+) -> Result<Memtable> {
     let signatures = read.open_table(SIGNATURES)?;
-    let mut builder = SegmentBuilder::new((0..core.lanes.count()).collect());
+    let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
     let (mut codes, mut row) = (Vec::new(), Vec::new());
     for entry in signatures.range(state.sealed_below..)? {
         let (id, signature) = entry?;
@@ -361,10 +370,10 @@ fn load_memtable(read: &ReadTransaction, core: &Core, state: &State) -> Result<M
             );
             return Err(Error::corrupt(place, detail));
         }
-        let signature = SignatureRow::decode(id, signature.value(), core.shape())?;
+        let signature = SignatureRow::decode(id, signature.value(), context.shape())?;
         let key_code = signature.key_code();
-        let signature = signature.to_signature(core.recipe);
-        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        let signature = signature.to_signature(context.recipe);
+        document_codes(context, key_code, &signature, &mut codes, &mut row)?;
         builder.push(id, &row);
     }
     if builder.documents() != state.unsealed_documents {

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::engine::Engine;
+use crate::engine::RedbFile;
 use crate::error::{Error, Result};
 use crate::schema::Schema;
-use crate::state::context::Core;
+use crate::state::context::SharedContext;
 use crate::state::session::Session;
-use crate::state::version_set::Publication;
-use crate::state::writer_lock::Gate;
+use crate::state::version_set::VersionSet;
+use crate::state::writer_lock::WriterLock;
 
 /// An open file: what its handles, snapshots and transactions share.
 pub(crate) struct OpenStore {
-    pub(crate) core: Core,
-    pub(crate) engine: Engine,
-    pub(crate) publication: Publication,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) context: SharedContext,
+    pub(crate) engine: RedbFile,
+    pub(crate) versions: VersionSet,
+    pub(crate) writer_lock: Arc<WriterLock>,
     /// Whether this release, and this handle, may write.
     pub(crate) writable: bool,
     /// After the file, which is closed before that is told.
@@ -31,6 +31,6 @@ impl OpenStore {
     }
 
     pub(crate) fn schema(&self) -> &Schema {
-        &self.core.schema
+        &self.context.schema
     }
 }

@@ -6,29 +6,29 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::observe::{DAMAGE, Meters, STORE, log as events};
-use crate::state::context::Core;
+use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
+use crate::state::context::SharedContext;
 
 /// From opening a store to closing it, which is told when this is let go of.
 #[derive(Debug)]
 pub(crate) struct Session {
     path: PathBuf,
-    meters: Arc<Meters>,
+    counters: Arc<SharedCounters>,
     opened: Instant,
 }
 
 impl Session {
     /// `how` it was opened, and when that began.
-    pub(crate) fn begin(core: &Core, how: &str, began: Instant) -> Self {
-        let (documents, took) = (core.meters.count.documents.get(), began.elapsed());
+    pub(crate) fn begin(context: &SharedContext, how: &str, began: Instant) -> Self {
+        let (documents, took) = (context.counters.count.documents.get(), began.elapsed());
         events::info(
             STORE,
-            &core.path,
+            &context.path,
             format_args!("{how} in {took:.1?}; documents: {documents}"),
         );
         Self {
-            path: core.path.clone(),
-            meters: Arc::clone(&core.meters),
+            path: context.path.clone(),
+            counters: Arc::clone(&context.counters),
             opened: Instant::now(),
         }
     }
@@ -36,7 +36,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let (documents, age) = (self.meters.count.documents.get(), self.opened.elapsed());
+        let (documents, age) = (self.counters.count.documents.get(), self.opened.elapsed());
         events::info(
             STORE,
             &self.path,
@@ -45,12 +45,12 @@ impl Drop for Session {
     }
 }
 
-impl Core {
+impl SharedContext {
     /// So many documents are there after opening, or after a commit.
     pub(crate) fn note_documents(&self, documents: u64) {
-        self.meters.count.documents.set(documents);
+        self.counters.count.documents.set(documents);
         let expected = self.schema.expected_documents();
-        if documents > expected && self.meters.is_first_outgrown() {
+        if documents > expected && self.counters.is_first_outgrown() {
             events::warn(
                 STORE,
                 &self.path,
@@ -63,7 +63,7 @@ impl Core {
 
     /// A document was not compared with all that it shares buckets with.
     pub(crate) fn note_budget_met(&self) {
-        if self.meters.is_first_budget_met() {
+        if self.counters.is_first_budget_met() {
             let message = format_args!("a probe met its budget; `stats` names the largest buckets");
             events::warn(STORE, &self.path, message);
         }
@@ -71,12 +71,12 @@ impl Core {
 
     /// So many questions were answered.
     pub(crate) fn note_queries(&self, queries: usize) {
-        self.meters.count.queries.add(queries as u64);
+        self.counters.count.queries.add(queries as u64);
     }
 
     /// So many documents were compared with a signature.
     pub(crate) fn note_candidates(&self, candidates: usize) {
-        self.meters.count.candidates.add(candidates as u64);
+        self.counters.count.candidates.add(candidates as u64);
     }
 
     /// Tells of damage, and of what ends the use of this handle.

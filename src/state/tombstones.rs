@@ -12,12 +12,12 @@ use crate::format::{CHUNK_DOCUMENTS, DeadChunk};
 /// The bitmaps of all chunks with a dead document: a bit a document, two where runs are merged.
 /// Cheap to clone; a change copies what it touches.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DeadSet {
+pub(crate) struct Tombstones {
     chunks: Arc<BTreeMap<u64, Arc<DeadChunk>>>,
     documents: u64,
 }
 
-impl DeadSet {
+impl Tombstones {
     /// # Errors
     /// Those of reading.
     pub(crate) fn read<T: ReadableTable<u64, &'static [u8]>>(table: &T) -> Result<Self> {
@@ -68,7 +68,7 @@ impl DeadSet {
     }
 
     /// What a merge of runs that cover these ids drops.
-    pub(crate) fn dropped(&self, ids: &RangeInclusive<u64>) -> Dropped {
+    pub(crate) fn dropped(&self, ids: &RangeInclusive<u64>) -> MergeDrops {
         let first_chunk = ids.start() / CHUNK_DOCUMENTS;
         let held = self.chunks.range(first_chunk..=ids.end() / CHUNK_DOCUMENTS);
         let mut chunks = Vec::new();
@@ -77,7 +77,7 @@ impl DeadSet {
             let place = usize::try_from(chunk - first_chunk).unwrap_or(usize::MAX);
             chunks.push((place, Arc::clone(bitmap)));
         }
-        Dropped {
+        MergeDrops {
             first_chunk,
             chunks,
         }
@@ -91,13 +91,13 @@ impl DeadSet {
 }
 
 /// Documents that a merge drops.
-pub(crate) struct Dropped {
+pub(crate) struct MergeDrops {
     first_chunk: u64,
     /// With their places after the first, ascending.
     chunks: Vec<(usize, Arc<DeadChunk>)>,
 }
 
-impl Dropped {
+impl MergeDrops {
     /// The first of them from `id` on. There may be some beyond the runs that are merged.
     pub(crate) fn first_from(&self, id: u64) -> Option<u64> {
         let place = (id / CHUNK_DOCUMENTS).saturating_sub(self.first_chunk);
@@ -135,14 +135,14 @@ impl Dropped {
 
 /// The dead of a transaction: what was committed, with its changes.
 #[derive(Debug)]
-pub(crate) struct DeadChanges {
-    pub(crate) set: DeadSet,
+pub(crate) struct TombstoneDelta {
+    pub(crate) set: Tombstones,
     /// Chunks whose rows are to be written.
     changed: BTreeSet<u64>,
 }
 
-impl DeadChanges {
-    pub(crate) fn new(set: DeadSet) -> Self {
+impl TombstoneDelta {
+    pub(crate) fn new(set: Tombstones) -> Self {
         Self {
             set,
             changed: BTreeSet::new(),

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use crate::format::{RunDescriptor, State};
 use crate::index::Memtable;
 use crate::state::run_set::RunSet;
-use crate::state::tombstones::DeadSet;
+use crate::state::tombstones::Tombstones;
 
 /// The state of the store after one commit, as far as it is kept in memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Committed {
+pub(crate) struct Version {
     pub(crate) state: State,
     pub(crate) runs: RunSet,
     pub(crate) memtable: Memtable,
-    pub(crate) dead: DeadSet,
+    pub(crate) dead: Tombstones,
 }
 
-impl Committed {
+impl Version {
     /// Documents whose rows a merge under way has still to drop.
     pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
         let dropped = self.dead.dropped(&(output.first_id..=output.last_id));

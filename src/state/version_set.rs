@@ -4,10 +4,10 @@ use std::sync::{Arc, PoisonError};
 
 use redb::ReadTransaction;
 
-use crate::engine::{Engine, META};
+use crate::engine::{META, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
-use crate::state::version::Committed;
+use crate::state::version::Version;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The versions that a reader may need: that of the last commit, and during a commit also the one
@@ -17,23 +17,23 @@ use crate::sync::{Mutex, MutexGuard};
 /// commit writes into the file. A reader takes the version whose number it reads in its own
 /// snapshot of the file, so the two always belong together.
 #[derive(Debug)]
-pub(crate) struct Publication {
-    versions: Mutex<Vec<Arc<Committed>>>,
+pub(crate) struct VersionSet {
+    versions: Mutex<Vec<Arc<Version>>>,
 }
 
-impl Publication {
-    pub(crate) fn new(committed: Committed) -> Self {
+impl VersionSet {
+    pub(crate) fn new(version: Version) -> Self {
         Self {
-            versions: Mutex::new(vec![Arc::new(committed)]),
+            versions: Mutex::new(vec![Arc::new(version)]),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Committed>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Version>>> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The version of the last commit. Only the writer may ask: it knows that none is under way.
-    pub(crate) fn latest(&self) -> Result<Arc<Committed>> {
+    pub(crate) fn latest(&self) -> Result<Arc<Version>> {
         let versions = self.lock();
         versions
             .last()
@@ -56,13 +56,13 @@ impl Publication {
     /// Those of `commit`.
     pub(crate) fn commit(
         &self,
-        committed: Committed,
+        version: Version,
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let number = committed.state.commit;
-        self.lock().push(Arc::new(committed));
+        let number = version.state.commit;
+        self.lock().push(Arc::new(version));
         let outcome = commit();
-        let is_kept = |version: &Arc<Committed>| match &outcome {
+        let is_kept = |version: &Arc<Version>| match &outcome {
             Ok(()) => version.state.commit >= number,
             Err(_) => version.state.commit != number,
         };
@@ -72,7 +72,7 @@ impl Publication {
 
     /// A snapshot of the file with the version that belongs to it. The lock keeps the writer from
     /// forgetting that version in between; it is never held while the writer syncs.
-    pub(crate) fn snapshot(&self, engine: &Engine) -> Result<(ReadTransaction, Arc<Committed>)> {
+    pub(crate) fn snapshot(&self, engine: &RedbFile) -> Result<(ReadTransaction, Arc<Version>)> {
         self.snapshot_of(|| {
             let read = engine.begin_read()?;
             let commit = read_state(&read)?.commit;
@@ -84,7 +84,7 @@ impl Publication {
     fn snapshot_of<R>(
         &self,
         begin: impl FnOnce() -> Result<(R, u64)>,
-    ) -> Result<(R, Arc<Committed>)> {
+    ) -> Result<(R, Arc<Version>)> {
         let versions = self.lock();
         let (read, commit) = begin()?;
         let version = versions

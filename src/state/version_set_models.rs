@@ -8,20 +8,20 @@ use super::*;
 /// What stands in for the file: the number of its last commit, which a reader sees at once.
 type File = AtomicU64;
 
-fn version(commit: u64) -> Committed {
-    Committed {
+fn version(commit: u64) -> Version {
+    Version {
         state: State {
             commit,
             ..State::INITIAL
         },
         runs: RunSet::default(),
         memtable: Memtable::default(),
-        dead: DeadSet::default(),
+        dead: Tombstones::default(),
     }
 }
 
 /// Takes snapshots, each of which must be whole, and none older than the one before.
-fn read(publication: &Publication, file: &File, times: u64) {
+fn read(publication: &VersionSet, file: &File, times: u64) {
     let mut last = 0;
     for _ in 0..times {
         let begin = || {
@@ -35,7 +35,7 @@ fn read(publication: &Publication, file: &File, times: u64) {
     }
 }
 
-fn commit(publication: &Publication, file: &File, number: u64) {
+fn commit(publication: &VersionSet, file: &File, number: u64) {
     let latest = publication.latest().unwrap();
     assert_eq!(latest.state.commit, number - 1);
     let durable = || {
@@ -46,9 +46,9 @@ fn commit(publication: &Publication, file: &File, number: u64) {
 }
 
 /// Runs a writer beside readers that take so many snapshots each.
-fn beside(readers: &'static [u64], write: fn(&Publication, &File)) {
+fn beside(readers: &'static [u64], write: fn(&VersionSet, &File)) {
     loom::model(move || {
-        let shared = Arc::new((Publication::new(version(0)), File::new(0)));
+        let shared = Arc::new((VersionSet::new(version(0)), File::new(0)));
         let spawned: Vec<_> = readers
             .iter()
             .map(|times| {
@@ -66,7 +66,7 @@ fn beside(readers: &'static [u64], write: fn(&Publication, &File)) {
 
 #[test]
 fn loom_every_snapshot_has_the_version_of_its_commit() {
-    let two = |publication: &Publication, file: &File| {
+    let two = |publication: &VersionSet, file: &File| {
         commit(publication, file, 1);
         commit(publication, file, 2);
     };

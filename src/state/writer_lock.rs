@@ -10,44 +10,44 @@ use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, thread};
 /// gets an error in place of a deadlock. Those that wait are let in in the order in which they came:
 /// a thread that writes over and over keeps nobody out.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
-    line: Mutex<Line>,
+pub(crate) struct WriterLock {
+    line: Mutex<LockQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct LockQueue {
     holder: Option<ThreadId>,
-    waiting: VecDeque<Arc<Turn>>,
+    waiting: VecDeque<Arc<Waiter>>,
 }
 
 /// A thread that waits.
 #[derive(Debug)]
-struct Turn {
+struct Waiter {
     thread: ThreadId,
     /// Waits with the lock of the line.
     has_come: Condvar,
 }
 
-impl Gate {
-    fn lock(&self) -> MutexGuard<'_, Line> {
+impl WriterLock {
+    fn lock(&self) -> MutexGuard<'_, LockQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn permit(self: &Arc<Self>) -> Permit {
-        Permit {
+    fn permit(self: &Arc<Self>) -> WriterGuard {
+        WriterGuard {
             gate: Arc::clone(self),
         }
     }
 
     /// Waits for the turn of this thread.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Permit> {
+    pub(crate) fn enter(self: &Arc<Self>) -> Result<WriterGuard> {
         let current = thread::current().id();
         let mut line = self.lock();
         match line.holder {
             None => line.holder = Some(current),
             Some(thread) if thread == current => return Err(Error::Busy),
             Some(_) => {
-                let turn = Arc::new(Turn {
+                let turn = Arc::new(Waiter {
                     thread: current,
                     has_come: Condvar::new(),
                 });
@@ -63,7 +63,7 @@ impl Gate {
     }
 
     /// Takes the turn if it is free.
-    pub(crate) fn try_enter(self: &Arc<Self>) -> Result<Permit> {
+    pub(crate) fn try_enter(self: &Arc<Self>) -> Result<WriterGuard> {
         let mut line = self.lock();
         if line.holder.is_some() {
             return Err(Error::Busy);
@@ -80,11 +80,11 @@ impl Gate {
 
 /// The right to write; dropping it lets the next one in.
 #[derive(Debug)]
-pub(crate) struct Permit {
-    gate: Arc<Gate>,
+pub(crate) struct WriterGuard {
+    gate: Arc<WriterLock>,
 }
 
-impl Drop for Permit {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
         let mut line = self.gate.lock();
         let next = line.waiting.pop_front();
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_thread_never_waits_for_itself() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(WriterLock::default());
         let permit = gate.enter().unwrap();
         assert!(gate.is_held_here());
         assert!(matches!(gate.enter(), Err(Error::Busy)));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_are_let_in_in_their_order() {
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(WriterLock::default());
         let order = Arc::new(Mutex::new(Vec::new()));
         let first = gate.enter().unwrap();
         let mut waiters = Vec::new();

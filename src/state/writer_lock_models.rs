@@ -9,24 +9,25 @@ use super::*;
 struct Guarded(UnsafeCell<u32>);
 
 impl Guarded {
-    fn change(&self, _permit: &Permit) {
+    fn change(&self, _permit: &WriterGuard) {
         self.0.with_mut(|_| ());
     }
 }
 
-fn at_once(writers: Vec<fn(&Arc<Gate>, &Guarded)>) {
+fn at_once(writers: Vec<fn(&Arc<WriterLock>, &Guarded)>) {
     loom::model(move || {
-        let gate = Arc::new(Gate::default());
-        let guarded = Arc::new(Guarded(UnsafeCell::new(0)));
+        let gate = Arc::new(WriterLock::default());
+        let run_checked = Arc::new(Guarded(UnsafeCell::new(0)));
         let spawned: Vec<_> = writers
             .iter()
             .map(|writer| {
-                let (gate, guarded, writer) = (Arc::clone(&gate), Arc::clone(&guarded), *writer);
-                thread::spawn(move || writer(&gate, &guarded))
+                let (gate, run_checked, writer) =
+                    (Arc::clone(&gate), Arc::clone(&run_checked), *writer);
+                thread::spawn(move || writer(&gate, &run_checked))
             })
             .collect();
         // The thread that waits for the others is one more that writes.
-        wait(&gate, &guarded);
+        wait(&gate, &run_checked);
         for writer in spawned {
             writer.join().unwrap();
         }
@@ -34,23 +35,23 @@ fn at_once(writers: Vec<fn(&Arc<Gate>, &Guarded)>) {
     });
 }
 
-fn wait(gate: &Arc<Gate>, guarded: &Guarded) {
+fn wait(gate: &Arc<WriterLock>, run_checked: &Guarded) {
     let permit = gate.enter().unwrap();
     assert!(matches!(gate.enter(), Err(Error::Busy)));
     assert!(matches!(gate.try_enter(), Err(Error::Busy)));
-    guarded.change(&permit);
+    run_checked.change(&permit);
 }
 
-fn attempt(gate: &Arc<Gate>, guarded: &Guarded) {
+fn attempt(gate: &Arc<WriterLock>, run_checked: &Guarded) {
     match gate.try_enter() {
-        Ok(permit) => guarded.change(&permit),
+        Ok(permit) => run_checked.change(&permit),
         Err(error) => assert!(matches!(error, Error::Busy)),
     }
 }
 
-fn wait_twice(gate: &Arc<Gate>, guarded: &Guarded) {
-    wait(gate, guarded);
-    wait(gate, guarded);
+fn wait_twice(gate: &Arc<WriterLock>, run_checked: &Guarded) {
+    wait(gate, run_checked);
+    wait(gate, run_checked);
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use crate::query::Codes;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::write::insert_many::Pair;
 
 /// Documents of a piece that share a bucket with another one of it.
-pub(crate) struct OfBatch<'d> {
+pub(crate) struct BatchCandidates<'d> {
     /// Each once, ascending by id.
     pub(crate) documents: Vec<(u64, &'d Signature)>,
     /// How many are in the fullest bucket.
@@ -17,7 +17,7 @@ pub(crate) struct OfBatch<'d> {
 
 /// The documents of a piece that have been inserted, filed in memory: those that come after them
 /// are compared with them, whatever the store has done with them since.
-pub(crate) struct Inserted<'d> {
+pub(crate) struct BatchDedup<'d> {
     documents: &'d [Pair<'d>],
     codes: &'d Codes,
     keys: HashMap<&'d [u8], u64>,
@@ -35,7 +35,7 @@ struct Entry {
     earlier: Option<usize>,
 }
 
-impl<'d> Inserted<'d> {
+impl<'d> BatchDedup<'d> {
     pub(crate) fn new(documents: &'d [Pair<'d>], codes: &'d Codes) -> Self {
         Self {
             documents,
@@ -51,12 +51,17 @@ impl<'d> Inserted<'d> {
     }
 
     /// Those that share a bucket with a document of the piece; of no bucket more than so many, and one.
-    pub(crate) fn candidates(&self, core: &Core, document: usize, most: usize) -> OfBatch<'d> {
+    pub(crate) fn candidates(
+        &self,
+        context: &SharedContext,
+        document: usize,
+        most: usize,
+    ) -> BatchCandidates<'d> {
         let mut found = Vec::new();
         let mut postings = 0;
         for (swept, code) in self.codes.row(document) {
             let mut in_bucket = 0;
-            let mut next = self.buckets.get(&swept.bucket(core, code)).copied();
+            let mut next = self.buckets.get(&swept.bucket(context, code)).copied();
             while let Some(entry) = next.and_then(|index| self.entries.get(index)) {
                 in_bucket += 1;
                 if in_bucket > most {
@@ -72,18 +77,18 @@ impl<'d> Inserted<'d> {
         found.sort_unstable();
         found.dedup();
         let signature = |(id, document): (u64, usize)| Some((id, self.documents.get(document)?.1));
-        OfBatch {
+        BatchCandidates {
             documents: found.into_iter().filter_map(signature).collect(),
             postings,
         }
     }
 
-    pub(crate) fn push(&mut self, core: &Core, document: usize, id: u64) {
+    pub(crate) fn push(&mut self, context: &SharedContext, document: usize, id: u64) {
         let key = self.documents.get(document).and_then(|(d, _)| d.key);
         self.keys.extend(key.map(|key| (key, id)));
         for (swept, code) in self.codes.row(document) {
             let index = self.entries.len();
-            let earlier = self.buckets.insert(swept.bucket(core, code), index);
+            let earlier = self.buckets.insert(swept.bucket(context, code), index);
             self.entries.push(Entry {
                 id,
                 code,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::BURIED;
+use crate::index::TOMBSTONE_LANE;
 use crate::index::{CodeRange, Memtable, Next, SegmentBuilder, VisitAsked, Wanted};
 use crate::read::Visit;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::state::document_codes;
 
 /// Unsorted documents that a probe looks through before it has them sorted.
@@ -20,7 +20,7 @@ const KEY_LANE: u16 = 0;
 
 /// Postings that no other transaction sees yet. They are sorted at the end, or when a probe asks
 /// for them: a transaction that only inserts sorts once.
-pub(crate) struct Recent {
+pub(crate) struct TransactionBuffer {
     segments: Memtable,
     tail: SegmentBuilder,
     /// The key lane again, always in order: every insert under a key looks into it.
@@ -30,10 +30,10 @@ pub(crate) struct Recent {
     row: Vec<Option<u64>>,
 }
 
-impl Recent {
+impl TransactionBuffer {
     /// For a store with this many lanes.
     pub(crate) fn new(lanes: u16) -> Self {
-        let lanes: Arc<[u16]> = (0..lanes).chain([BURIED]).collect();
+        let lanes: Arc<[u16]> = (0..lanes).chain([TOMBSTONE_LANE]).collect();
         Self {
             segments: Memtable::default(),
             tail: SegmentBuilder::new(lanes),
@@ -46,12 +46,12 @@ impl Recent {
     /// Files a document under its codes.
     pub(crate) fn push(
         &mut self,
-        core: &Core,
+        context: &SharedContext,
         id: u64,
         key_code: Option<u64>,
         signature: &Signature,
     ) -> Result<()> {
-        document_codes(core, key_code, signature, &mut self.codes, &mut self.row)?;
+        document_codes(context, key_code, signature, &mut self.codes, &mut self.row)?;
         if let Some(code) = key_code {
             self.keys.insert((code, id));
         }

@@ -5,19 +5,19 @@ use crate::query::{
     Ask, Best, Candidate, Codes, Families, Gathered, Gathering, LOOKED_AT, Meeting, Scored,
     Subject, batch,
 };
-use crate::read::Source;
+use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::state::Core;
+use crate::state::SharedContext;
 use crate::types::{Novelty, Scope};
-use crate::write::batch_dedup::Inserted;
-use crate::write::insert_many::{Insertion, Pair};
+use crate::write::batch_dedup::BatchDedup;
+use crate::write::insert_many::{BatchInsert, Pair};
 use crate::write::writer::Writer;
 
 /// So many candidates are noted before those are forgotten that will not be looked at.
 const MOST_NOTED: usize = if cfg!(test) { 50 } else { 1 << 18 };
 
 /// What was there before the documents of a piece.
-pub(crate) struct Lookup<'d> {
+pub(crate) struct BatchCheck<'d> {
     documents: &'d [Pair<'d>],
     codes: Codes,
     /// The document with the same key.
@@ -54,16 +54,16 @@ impl Seen {
     /// Compares candidates with those who ask for them.
     fn compare(
         &mut self,
-        source: &dyn Source,
+        source: &dyn ReadView,
         documents: &[Pair<'_>],
         candidates: &[Candidate],
-        insertion: &Insertion<'_>,
+        insertion: &BatchInsert<'_>,
     ) -> Result<()> {
         batch::compare(source, candidates, &mut |candidate, row| {
             let asker = candidate.asker as usize;
             let scored = documents.get(asker).and_then(|(_, signature)| {
                 let bounds = Some(&insertion.bounds);
-                Subject::new(signature).score(source.core(), candidate.id, row, bounds)
+                Subject::new(signature).score(source.context(), candidate.id, row, bounds)
             });
             if let (Some(scored), Some(nearest)) = (scored, self.nearest.get_mut(asker)) {
                 insertion.keep_nearer(nearest, scored);
@@ -72,19 +72,19 @@ impl Seen {
     }
 }
 
-impl<'d> Lookup<'d> {
+impl<'d> BatchCheck<'d> {
     /// `None` if the piece must be halved.
     pub(crate) fn of(
         writer: &Writer,
         documents: &'d [Pair<'d>],
-        insertion: &Insertion<'_>,
+        insertion: &BatchInsert<'_>,
     ) -> Result<Option<Self>> {
-        let source = writer.source();
+        let source = writer.view();
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
         let same_key = batch::find_keys(source, &keys)?;
         let signatures = documents.iter().map(|(_, signature)| *signature);
         let families = Families::of(&insertion.bounds);
-        let mut codes = Codes::of(source.core(), families, signatures)?;
+        let mut codes = Codes::of(source.context(), families, signatures)?;
         for (asker, known) in same_key.iter().enumerate() {
             if known.is_some() {
                 codes.leave_out(asker);
@@ -128,16 +128,16 @@ impl<'d> Lookup<'d> {
     pub(crate) fn insert_new(
         self,
         writer: &mut Writer,
-        insertion: &mut Insertion<'_>,
+        insertion: &mut BatchInsert<'_>,
     ) -> Result<()> {
-        let mut inserted = Inserted::new(self.documents, &self.codes);
+        let mut inserted = BatchDedup::new(self.documents, &self.codes);
         for (asker, (document, signature)) in self.documents.iter().enumerate() {
             let index = insertion.novelties.len();
             let subject = Subject::new(signature);
             let same_key = self.same_key.get(asker).copied().flatten();
             let of_batch = || document.key.and_then(|key| inserted.with_key(key));
             if let Some(id) = same_key.or_else(of_batch) {
-                let known = subject.compare(writer.source(), id)?;
+                let known = subject.compare(writer.view(), id)?;
                 insertion.novelties.push(Novelty::SameKey(known));
                 continue;
             }
@@ -147,7 +147,7 @@ impl<'d> Lookup<'d> {
                 continue;
             }
             let id = writer.store_document(document, signature)?;
-            inserted.push(&writer.store.core, asker, id.get());
+            inserted.push(&writer.store.context, asker, id.get());
             insertion.inserted.push(index);
             insertion.novelties.push(Novelty::inserted(id, best.beyond));
         }
@@ -158,16 +158,16 @@ impl<'d> Lookup<'d> {
     fn best(
         &self,
         writer: &Writer,
-        insertion: &Insertion<'_>,
+        insertion: &BatchInsert<'_>,
         asker: usize,
-        inserted: &Inserted<'_>,
+        inserted: &BatchDedup<'_>,
     ) -> Result<Best> {
-        let (index, core) = (insertion.novelties.len(), &writer.store.core);
+        let (index, context) = (insertion.novelties.len(), &writer.store.context);
         let Some((_, signature)) = self.documents.get(asker) else {
             return Ok(Best::default());
         };
         let most = insertion.budget.map_or(usize::MAX, |b| b.postings());
-        let of_batch = inserted.candidates(core, asker, most);
+        let of_batch = inserted.candidates(context, asker, most);
         if let Some(budget) = insertion.budget
             && self.seen.is_identical.get(asker) == Some(&false)
         {
@@ -180,13 +180,14 @@ impl<'d> Lookup<'d> {
         let subject = Subject::new(signature);
         let mut nearest = self.seen.nearest.get(asker).copied().flatten();
         for (id, other) in of_batch.documents {
-            if let Some(mut scored) = subject.score_signature(core, id, other, &insertion.bounds) {
+            if let Some(mut scored) = subject.score_signature(context, id, other, &insertion.bounds)
+            {
                 insertion.settle(index, &mut scored)?;
                 insertion.keep_nearer(&mut nearest, scored);
             }
         }
         let near: Vec<Scored> = nearest.into_iter().collect();
-        let matches = subject.finish(writer.source(), near, 1, Scope::Candidates, 1)?;
+        let matches = subject.finish(writer.view(), near, 1, Scope::Candidates, 1)?;
         Ok(Best {
             found: matches.into_iter().next(),
             beyond: None,
@@ -196,9 +197,9 @@ impl<'d> Lookup<'d> {
 
 /// Where a document meets more than the budget allows for, what came before it in the batch is in the
 /// way of it too: it is asked about when its turn has come, by itself.
-fn ask_alone(writer: &Writer, insertion: &Insertion<'_>, signature: &Signature) -> Result<Best> {
+fn ask_alone(writer: &Writer, insertion: &BatchInsert<'_>, signature: &Signature) -> Result<Best> {
     let (bounds, budget) = (&insertion.bounds, insertion.budget);
-    let (subject, source) = (Subject::new(signature), writer.source());
+    let (subject, source) = (Subject::new(signature), writer.view());
     let Some(ask) = insertion.ask else {
         return subject.best(source, bounds, budget);
     };
@@ -214,13 +215,13 @@ fn ask_alone(writer: &Writer, insertion: &Insertion<'_>, signature: &Signature) 
 /// Gathers candidates, of documents for which an identical one is found only the first; `None` if
 /// the piece must be halved.
 fn gather(
-    source: &dyn Source,
+    source: &dyn ReadView,
     documents: &[Pair<'_>],
     codes: &mut Codes,
-    insertion: &Insertion<'_>,
+    insertion: &BatchInsert<'_>,
     seen: &mut Seen,
 ) -> Result<Option<Gathered>> {
-    let first = codes.first_column(source.core());
+    let first = codes.first_column(source.context());
     let first = first.filter(|_| insertion.ask.is_none());
     let mut gathering = Gathering::new(source, codes, insertion.budget);
     let Some(column) = first else {
@@ -253,10 +254,10 @@ fn gather(
 /// Looks at the first candidates of each document in one bucket until one is identical: 1, then 2, 4
 /// and 8, as one after the other would. What is compared is noted.
 fn look_for_identical(
-    source: &dyn Source,
+    source: &dyn ReadView,
     documents: &[Pair<'_>],
     mut own: Vec<Candidate>,
-    insertion: &Insertion<'_>,
+    insertion: &BatchInsert<'_>,
     seen: &mut Seen,
 ) -> Result<()> {
     keep_first(&mut own);
@@ -271,7 +272,7 @@ fn look_for_identical(
         }
         now.sort_unstable();
         seen.compare(source, documents, &now, insertion)?;
-        seen.note_identical(source.core(), &now);
+        seen.note_identical(source.context(), &now);
         seen.compared.append(&mut now);
         (begin, together) = (begin + together, together * 2);
     }
@@ -294,12 +295,12 @@ fn keep_first(own: &mut Vec<Candidate>) {
 }
 
 impl Seen {
-    fn note_identical(&mut self, core: &Core, compared: &[Candidate]) {
+    fn note_identical(&mut self, context: &SharedContext, compared: &[Candidate]) {
         for candidate in compared {
             let asker = candidate.asker as usize;
             let nearest = self.nearest.get(asker).copied().flatten();
             if let (Some(nearest), Some(is)) = (nearest, self.is_identical.get_mut(asker)) {
-                *is = nearest.is_whole(core);
+                *is = nearest.is_whole(context);
             }
         }
     }
@@ -307,10 +308,10 @@ impl Seen {
 
 /// Has the caller verify candidates: document by document, each against the others in their order.
 fn verify(
-    source: &dyn Source,
+    source: &dyn ReadView,
     documents: &[Pair<'_>],
     candidates: &[Candidate],
-    insertion: &Insertion<'_>,
+    insertion: &BatchInsert<'_>,
     seen: &mut Seen,
 ) -> Result<()> {
     let mut to_verify = Vec::new();
@@ -318,7 +319,7 @@ fn verify(
         let asker = candidate.asker as usize;
         let scored = documents.get(asker).and_then(|(_, signature)| {
             let bounds = Some(&insertion.bounds);
-            Subject::new(signature).score(source.core(), candidate.id, row, bounds)
+            Subject::new(signature).score(source.context(), candidate.id, row, bounds)
         });
         to_verify.extend(scored.map(|scored| (asker, scored)));
     })?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
-use crate::index::BURIED;
+use crate::index::TOMBSTONE_LANE;
 use crate::index::{FilterPlan, Memtable, write_sorted};
 use crate::read::PostingTable;
 use crate::write::writer::Writer;
@@ -31,17 +31,21 @@ impl Writer {
         (first_id, last_id): (u64, u64),
         documents: u64,
     ) -> Result<()> {
-        let buried: HashSet<u64> = memtable.lane(BURIED).iter().map(|gone| gone.id).collect();
+        let buried: HashSet<u64> = memtable
+            .lane(TOMBSTONE_LANE)
+            .iter()
+            .map(|gone| gone.id)
+            .collect();
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();
-        for (role, lane) in self.store.core.lanes.roles().zip(0u16..) {
+        for (role, lane) in self.store.context.lanes.roles().zip(0u16..) {
             let mut postings = memtable.lane(lane);
             if !buried.is_empty() {
                 postings.retain(|posting| !buried.contains(&posting.id));
             }
             let shape = self.filter_shape(lane, postings.len() as u64, documents);
-            let buckets = self.store.core.lanes.bucket_bits(lane);
+            let buckets = self.store.context.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });
             let mut tables = self.run_tables(PostingTable::of(role))?;
             lanes.push(write_sorted(&mut tables, run, lane, filter, postings)?);

@@ -1,12 +1,12 @@
-//! Insertion of many documents at once.
+//! BatchInsert of many documents at once.
 
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, Resolved, Scored, Told, batch};
+use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, ResolvedBounds, Scored, Told, batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
-use crate::write::duplicate_check::Lookup;
+use crate::write::duplicate_check::BatchCheck;
 use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
 
@@ -56,9 +56,9 @@ impl Transaction {
     ) -> Result<Vec<Novelty>> {
         self.check_many(documents)?;
         self.change(|writer| {
-            let mut insertion = Insertion {
-                bounds: Bounds::new().resolve(&writer.store.core.schema, false)?,
-                budget: Budget::from_options(&writer.store.core.options)?,
+            let mut insertion = BatchInsert {
+                bounds: Bounds::new().resolve(&writer.store.context.schema, false)?,
+                budget: Budget::from_options(&writer.store.context.options)?,
                 first_id: writer.state.next_id,
                 ask,
                 novelties: Vec::with_capacity(documents.len()),
@@ -67,7 +67,7 @@ impl Transaction {
             let mut pieces = Pieces::of(documents.len());
             while let Some(range) = pieces.next() {
                 let piece = documents.get(range.clone()).unwrap_or_default();
-                match Lookup::of(writer, piece, &insertion)? {
+                match BatchCheck::of(writer, piece, &insertion)? {
                     Some(lookup) => lookup.insert_new(writer, &mut insertion)?,
                     None => pieces.halve(range),
                 }
@@ -90,7 +90,7 @@ impl Transaction {
 
 /// The first key that the store or an earlier document of the batch has, and whose it is.
 fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<(&'k [u8], u64)>> {
-    let known = batch::find_keys(writer.source(), keys)?;
+    let known = batch::find_keys(writer.view(), keys)?;
     let mut earlier = HashMap::new();
     for ((key, known), id) in keys.iter().zip(known).zip(writer.state.next_id..) {
         let Some(key) = *key else {
@@ -107,8 +107,8 @@ fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<
 pub(crate) type AskOfBatch<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
 
 /// A batch on its way into the store.
-pub(crate) struct Insertion<'v> {
-    pub(crate) bounds: Resolved,
+pub(crate) struct BatchInsert<'v> {
+    pub(crate) bounds: ResolvedBounds,
     pub(crate) budget: Option<Budget>,
     /// Documents from here on are of the batch.
     first_id: u64,
@@ -119,7 +119,7 @@ pub(crate) struct Insertion<'v> {
     pub(crate) inserted: Vec<usize>,
 }
 
-impl Insertion<'_> {
+impl BatchInsert<'_> {
     /// Whether every document is asked about by itself: one that meets more than the budget allows for
     /// would make the caller verify some others twice.
     pub(crate) fn asks_alone(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergePlan, Pace, RunTables, Stretch, plan};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
-use crate::state::{Dropped, Run};
+use crate::state::{MergeDrops, Run};
 use crate::write::writer::{Writer, block_table};
 
 /// Below so many postings a second thread takes longer to begin than it saves.
@@ -31,13 +31,13 @@ pub(crate) const KEY_FILTER_BITS: u64 = 12;
 struct Advance {
     output: RunDescriptor,
     inputs: Vec<RunDescriptor>,
-    dropped: Dropped,
+    dropped: MergeDrops,
 }
 
 impl Writer {
     /// Notes that a document came or went, which merges have to keep up with.
     pub(crate) fn note_moved(&mut self) -> Result<()> {
-        self.state.count_moved(self.store.core.lanes.count())
+        self.state.count_moved(self.store.context.lanes.count())
     }
 
     /// Begins the merges that are due, and advances those under way by what has moved. One that ends
@@ -67,7 +67,7 @@ impl Writer {
             let rest = inputs.iter().fold(self.rows_left(&output), |rest, run| {
                 rest.saturating_add(run.descriptor.postings())
             });
-            let slice = self.store.core.options.merge_slice_postings;
+            let slice = self.store.context.options.merge_slice_postings;
             if behind < slice.min(rest) {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Writer {
         postings: u64,
         documents: u64,
     ) -> Option<FilterShape> {
-        let lanes = &self.store.core.lanes;
+        let lanes = &self.store.context.lanes;
         if postings == 0 {
             return None;
         }
@@ -186,7 +186,7 @@ impl Writer {
             if !is_complete {
                 break;
             }
-            let lanes = self.store.core.lanes.count();
+            let lanes = self.store.context.lanes.count();
             let next = advance.output.lanes.last().map_or(0, |last| last.lane + 1);
             if next >= lanes {
                 self.end_merge(advance)?;
@@ -211,7 +211,7 @@ impl Writer {
             return Ok((0, true));
         };
         let (lane, blocks) = (summary.lane, summary.blocks);
-        let lanes = &self.store.core.lanes;
+        let lanes = &self.store.context.lanes;
         let role = lanes.roles().nth(lane.into()).unwrap_or(LaneRole::Key);
         let mut tables = self.run_tables(PostingTable::of(role))?;
         let of_lane = inputs
@@ -219,7 +219,7 @@ impl Writer {
             .filter_map(|input| Some((input.run, *input.lane(lane)?)));
         let buckets = lanes.bucket_bits(lane);
         let mut merge = LaneMerge::new(&tables, buckets, of_lane, (run, *summary))?;
-        let options = &self.store.core.options;
+        let options = &self.store.context.options;
         let stretch = Stretch {
             postings,
             blocks: STEP_BLOCKS,

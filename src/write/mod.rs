@@ -18,5 +18,5 @@ mod writer;
 
 pub(crate) use merge_driver::{KEY_FILTER_BITS, run_tables};
 pub(crate) use pending_rows::append_rows;
-pub(crate) use transaction::{Transaction, known};
+pub(crate) use transaction::{Transaction, find_duplicate};
 pub(crate) use writer::Writer;

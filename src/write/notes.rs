@@ -14,18 +14,18 @@ impl Writer {
     /// Counts how a commit has ended, which began at `began`. One that was given up before it wrote is
     /// counted when the transaction is let go of.
     pub(crate) fn note_commit(&self, began: Instant, outcome: &Result<()>) {
-        let core = &self.store.core;
-        let count = &core.meters.count;
+        let context = &self.store.context;
+        let count = &context.counters.count;
         match (outcome, self.write().is_err()) {
             (Ok(()), true) => {
                 count.transactions_committed.add(1);
                 self.tally.count(count);
-                core.note_documents(self.state.documents);
+                context.note_documents(self.state.documents);
                 let latency = began.elapsed();
                 let longest = count.commit_latencies.record(latency);
                 if latency > LONG_COMMIT.max(longest) {
                     let message = format_args!("a commit took {latency:.1?}, the longest so far");
-                    events::warn(COMMIT, &core.path, message);
+                    events::warn(COMMIT, &context.path, message);
                 }
             }
             (Ok(()), false) => {
@@ -35,7 +35,7 @@ impl Writer {
             (Err(error), true) => {
                 count.transactions_failed.add(1);
                 let message = format_args!("a commit failed: {error}; this handle writes no more");
-                events::error(COMMIT, &core.path, message);
+                events::error(COMMIT, &context.path, message);
             }
             (Err(_), false) => {}
         }
@@ -44,14 +44,19 @@ impl Writer {
     /// The transaction is let go of without a commit, or after one that did not write.
     pub(crate) fn note_dropped(&self) {
         if !self.tally.is_counted() {
-            self.store.core.meters.count.transactions_rolled_back.add(1);
+            self.store
+                .context
+                .counters
+                .count
+                .transactions_rolled_back
+                .add(1);
         }
     }
 
     pub(crate) fn note_seal(&self, run: &RunDescriptor) {
         let postings = run.postings();
-        self.tally.seals.add(1);
-        self.tally.sealed_postings.add(postings);
+        self.tally.flushes.add(1);
+        self.tally.flushed_postings.add(postings);
         let RunDescriptor {
             first_id, last_id, ..
         } = run;
@@ -86,6 +91,6 @@ impl Writer {
     }
 
     fn tell_merge(&self, message: std::fmt::Arguments<'_>) {
-        events::debug(MERGE, &self.store.core.path, message);
+        events::debug(MERGE, &self.store.context.path, message);
     }
 }

@@ -20,13 +20,13 @@ struct Rows {
 
 /// Documents with consecutive ids whose rows are not in the tables yet. Removed ones are `None`.
 #[derive(Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRows {
     first_id: u64,
     documents: Vec<Option<Rows>>,
     size_bytes: usize,
 }
 
-impl Pending {
+impl PendingRows {
     fn index(&self, id: u64) -> Option<usize> {
         let index = usize::try_from(id.checked_sub(self.first_id)?).ok()?;
         (index < self.documents.len()).then_some(index)

@@ -11,7 +11,7 @@ use redb::{ReadableTable, Table};
 use crate::engine::{DOCUMENTS, RowTable, SIGNATURES, engine_error};
 use crate::error::{Error, Result};
 use crate::format::RunDescriptor;
-use crate::state::Dropped;
+use crate::state::MergeDrops;
 use crate::write::writer::Writer;
 
 /// Rows that are looked at together: about 64 pages of them. Bounds the memory, but for a row that is
@@ -57,7 +57,7 @@ impl Window {
 impl Writer {
     /// What the rows of a document count as when merges keep up.
     pub(crate) fn row_postings(&self) -> u64 {
-        u64::from(self.store.core.lanes.count()) * ROW_LANES
+        u64::from(self.store.context.lanes.count()) * ROW_LANES
     }
 
     /// What is left of the phase for a merge, in postings; less where few documents are dead.
@@ -76,7 +76,7 @@ impl Writer {
     pub(crate) fn advance_rows(
         &mut self,
         output: &mut RunDescriptor,
-        dropped: &Dropped,
+        dropped: &MergeDrops,
         postings: u64,
     ) -> Result<u64> {
         if output.rows_from.is_none() {
@@ -113,7 +113,7 @@ impl Writer {
 fn read_window(
     (documents, signatures): (&RowsOf<'_>, &RowsOf<'_>),
     ids: Range<u64>,
-    dropped: &Dropped,
+    dropped: &MergeDrops,
 ) -> Result<(Window, u64)> {
     let mut window = Window::default();
     let mut next = dropped.first_from(ids.start);

@@ -2,28 +2,28 @@
 
 use crate::error::Result;
 use crate::index::{CodeRange, Next, VisitAsked, Wanted};
-use crate::read::{PostingTable, Source, Visit, VisitRow, VisitRows};
-use crate::state::Core;
+use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
+use crate::state::SharedContext;
 use crate::write::writer::Writer;
 
 /// A transaction of which only documents from an id on are found. What was there before has been
 /// looked through in a snapshot, beside other writers: that it may have been removed since makes
 /// nothing near that was not.
-pub(crate) struct Since<'w> {
+pub(crate) struct TailView<'w> {
     writer: &'w Writer,
     first_id: u64,
 }
 
-impl<'w> Since<'w> {
+impl<'w> TailView<'w> {
     /// `None` if some of them are in runs: then all is looked through again.
     pub(crate) fn of(writer: &'w Writer, first_id: u64) -> Option<Self> {
         (first_id >= writer.state.sealed_below).then_some(Self { writer, first_id })
     }
 }
 
-impl Source for Since<'_> {
-    fn core(&self) -> &Core {
-        self.writer.core()
+impl ReadView for TailView<'_> {
+    fn context(&self) -> &SharedContext {
+        self.writer.context()
     }
 
     fn sealed_below(&self) -> u64 {

@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::query::{Bounds, Budget, Subject};
-use crate::read::Source;
+use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::state::{Gate, OpenStore, Permit};
+use crate::state::{OpenStore, WriterGuard, WriterLock};
 use crate::types::{BeyondBudget, Document, DocumentId, Novelty, Record, Upserted};
-use crate::write::tail_view::Since;
+use crate::write::tail_view::TailView;
 use crate::write::writer::Writer;
 
 /// An open write transaction: the writer lock is held until it is committed or let go of.
 pub(crate) struct Transaction {
     // Before the permit: the engine's transaction must end before the next writer may begin.
     pub(crate) writer: Writer,
-    _permit: Permit,
+    _permit: WriterGuard,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transaction")
-            .field("path", &self.writer.store.core.path)
+            .field("path", &self.writer.store.context.path)
             .field("state", &self.writer.state)
             .finish_non_exhaustive()
     }
@@ -33,27 +33,27 @@ impl fmt::Debug for Transaction {
 impl Transaction {
     /// Waits for the transaction that another thread has open, if any.
     pub(crate) fn begin(store: &Arc<OpenStore>) -> Result<Self> {
-        Self::begin_with(store, Gate::enter)
+        Self::begin_with(store, WriterLock::enter)
     }
 
     /// Begins if no thread has one open.
     pub(crate) fn try_begin(store: &Arc<OpenStore>) -> Result<Self> {
-        Self::begin_with(store, Gate::try_enter)
+        Self::begin_with(store, WriterLock::try_enter)
     }
 
     fn begin_with(
         store: &Arc<OpenStore>,
-        enter: impl Fn(&Arc<Gate>) -> Result<Permit>,
+        enter: impl Fn(&Arc<WriterLock>) -> Result<WriterGuard>,
     ) -> Result<Self> {
         store.check_writable()?;
-        Self::with_permit(Arc::clone(store), enter(&store.gate)?)
+        Self::with_permit(Arc::clone(store), enter(&store.writer_lock)?)
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
-        self.writer.source()
+    pub(crate) fn view(&self) -> &dyn ReadView {
+        self.writer.view()
     }
 
-    pub(crate) fn with_permit(store: Arc<OpenStore>, permit: Permit) -> Result<Self> {
+    pub(crate) fn with_permit(store: Arc<OpenStore>, permit: WriterGuard) -> Result<Self> {
         Ok(Self {
             writer: Writer::begin(store)?,
             _permit: permit,
@@ -67,7 +67,7 @@ impl Transaction {
         self.writer.check_usable()?;
         let store = Arc::clone(&self.writer.store);
         let writer = &mut self.writer;
-        let result = store.core.guarded(|| run(writer));
+        let result = store.context.run_checked(|| run(writer));
         if let Err(error) = &result {
             self.writer.note_failure(error);
         }
@@ -82,7 +82,7 @@ impl Transaction {
         self.check(&document, signature)?;
         self.change(|writer| {
             if let Some(key) = document.key
-                && let Some(id) = writer.source().find_key(key)?
+                && let Some(id) = writer.view().find_key(key)?
             {
                 return Err(Error::KeyExists {
                     key: key.to_vec(),
@@ -120,17 +120,17 @@ impl Transaction {
     ) -> Result<Novelty> {
         self.check(&document, signature)?;
         self.change(|writer| {
-            let since = first_id.and_then(|id| Since::of(writer, id));
+            let since = first_id.and_then(|id| TailView::of(writer, id));
             let known = match &since {
-                Some(since) => known(since, &document, signature)?,
-                None => known(writer, &document, signature)?,
+                Some(since) => find_duplicate(since, &document, signature)?,
+                None => find_duplicate(writer, &document, signature)?,
             };
             match known {
-                Known {
+                DuplicateCheck {
                     novelty: Some(novelty),
                     ..
                 } => Ok(novelty),
-                Known { beyond, .. } => {
+                DuplicateCheck { beyond, .. } => {
                     let id = writer.store_document(&document, signature)?;
                     Ok(Novelty::inserted(id, beyond))
                 }
@@ -141,7 +141,7 @@ impl Transaction {
 
     pub(crate) fn touch(&mut self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
         self.change(|writer| {
-            let id = writer.source().find_key(key)?;
+            let id = writer.view().find_key(key)?;
             if let Some(id) = id {
                 writer.touch(id, stamp)?;
             }
@@ -155,7 +155,7 @@ impl Transaction {
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<Option<DocumentId>> {
         self.change(|writer| {
-            let id = writer.source().find_key(key)?;
+            let id = writer.view().find_key(key)?;
             if let Some(id) = id {
                 writer.remove_document(id)?;
             }
@@ -170,9 +170,9 @@ impl Transaction {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Record>> {
         self.writer
             .store
-            .core
-            .guarded(|| match self.writer.source().find_key(key)? {
-                Some(id) => self.writer.source().record(id),
+            .context
+            .run_checked(|| match self.writer.view().find_key(key)? {
+                Some(id) => self.writer.view().record(id),
                 None => Ok(None),
             })
     }
@@ -180,16 +180,16 @@ impl Transaction {
     pub(crate) fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.writer
             .store
-            .core
-            .guarded(|| self.writer.source().record(id.get()))
+            .context
+            .run_checked(|| self.writer.view().record(id.get()))
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        let source = self.writer.source();
+        let source = self.writer.view();
         self.writer
             .store
-            .core
-            .guarded(|| Ok(source.find_key(key)?.is_some()))
+            .context
+            .run_checked(|| Ok(source.find_key(key)?.is_some()))
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -197,14 +197,14 @@ impl Transaction {
     }
 
     pub(crate) fn is_outgrown(&self) -> bool {
-        self.len() > self.writer.store.core.schema.expected_documents()
+        self.len() > self.writer.store.context.schema.expected_documents()
     }
 
     pub(crate) fn commit(mut self) -> Result<()> {
         self.writer.check_usable()?;
         let store = Arc::clone(&self.writer.store);
         let writer = &mut self.writer;
-        store.core.guarded(|| writer.commit())
+        store.context.run_checked(|| writer.commit())
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
@@ -214,7 +214,7 @@ impl Transaction {
     pub(crate) fn note_answer(&self, novelty: &Novelty) {
         self.writer.tally.answered(novelty);
         if novelty.beyond_budget().is_some() {
-            self.writer.store.core.note_budget_met();
+            self.writer.store.context.note_budget_met();
         }
     }
 
@@ -225,8 +225,8 @@ impl Transaction {
 
     /// The document row with an id, as it is stored.
     pub(crate) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
-        let source = self.writer.source();
-        self.writer.store.core.guarded(|| {
+        let source = self.writer.view();
+        self.writer.store.context.run_checked(|| {
             let mut row = None;
             source.document_row(id, &mut |bytes| {
                 row = bytes.map(<[u8]>::to_vec);
@@ -238,37 +238,37 @@ impl Transaction {
 
     pub(crate) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
-        self.writer.store.core.check_signature(signature)
+        self.writer.store.context.check_signature(signature)
     }
 }
 
 /// What there is to say of a document before it is inserted.
-pub(crate) struct Known {
+pub(crate) struct DuplicateCheck {
     /// Why it is not new, if it is not: its key, or a near-duplicate of it is there.
     pub(crate) novelty: Option<Novelty>,
     /// With what it was not compared.
     pub(crate) beyond: Option<BeyondBudget>,
 }
 
-pub(crate) fn known(
-    source: &dyn Source,
+pub(crate) fn find_duplicate(
+    source: &dyn ReadView,
     document: &Document<'_>,
     signature: &Signature,
-) -> Result<Known> {
+) -> Result<DuplicateCheck> {
     let subject = Subject::new(signature);
     if let Some(key) = document.key
         && let Some(id) = source.find_key(key)?
     {
         let same = subject.compare(source, id)?;
-        return Ok(Known {
+        return Ok(DuplicateCheck {
             novelty: Some(Novelty::SameKey(same)),
             beyond: None,
         });
     }
-    let core = source.core();
-    let bounds = Bounds::new().resolve(&core.schema, false)?;
-    let best = subject.best(source, &bounds, Budget::from_options(&core.options)?)?;
-    Ok(Known {
+    let context = source.context();
+    let bounds = Bounds::new().resolve(&context.schema, false)?;
+    let best = subject.best(source, &bounds, Budget::from_options(&context.options)?)?;
+    Ok(DuplicateCheck {
         novelty: best.found.map(Novelty::NearDuplicate),
         beyond: best.beyond,
     })

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{DocumentRow, SIGNATURES, SignatureRow};
 use crate::lanes::hash_key;
 use crate::query::{Bounds, Subject};
-use crate::read::Source;
+use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Revision, Upserted};
 use crate::write::writer::Writer;
@@ -37,7 +37,7 @@ impl Writer {
         signature: &Signature,
     ) -> Result<Upserted> {
         let last = match document.key {
-            Some(key) => self.source().find_key(key)?.map(|id| (key, id)),
+            Some(key) => self.view().find_key(key)?.map(|id| (key, id)),
             None => None,
         };
         let revision = match last {
@@ -93,10 +93,10 @@ impl Writer {
 }
 
 /// What a signature is to that of the document with this key.
-fn revision(source: &dyn Source, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
-    let core = source.core();
-    let as_stored = core.signature_row(id, Some(hash_key(key)), signature)?;
-    let bounds = Bounds::new().resolve(&core.schema, false)?;
+fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
+    let context = source.context();
+    let as_stored = context.signature_row(id, Some(hash_key(key)), signature)?;
+    let bounds = Bounds::new().resolve(&context.schema, false)?;
     let subject = Subject::new(signature);
     let mut revision = Revision::First;
     source.signature_rows(&[id], &mut |id, bytes| {
@@ -105,14 +105,14 @@ fn revision(source: &dyn Source, id: u64, key: &[u8], signature: &Signature) -> 
             let detail = "found no row, expected one (invariant 1)";
             return Err(Error::corrupt(place, detail));
         };
-        let row = SignatureRow::decode(id, bytes, core.shape())?;
-        let compared = subject.compare_row(core, id, &row);
-        let last = subject.matched(core, &compared, Some(key.to_vec()));
+        let row = SignatureRow::decode(id, bytes, context.shape())?;
+        let compared = subject.compare_row(context, id, &row);
+        let last = subject.matched(context, &compared, Some(key.to_vec()));
         // Estimates of cut values can be 1 where the values are not the same.
         revision = if bytes == as_stored {
             Revision::Unchanged(last)
         } else if row.is_empty() == signature.is_empty()
-            && core.is_filed(signature)
+            && context.is_filed(signature)
             && compared.is_within(&bounds)
         {
             Revision::Near(last)

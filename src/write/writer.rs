@@ -7,22 +7,23 @@ use std::time::Instant;
 use redb::ReadableTable;
 
 use crate::engine::{
-    BANDS, BlockTable, Contained, DEAD, DOCUMENTS, KEYS, META, PERMUTED, SIGNATURES, contained,
+    BANDS, BlockTable, DEAD, DOCUMENTS, KEYS, META, PERMUTED, PanicSafe, SIGNATURES,
+    catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::DocumentRow;
 use crate::format::{Posting, SignatureRow, State, header};
 use crate::index::{CodeRange, Memtable, VisitAsked, Wanted};
 use crate::lanes::hash_key;
-use crate::observe::Tally;
-use crate::read::{Plan, PostingTable, ProbeTables, Source, Visit, VisitRow, VisitRows};
+use crate::observe::TransactionCounters;
+use crate::read::{Plan, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
-use crate::state::{Committed, Core, DeadChanges, RunSet};
+use crate::state::{RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
-use crate::write::buffer::Recent;
+use crate::write::buffer::TransactionBuffer;
 use crate::write::merge_driver::run_tables;
-use crate::write::pending_rows::Pending;
+use crate::write::pending_rows::PendingRows;
 
 pub(crate) struct Writer {
     pub(crate) store: Arc<OpenStore>,
@@ -33,9 +34,9 @@ pub(crate) struct Writer {
     /// Committed postings that are not sealed.
     pub(crate) memtable: Memtable,
     /// Postings of this transaction that are not sealed. Sorted when a probe asks for it.
-    pub(crate) recent: RefCell<Recent>,
-    pub(crate) pending: Pending,
-    pub(crate) dead: DeadChanges,
+    pub(crate) recent: RefCell<TransactionBuffer>,
+    pub(crate) pending: PendingRows,
+    pub(crate) dead: TombstoneDelta,
     changed: bool,
     /// Documents whose rows were taken out of pages, or written to others.
     removed_rows: u64,
@@ -44,7 +45,7 @@ pub(crate) struct Writer {
     /// Whether it has written lanes of runs.
     pub(crate) has_written_runs: bool,
     failure: Option<String>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: TransactionCounters,
 }
 
 /// So many removals copy more pages than a transaction of inserts does.
@@ -61,34 +62,34 @@ pub(crate) fn block_table(table: PostingTable) -> BlockTable {
 
 impl Writer {
     pub(crate) fn begin(store: Arc<OpenStore>) -> Result<Self> {
-        store.core.health.check_writes()?;
-        let write = store.core.guarded(|| {
+        store.context.health.check_writes()?;
+        let write = store.context.run_checked(|| {
             let mut write = store.engine.begin_write()?;
-            write.set_quick_repair(store.core.options.quick_repair);
+            write.set_quick_repair(store.context.options.quick_repair);
             Ok(write)
         })?;
-        let latest = store.publication.latest()?;
-        let lanes = store.core.lanes.count();
-        store.core.meters.count.transactions_begun.add(1);
+        let latest = store.versions.latest()?;
+        let lanes = store.context.lanes.count();
+        store.context.counters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
             state: latest.state,
             runs: latest.runs.clone(),
             memtable: latest.memtable.clone(),
-            recent: RefCell::new(Recent::new(lanes)),
-            pending: Pending::default(),
-            dead: DeadChanges::new(latest.dead.clone()),
+            recent: RefCell::new(TransactionBuffer::new(lanes)),
+            pending: PendingRows::default(),
+            dead: TombstoneDelta::new(latest.dead.clone()),
             changed: false,
             removed_rows: 0,
             merged_up_to: latest.state.postings_moved,
             has_written_runs: false,
             failure: None,
-            tally: Tally::default(),
+            tally: TransactionCounters::default(),
             store,
         })
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
+    pub(crate) fn view(&self) -> &dyn ReadView {
         self
     }
 
@@ -129,8 +130,8 @@ impl Writer {
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
         let key_code = document.key.map(hash_key);
         let recent = self.recent.get_mut();
-        recent.push(&self.store.core, id, key_code, signature)?;
-        let signature_row = self.store.core.signature_row(id, key_code, signature)?;
+        recent.push(&self.store.context, id, key_code, signature)?;
+        let signature_row = self.store.context.signature_row(id, key_code, signature)?;
         self.pending
             .push(id, DocumentRow::from(document).encode(id), signature_row);
         self.state.next_id = next_id;
@@ -142,7 +143,7 @@ impl Writer {
         if self.pending.is_full() {
             self.flush_pending()?;
         }
-        if next_id - self.state.sealed_below >= self.store.core.options.seal_after_documents {
+        if next_id - self.state.sealed_below >= self.store.context.options.flush_after_documents {
             self.seal()?;
         }
         Ok(DocumentId::new(id))
@@ -160,7 +161,7 @@ impl Writer {
             return Ok(false);
         }
         if id >= self.state.sealed_below {
-            let lanes = self.store.core.lanes.count();
+            let lanes = self.store.context.lanes.count();
             self.recent.get_mut().bury(lanes, id);
             // Cannot be 0: the row of this document was there.
             self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
@@ -194,7 +195,7 @@ impl Writer {
             let Some(row) = self.pending.remove(id) else {
                 return Ok(false);
             };
-            let row = SignatureRow::decode(id, &row, self.store.core.shape())?;
+            let row = SignatureRow::decode(id, &row, self.store.context.shape())?;
             self.recent.get_mut().forget_key(row.key_code(), id);
             return Ok(true);
         }
@@ -234,7 +235,7 @@ impl Writer {
         opened: &'t crate::index::RunTables<'w>,
     ) -> ProbeTables<'t, crate::index::BlockTable<'w>, crate::index::FilterTable<'w>> {
         ProbeTables {
-            core: &self.store.core,
+            context: &self.store.context,
             table,
             blocks: &opened.blocks,
             filters: &opened.filters,
@@ -285,7 +286,7 @@ impl Writer {
             meta.insert(header::STATE, row.as_slice())?;
         }
         let memtable = self.recent.get_mut().drain_into(&self.memtable);
-        let committed = Committed {
+        let version = Version {
             state: self.state,
             runs: self.runs.clone(),
             memtable,
@@ -299,15 +300,15 @@ impl Writer {
         // volatile one every page that has to be read is first looked for among unwritten ones.
         // Not where many rows were removed: their pages, all copied, are better used again at once.
         let before = match self.removed_rows {
-            0..MANY_REMOVED => Some(Contained::new(self.store.engine.begin_read()?)),
+            0..MANY_REMOVED => Some(PanicSafe::new(self.store.engine.begin_read()?)),
             _ => None,
         };
-        let publication = &self.store.publication;
-        let outcome = publication.commit(committed, || contained(|| Ok(write.commit()?)));
+        let publication = &self.store.versions;
+        let outcome = publication.commit(version, || catch_engine_panic(|| Ok(write.commit()?)));
         drop(before);
         outcome.inspect_err(|error| {
             let reason = format!("a commit failed, its outcome is unknown: {error}");
-            self.store.core.health.close_writes(reason);
+            self.store.context.health.close_writes(reason);
         })
     }
 }
@@ -317,18 +318,18 @@ impl Drop for Writer {
         if let Some(write) = self.write.take() {
             if self.has_written_runs {
                 // What was read of them will not be, and others will be written under their numbers.
-                self.store.core.filters.clear();
+                self.store.context.filters.clear();
             }
             // A damaged file can make the engine panic here as well; the file is as it was.
-            let _ = contained(|| Ok(write.abort()?));
+            let _ = catch_engine_panic(|| Ok(write.abort()?));
             self.note_dropped();
         }
     }
 }
 
-impl Source for Writer {
-    fn core(&self) -> &Core {
-        &self.store.core
+impl ReadView for Writer {
+    fn context(&self) -> &SharedContext {
+        &self.store.context
     }
 
     fn sealed_below(&self) -> u64 {
@@ -348,8 +349,8 @@ impl Source for Writer {
             return Ok(());
         }
         // Opening tables costs more than asking filters, which rule most look-ups of keys out.
-        let plan = Plan::of(&self.store.core, &self.runs, ranges);
-        if plan.is_empty(&self.store.core) {
+        let plan = Plan::of(&self.store.context, &self.runs, ranges);
+        if plan.is_empty(&self.store.context) {
             return Ok(());
         }
         let opened = run_tables(self.write()?, table)?;
@@ -378,7 +379,7 @@ impl Source for Writer {
         if self.is_dead(id) {
             return visit(None);
         }
-        self.store.core.reads.add_documents(1);
+        self.store.context.reads.add_documents(1);
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
@@ -389,7 +390,7 @@ impl Source for Writer {
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let mut table = None;
-        self.store.core.reads.add_signatures(ids.len());
+        self.store.context.reads.add_signatures(ids.len());
         for &id in ids {
             if self.is_dead(id) {
                 visit(id, None)?;

@@ -74,7 +74,7 @@ impl Place {
 /// Options with which a few documents make a run.
 pub(crate) fn sealing_after(documents: u64) -> StoreOptions {
     StoreOptions::new()
-        .seal_after(documents)
+        .flush_after(documents)
         .cache_bytes(4 << 20)
         // Merges are seen under way, in the middle of lanes where runs are large enough.
         .merge_slice(50)

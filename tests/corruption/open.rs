@@ -19,7 +19,7 @@ fn signature(number: u64) -> Signature {
 
 /// The least that a cache can have: the pages of the store do not all fit.
 fn options() -> StoreOptions {
-    StoreOptions::new().cache_bytes(0).seal_after(20)
+    StoreOptions::new().cache_bytes(0).flush_after(20)
 }
 
 fn insert(store: &Store, numbers: impl Iterator<Item = u64>) -> resemblance::Result<()> {

@@ -108,7 +108,7 @@ fn signature(schema: &Schema, number: u64) -> Signature {
 struct Plan {
     name: &'static str,
     schema: Schema,
-    seal_after: u64,
+    flush_after: u64,
     quick_repair: bool,
     is_closed: bool,
     has_keys: bool,
@@ -138,7 +138,7 @@ pub(crate) fn all() -> Vec<Case> {
     let plan = |name, schema: &Schema| Plan {
         name,
         schema: schema.clone(),
-        seal_after: 4,
+        flush_after: 4,
         quick_repair: false,
         is_closed: true,
         has_keys: true,
@@ -147,7 +147,7 @@ pub(crate) fn all() -> Vec<Case> {
     };
     let plans = [
         Plan {
-            seal_after: 1_000,
+            flush_after: 1_000,
             has_keys: false,
             ..plan("fingerprints in memory", &fingerprints)
         },
@@ -231,7 +231,7 @@ fn build(plan: &Plan) -> Built {
 }
 
 fn options(plan: &Plan) -> StoreOptions {
-    let options = sealing_after(plan.seal_after).quick_repair(plan.quick_repair);
+    let options = sealing_after(plan.flush_after).quick_repair(plan.quick_repair);
     options.merge_slice(3).merge_in_parallel(false)
 }
 

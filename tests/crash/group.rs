@@ -54,7 +54,7 @@ fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
     ] {
         let files = MemoryFiles::default();
         let good = StoreOptions::new()
-            .seal_after(16)
+            .flush_after(16)
             .files(Arc::new(files.clone()));
         drop(Store::create_with(path, schema(), &good).unwrap());
         let failure = Failure {
@@ -65,7 +65,7 @@ fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
         };
         let failing = FailingFiles::new(files, Some(failure));
         let options = StoreOptions::new()
-            .seal_after(16)
+            .flush_after(16)
             .files(Arc::new(failing.clone()));
         let store = Store::open_with(path, &options).unwrap();
         let told = insert_all(&store);

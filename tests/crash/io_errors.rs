@@ -269,7 +269,7 @@ fn fail(verb: Verb, base: &Base, failure: Failure) -> Found<u64> {
     // On a good disk again.
     let files = failing.files.clone();
     let options = StoreOptions::new()
-        .seal_after(8)
+        .flush_after(8)
         .files(Arc::new(files.clone()));
     let removes_fail = failure.kind.is_none_or(|kind| kind == Kind::Remove);
     for (path, possible) in [(FIRST, &tried.possible), (BUILT, &tried.built)] {
@@ -305,7 +305,7 @@ fn fail(verb: Verb, base: &Base, failure: Failure) -> Found<u64> {
 fn attempt_on(verb: Verb, base: &Base, failing: &FailingFiles) -> Attempt {
     let mut tried = Attempt {
         options: StoreOptions::new()
-            .seal_after(8)
+            .flush_after(8)
             .merge_slice(20)
             .merge_in_parallel(false)
             .cache_bytes(1 << 20)

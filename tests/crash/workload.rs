@@ -110,7 +110,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
 pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOptions {
     StoreOptions::new()
         .files(files)
-        .seal_after(random.pick(&[4, 8, 8, 30]))
+        .flush_after(random.pick(&[4, 8, 8, 30]))
         .merge_slice(random.pick(&[20, 50]))
         .merge_in_parallel(random.below(2) == 0)
         .quick_repair(random.below(3) == 0)

@@ -18,10 +18,10 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Runs are sealed every `seal_after` documents, in several commits.
-    pub(crate) fn new(corpus: &Corpus, schema: Schema, seal_after: u64) -> Self {
+    /// Runs are sealed every `flush_after` documents, in several commits.
+    pub(crate) fn new(corpus: &Corpus, schema: Schema, flush_after: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = StoreOptions::new().seal_after(seal_after);
+        let options = StoreOptions::new().flush_after(flush_after);
         let path = folder.path().join("corpus.rsm");
         let store = Store::create_with(path, schema, &options).unwrap();
         let sketch = |text: &String| store.sketch_text(text).unwrap();

@@ -65,10 +65,10 @@ fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
 
 #[test]
 fn what_was_touched_in_time_is_never_evicted() {
-    for seal_after in [10, 1_000] {
+    for flush_after in [10, 1_000] {
         let place = Place::new();
         let store =
-            Store::create_with(place.store(), schema(), &sealing_after(seal_after)).unwrap();
+            Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap();
         let known: Known = (0..PAGES).map(|page| (page, Mutex::new(None))).collect();
         let clock = AtomicU64::new(0);
         let done = AtomicBool::new(false);

@@ -16,7 +16,7 @@ pub(crate) fn make(path: &std::path::Path) {
         .expected_documents(1_000)
         .build()
         .unwrap();
-    let options = StoreOptions::new().seal_after(2);
+    let options = StoreOptions::new().flush_after(2);
     let store = Store::create_with(path, schema, &options).unwrap();
     let first = store.sketch_text("The cat sat on the mat.").unwrap();
     let second = store.sketch_text("the cat sat on THE hat").unwrap();

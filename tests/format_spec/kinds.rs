@@ -63,7 +63,7 @@ fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, reci
 
 /// Makes a store in two runs and a memtable, with removed documents; says what must be in it.
 fn make(path: &Path, schema: Schema) -> Model {
-    let options = StoreOptions::new().seal_after(SEAL_AFTER);
+    let options = StoreOptions::new().flush_after(SEAL_AFTER);
     drop(Store::create_with(path, schema, &options).unwrap());
     let own = reader::Store::read(path);
     let store = Store::open_with(path, &options).unwrap();

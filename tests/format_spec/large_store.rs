@@ -96,7 +96,7 @@ fn fill(store: &Store, own: &OwnSchema, builder: &mut Builder, round: u64) {
 fn every_document_has_exactly_its_postings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.rsm");
-    let options = StoreOptions::new().seal_after(SEAL_AFTER).merge_slice(1);
+    let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
     drop(Store::create_with(&path, schema(), &options).unwrap());
     let own = reader::Store::read(&path).schema;
     let mut builder = Builder {

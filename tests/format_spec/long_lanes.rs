@@ -31,7 +31,7 @@ struct Builder {
 
 impl Builder {
     fn create(path: &Path) -> Self {
-        let options = StoreOptions::new().seal_after(SEAL_AFTER).merge_slice(1);
+        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
         drop(Store::create_with(path, schema(), &options).unwrap());
         Self {
             own: reader::Store::read(path).schema,
@@ -82,7 +82,7 @@ impl Builder {
         drop(store);
         let read = reader::Store::read(path);
         let seen = stored::check(&read, &model);
-        let options = StoreOptions::new().seal_after(SEAL_AFTER).merge_slice(1);
+        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
         let store = Store::open_with(path, &options).unwrap();
         (Self { store, own, model }, read, seen)
     }

@@ -48,7 +48,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
 /// How long it takes to load, to query, to scan, to ask whether a document is new, and to make clusters.
 fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
     let place = Place::new();
-    let options = StoreOptions::new().seal_after(documents() / 4);
+    let options = StoreOptions::new().flush_after(documents() / 4);
     let store = Store::create_with(place.store(), schema(), &options).unwrap();
     let signatures: Vec<Signature> = (0..documents()).map(make).collect();
     let ((), load) = timed(|| {

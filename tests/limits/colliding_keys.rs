@@ -42,9 +42,9 @@ fn keys_with_one_code_are_different_keys() {
     assert!(keys.len() >= 8, "{}", keys.len());
     assert!(codes.iter().all(|code| *code == codes[0]), "{codes:x?}");
     let (absent, keys) = keys.split_last().unwrap();
-    for seal_after in [2, 1_000] {
+    for flush_after in [2, 1_000] {
         let place = Place::new();
-        let store = Store::create_with(place.store(), schema(), &sealing_after(seal_after));
+        let store = Store::create_with(place.store(), schema(), &sealing_after(flush_after));
         let store = store.unwrap();
         for (number, key) in (0..).zip(keys) {
             assert!(!store.snapshot().unwrap().contains(key).unwrap());

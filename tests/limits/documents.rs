@@ -218,7 +218,7 @@ fn keys_payloads_and_stamps_at_their_ends() {
     let (long_key, long_payload) = (vec![0; 4_097], vec![0; (64 << 20) + 1]);
     for (way, insert) in WAYS.into_iter().enumerate() {
         let place = Place::new();
-        let options = StoreOptions::new().seal_after(2);
+        let options = StoreOptions::new().flush_after(2);
         let store = Store::create_with(place.store(), schema(), &options).unwrap();
         for (number, (key, payload, stamp)) in (0..).zip(extremes(way)) {
             let document = Document::new(&key).payload(&payload).stamp(stamp);

@@ -52,7 +52,7 @@ fn fingerprint(number: u64) -> Signature {
 }
 
 fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget: u64) -> Store {
-    let options = StoreOptions::new().seal_after(documents() / 2);
+    let options = StoreOptions::new().flush_after(documents() / 2);
     let store = Store::create_with(place.store(), schema.clone(), &options).unwrap();
     for batch in 0..10 {
         let numbers = batch * documents() / 10..(batch + 1) * documents() / 10;

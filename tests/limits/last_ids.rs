@@ -25,7 +25,7 @@ fn schema() -> Schema {
 }
 
 fn options() -> StoreOptions {
-    let options = StoreOptions::new().seal_after(SEAL_AFTER);
+    let options = StoreOptions::new().flush_after(SEAL_AFTER);
     options.cache_bytes(4 << 20).merge_slice(500)
 }
 

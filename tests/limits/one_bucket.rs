@@ -19,7 +19,7 @@ fn documents() -> u64 {
 }
 
 fn options() -> StoreOptions {
-    StoreOptions::new().seal_after(documents() / 16)
+    StoreOptions::new().flush_after(documents() / 16)
 }
 
 /// Documents that all share a bucket, in families of ten that are near to each other alone.
@@ -320,7 +320,7 @@ fn all_texts_alike() {
 fn one_key_replaced_again_and_again() {
     let corpus = bands();
     let place = Place::new();
-    let options = StoreOptions::new().seal_after(200);
+    let options = StoreOptions::new().flush_after(200);
     let store = Store::create_with(place.store(), corpus.schema.clone(), &options).unwrap();
     let replacements = if is_long() { 200_000 } else { 10_000 };
     for batch in 0..replacements / 100 {

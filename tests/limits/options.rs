@@ -53,11 +53,11 @@ fn holds(store: &Store) {
 fn caches_seals_and_slices_of_any_size() {
     let new = StoreOptions::new;
     let options = [
-        new().cache_bytes(0).seal_after(1),
-        new().cache_bytes(u64::MAX).seal_after(1 << 20),
-        new().merge_slice(0).seal_after(3),
-        new().merge_slice(u64::MAX).seal_after(3),
-        new().merge_slice(1).seal_after(2).merge_in_parallel(true),
+        new().cache_bytes(0).flush_after(1),
+        new().cache_bytes(u64::MAX).flush_after(1 << 20),
+        new().merge_slice(0).flush_after(3),
+        new().merge_slice(u64::MAX).flush_after(3),
+        new().merge_slice(1).flush_after(2).merge_in_parallel(true),
     ];
     for options in options {
         let place = Place::new();
@@ -71,7 +71,7 @@ fn caches_seals_and_slices_of_any_size() {
         check_clean(&place.store());
     }
     for documents in [0, (1 << 20) + 1] {
-        let options = new().seal_after(documents);
+        let options = new().flush_after(documents);
         let refused = Store::create_with(Place::new().store(), schema(), &options).err();
         assert!(matches!(refused, Some(Error::InvalidParameter { .. })));
     }

@@ -62,11 +62,11 @@ fn a_rounded_similarity_of_exactly_the_bound() {
 /// Every kind of step, so that merges are under way and documents are dead when whole stores are
 /// written, and snapshots of before are held meanwhile.
 fn every_step(schema: &Schema, rebandings: &[Rebanding]) {
-    for seal_after in [3, 50] {
+    for flush_after in [3, 50] {
         let opened = Opened {
             in_parallel: true,
             quick_repair: true,
-            ..Opened::sealing_after(seal_after)
+            ..Opened::sealing_after(flush_after)
         };
         let mut steps = vec![
             Step::Check,

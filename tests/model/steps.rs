@@ -45,16 +45,16 @@ pub(crate) enum Change {
 /// How a store is opened. None of it changes an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
-    pub(crate) seal_after: u64,
+    pub(crate) flush_after: u64,
     pub(crate) merge_slice: u64,
     pub(crate) in_parallel: bool,
     pub(crate) quick_repair: bool,
 }
 
 impl Opened {
-    pub(crate) const fn sealing_after(seal_after: u64) -> Self {
+    pub(crate) const fn sealing_after(flush_after: u64) -> Self {
         Self {
-            seal_after,
+            flush_after,
             merge_slice: 50,
             in_parallel: false,
             quick_repair: false,
@@ -64,7 +64,7 @@ impl Opened {
     pub(crate) fn options(&self) -> StoreOptions {
         StoreOptions::new()
             .cache_bytes(4 << 20)
-            .seal_after(self.seal_after)
+            .flush_after(self.flush_after)
             .merge_slice(self.merge_slice)
             .merge_in_parallel(self.in_parallel)
             .quick_repair(self.quick_repair)
@@ -163,12 +163,12 @@ pub(crate) fn change() -> impl Strategy<Value = Change> {
 }
 
 pub(crate) fn opened() -> impl Strategy<Value = Opened> {
-    let seal_after = proptest::sample::select(&[1_000, 50, 16, 3, 1][..]);
+    let flush_after = proptest::sample::select(&[1_000, 50, 16, 3, 1][..]);
     let merge_slice = proptest::sample::select(&[50, 1, 44_800][..]);
-    let options = (seal_after, merge_slice, any::<bool>(), any::<bool>());
+    let options = (flush_after, merge_slice, any::<bool>(), any::<bool>());
     options.prop_map(
-        |(seal_after, merge_slice, in_parallel, quick_repair)| Opened {
-            seal_after,
+        |(flush_after, merge_slice, in_parallel, quick_repair)| Opened {
+            flush_after,
             merge_slice,
             in_parallel,
             quick_repair,

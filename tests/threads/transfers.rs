@@ -30,7 +30,7 @@ fn schema() -> Schema {
 
 /// Small runs and slices, so that merges are under way in nearly every commit.
 fn options() -> StoreOptions {
-    let options = StoreOptions::new().seal_after(64).cache_bytes(4 << 20);
+    let options = StoreOptions::new().flush_after(64).cache_bytes(4 << 20);
     options.merge_slice(20)
 }
 

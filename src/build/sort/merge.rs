@@ -24,14 +24,14 @@ pub(crate) struct Sorted<'a> {
     pub(crate) batch: &'a Batch,
 }
 
-enum Source<'a> {
+enum SortSource<'a> {
     Spilled(Extent),
     Held(&'a Column, u64),
 }
 
 /// A sorted source of a lane, read chunk by chunk.
 struct Stream<'a> {
-    source: Source<'a>,
+    source: SortSource<'a>,
     next_chunk: usize,
     ended: bool,
     postings: Vec<Posting>,
@@ -52,10 +52,10 @@ impl Stream<'_> {
         self.postings.clear();
         self.taken = 0;
         match &self.source {
-            Source::Spilled(extent) => {
+            SortSource::Spilled(extent) => {
                 spill.read(extent, self.next_chunk, bytes, &mut self.postings)?;
             }
-            Source::Held(column, first_id) => {
+            SortSource::Held(column, first_id) => {
                 let length = spill.chunk_postings();
                 let start = column.len().min(self.next_chunk.saturating_mul(length));
                 let end = column.len().min(start + length);
@@ -69,21 +69,21 @@ impl Stream<'_> {
 }
 
 /// The merge of a lane.
-struct LaneMerge<'a> {
+struct SortedMerge<'a> {
     spill: &'a Spill,
     streams: Vec<Stream<'a>>,
     bytes: Vec<u8>,
 }
 
-impl<'a> LaneMerge<'a> {
+impl<'a> SortedMerge<'a> {
     fn new(sorted: &Sorted<'a>, lane: usize) -> Self {
         let spilled = sorted
             .extents
             .iter()
             .filter_map(|extents| extents.get(lane));
-        let spilled = spilled.map(|extent| Source::Spilled(*extent));
+        let spilled = spilled.map(|extent| SortSource::Spilled(*extent));
         let held = sorted.batch.columns().get(lane);
-        let held = held.map(|column| Source::Held(column, sorted.batch.first_id()));
+        let held = held.map(|column| SortSource::Held(column, sorted.batch.first_id()));
         let stream = |source| Stream {
             source,
             next_chunk: 0,
@@ -158,7 +158,7 @@ fn merge_every(
     sender: &SyncSender<Message>,
 ) {
     for lane in (thread..usize::from(lanes)).step_by(threads) {
-        let mut merge = LaneMerge::new(sorted, lane);
+        let mut merge = SortedMerge::new(sorted, lane);
         loop {
             let chunk = merge.next_chunk();
             let is_last = chunk.as_ref().map_or(true, Vec::is_empty);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::build::sort::batch::{Column, Layout};
-use crate::engine::ScratchPath;
+use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::format::Posting;
 
@@ -35,7 +35,7 @@ pub(crate) struct Spill {
 struct SpillFile {
     // in this order: closed before it goes
     file: File,
-    _path: ScratchPath,
+    _path: TemporaryFile,
     size_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl Spill {
         let spill = match &mut *guard {
             Some(spill) => spill,
             None => {
-                let (path, file) = ScratchPath::create_file(&self.folder)?;
+                let (path, file) = TemporaryFile::create_file(&self.folder)?;
                 guard.insert(SpillFile {
                     file,
                     _path: path,

@@ -138,11 +138,11 @@ fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
     })
 }
 
-/// The level of a run that was written in one piece: how often a run of `seal_after` documents grows
+/// The level of a run that was written in one piece: how often a run of `flush_after` documents grows
 /// fourfold until it is as large.
-pub(crate) fn level_of(documents: u64, seal_after: u64) -> u8 {
+pub(crate) fn level_of(documents: u64, flush_after: u64) -> u8 {
     let mut level = 0;
-    let mut size = seal_after.max(1);
+    let mut size = flush_after.max(1);
     while let Some(larger) = size.checked_mul(FAN_IN as u64)
         && larger <= documents
     {

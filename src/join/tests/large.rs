@@ -6,7 +6,7 @@ use crate::snapshot::Snapshot;
 
 fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions::new().seal_after(4_000);
+    let options = StoreOptions::new().flush_after(4_000);
     let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
     let signature = signature(store.schema(), &mut Random(3));
     let mut transaction = store.begin_write().unwrap();
@@ -154,7 +154,7 @@ fn expectations_are_near_what_happens() {
         Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
     );
     let expected = snapshot.expect_join(Bounds::new()).unwrap();
-    let lanes = u64::from(snapshot.view().core().lanes.band_count());
+    let lanes = u64::from(snapshot.view().context().lanes.band_count());
     assert_eq!((expected.documents, expected.postings), (300, 300 * lanes));
     assert_eq!(
         (expected.signatures, expected.pairs),

@@ -27,7 +27,7 @@ fn counting(calls: &Calls) -> impl Fn(DocumentId, DocumentId) -> Result<Option<f
 }
 
 /// What the closure says of the candidates, within the bounds.
-fn settled(candidates: &PairMap, bounds: &crate::query::Resolved) -> PairMap {
+fn settled(candidates: &PairMap, bounds: &crate::query::ResolvedBounds) -> PairMap {
     let settled = candidates
         .iter()
         .map(|(ids, (estimate, distance))| (*ids, (told(ids.0, ids.1).or(*estimate), *distance)));

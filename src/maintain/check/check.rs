@@ -22,7 +22,7 @@ use crate::read::PostingTable;
 use crate::read::SnapshotView;
 use crate::state;
 use crate::state::document_codes;
-use crate::state::{DeadSet, may_write};
+use crate::state::{Tombstones, may_write};
 use crate::types::CheckReport;
 
 /// See [`crate::Store::check_with`](crate::Store::check_with).
@@ -67,7 +67,7 @@ fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -
 pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Result<CheckReport> {
     let mut check = Check::new(snapshot);
     // What even the engine cannot pass ends the check and this handle, but not the report.
-    let all = snapshot.core().guarded(|| check.all());
+    let all = snapshot.context().run_checked(|| check.all());
     check.report.note(8, all)?;
     Ok(check.report)
 }
@@ -101,9 +101,9 @@ struct Check<'a> {
     snapshot: &'a SnapshotView,
     report: CheckReport,
     /// The readable documents.
-    live: DeadSet,
+    live: Tombstones,
     /// The removed ones whose rows are there.
-    buried: DeadSet,
+    buried: Tombstones,
     expected: BTreeMap<SumKey, Sum>,
 }
 
@@ -112,8 +112,8 @@ impl<'a> Check<'a> {
         Self {
             snapshot,
             report: CheckReport::default(),
-            live: DeadSet::default(),
-            buried: DeadSet::default(),
+            live: Tombstones::default(),
+            buried: Tombstones::default(),
             expected: BTreeMap::new(),
         }
     }
@@ -134,13 +134,13 @@ impl<'a> Check<'a> {
     }
 
     fn is_dead(&self, id: u64) -> bool {
-        self.snapshot.inner.committed.dead.contains(id)
+        self.snapshot.inner.version.dead.contains(id)
     }
 
     /// Invariants 1 and 2: rows come in pairs and can be read; what they ask for is summed up.
     fn rows(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
-        let state = self.snapshot.inner.committed.state;
+        let state = self.snapshot.inner.version.state;
         let mut signatures = ReadableTable::iter(&tables.signatures)?;
         let mut signature = signatures.next().transpose()?;
         for entry in ReadableTable::iter(&tables.documents)? {
@@ -181,10 +181,10 @@ impl<'a> Check<'a> {
     }
 
     fn row(&mut self, id: u64, document: &[u8], signature: &[u8]) -> Result<()> {
-        let core = self.snapshot.core();
-        let committed = &self.snapshot.inner.committed;
+        let context = self.snapshot.context();
+        let committed = &self.snapshot.inner.version;
         let document = DocumentRow::decode(id, document)?;
-        let signature = SignatureRow::decode(id, signature, core.shape())?;
+        let signature = SignatureRow::decode(id, signature, context.shape())?;
         let key_code = document.key.map(hash_key);
         if signature.key_code() != key_code {
             let place = format!("table signatures, document {id}");
@@ -194,7 +194,7 @@ impl<'a> Check<'a> {
             self.buried.insert(id);
             return Ok(());
         }
-        let signature = signature.to_signature(core.recipe);
+        let signature = signature.to_signature(context.recipe);
         if id >= committed.state.next_id {
             let place = format!("table documents, document {id}");
             let detail = format!("found it, expected ids below {}", committed.state.next_id);
@@ -204,7 +204,7 @@ impl<'a> Check<'a> {
         self.live.insert(id);
         self.report.documents += 1;
         let (mut codes, mut row) = (Vec::new(), Vec::new());
-        document_codes(core, key_code, &signature, &mut codes, &mut row)?;
+        document_codes(context, key_code, &signature, &mut codes, &mut row)?;
         // A sealed document with postings is in the range of a run.
         let runs = &committed.runs;
         let place = (id < committed.state.sealed_below)
@@ -223,9 +223,9 @@ impl<'a> Check<'a> {
     /// Invariant 4: the dead are those that this handle knows, and have the rows that no merge has
     /// dropped.
     fn dead(&mut self) -> Result<()> {
-        let committed = &self.snapshot.inner.committed;
+        let committed = &self.snapshot.inner.version;
         let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
-        let dead = DeadSet::read(&table)?;
+        let dead = Tombstones::read(&table)?;
         let expected = &committed.dead;
         for id in dead.ids().filter(|id| !expected.contains(*id)) {
             let place = format!("table dead, document {id}");
@@ -249,11 +249,11 @@ impl<'a> Check<'a> {
     /// Invariants 3, 4, 5, 7 and 9: the blocks and filters of every run and lane.
     fn runs(&mut self) -> Result<()> {
         let inner = &self.snapshot.inner;
-        let runs = &inner.committed.runs;
+        let runs = &inner.version.runs;
         let mut found = BTreeMap::new();
         let mut blocks = BTreeMap::new();
         for run in runs.descriptors() {
-            for (role, lane) in self.snapshot.core().lanes.roles().zip(0u16..) {
+            for (role, lane) in self.snapshot.context().lanes.roles().zip(0u16..) {
                 let Some(summary) = run.lane(lane).filter(|lane| lane.postings > 0) else {
                     continue;
                 };
@@ -265,7 +265,7 @@ impl<'a> Check<'a> {
             }
         }
         for (place, run) in runs.standing.iter().enumerate() {
-            for lane in 0..self.snapshot.core().lanes.count() {
+            for lane in 0..self.snapshot.context().lanes.count() {
                 let key = (Some(place), lane);
                 let found = found.remove(&key).unwrap_or_default();
                 let run = run.descriptor.run;
@@ -284,7 +284,7 @@ impl<'a> Check<'a> {
         found: &mut BTreeMap<SumKey, Sum>,
     ) -> Result<()> {
         let inner = &self.snapshot.inner;
-        let runs = &inner.committed.runs;
+        let runs = &inner.version.runs;
         let (name, lane) = (table.name(), summary.lane);
         let mut filter = FilterCheck::new(self.snapshot, run, summary);
         // Documents come in no order, but mostly from one run, or from few.
@@ -339,9 +339,9 @@ impl<'a> Check<'a> {
 
     /// Invariant 5 for the memtable. Postings of documents that were removed since may stay there.
     fn memtable(&mut self) {
-        for lane in 0..self.snapshot.core().lanes.count() {
+        for lane in 0..self.snapshot.context().lanes.count() {
             let mut found = Sum::default();
-            for posting in self.snapshot.inner.committed.memtable.lane(lane) {
+            for posting in self.snapshot.inner.version.memtable.lane(lane) {
                 self.report.postings += 1;
                 if self.is_live(posting.id) {
                     found.add(posting);
@@ -395,7 +395,7 @@ impl<'a> Check<'a> {
         }
         let mut seen = BTreeMap::new();
         for &id in ids {
-            let key = self.snapshot.source().key_of(id)?.flatten();
+            let key = self.snapshot.view().key_of(id)?.flatten();
             if let Some(other) = seen.insert(key, id) {
                 let detail = format!("found the key of document {other} again");
                 self.report

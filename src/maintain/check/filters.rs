@@ -29,7 +29,7 @@ impl<'a> FilterCheck<'a> {
             snapshot,
             run: run.run,
             lane: lane.lane,
-            buckets: snapshot.core().lanes.bucket_bits(lane.lane),
+            buckets: snapshot.context().lanes.bucket_bits(lane.lane),
             shape: lane.filter.filter(|_| !run.is_growing(lane.lane)),
             piece: None,
         }
@@ -82,7 +82,7 @@ impl<'a> FilterCheck<'a> {
 /// to the report.
 pub(crate) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
-    let runs = &snapshot.inner.committed.runs;
+    let runs = &snapshot.inner.version.runs;
     for entry in snapshot.inner.tables()?.filters.iter()? {
         let (run, lane, piece) = split_filter_key(entry?.0.value());
         let descriptor = runs.descriptors().find(|descriptor| descriptor.run == run);
@@ -99,7 +99,7 @@ pub(crate) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) ->
             let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
                 continue;
             };
-            let buckets = snapshot.core().lanes.bucket_bits(lane.lane);
+            let buckets = snapshot.context().lanes.bucket_bits(lane.lane);
             let gone = lane
                 .after
                 .map_or(0, |after| shape.piece(buckets.bucket(after.code)));

@@ -90,7 +90,7 @@ impl<'a> Eviction<'a> {
         Ok(Self {
             store,
             options,
-            ids: 0..first.inner.committed.state.next_id,
+            ids: 0..first.inner.version.state.next_id,
             of: first.len(),
             first: Some(first),
             left: u64::MAX,
@@ -120,7 +120,7 @@ impl<'a> Eviction<'a> {
             let _ = watch(self.event());
         }
         let message = format_args!("evicted: {:?}", self.report);
-        events::debug(UPKEEP, &self.store.core.path, message);
+        events::debug(UPKEEP, &self.store.context.path, message);
         Ok(self.report)
     }
 
@@ -199,7 +199,7 @@ fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Re
         // No document has the greatest id.
         return Ok(Some((u64::MAX, u64::MAX)));
     }
-    let end = snapshot.inner.committed.state.next_id;
+    let end = snapshot.inner.version.state.next_id;
     let mut rows = StoredRows::default();
     age_of_rank(older, of, Memory::default(), &mut |visit| {
         let (mut from, mut documents) = (0, 0);

@@ -7,7 +7,7 @@ use crate::build::bulk_build;
 use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
 use crate::error::Result;
 use crate::maintain::repair::losses::IdRange;
-use crate::maintain::repair::scanner::Salvage;
+use crate::maintain::repair::scanner::DamagedStore;
 use crate::schema::Schema;
 use crate::types::{Problem, go_on};
 
@@ -140,7 +140,7 @@ pub(crate) fn repair_with(
 ) -> Result<RepairReport> {
     let bulk = options.bulk.clone().duplicate_keys(DuplicateKeys::KeepLast);
     let (given, store_options) = (options.schema.as_ref(), &bulk.store);
-    let mut old = Salvage::open(path.as_ref(), given, options.scan, store_options)?;
+    let mut old = DamagedStore::open(path.as_ref(), given, options.scan, store_options)?;
     let schema = old.schema().clone();
     let mut build = bulk_build(target, schema.clone(), &bulk)?;
     fill(&mut build, &mut old, &mut watch)?;
@@ -169,7 +169,7 @@ pub(crate) fn repair_with(
 /// Puts what can be read into the new store.
 fn fill(
     build: &mut BulkBuild,
-    old: &mut Salvage,
+    old: &mut DamagedStore,
     watch: &mut dyn FnMut(RepairEvent) -> ControlFlow<()>,
 ) -> Result<()> {
     let of = old.expected;

@@ -24,7 +24,7 @@ const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
 
 /// A damaged file, whose documents come one by one.
-pub(crate) struct Salvage {
+pub(crate) struct DamagedStore {
     commit: Commit,
     documents: Rows,
     signatures: Rows,
@@ -41,7 +41,7 @@ pub(crate) struct Salvage {
     pub(crate) has_own_schema: bool,
 }
 
-impl Salvage {
+impl DamagedStore {
     /// Opens a file; nobody may write it meanwhile. With `scans` all its pages are looked at, those
     /// too that no tree leads to.
     pub(crate) fn open(

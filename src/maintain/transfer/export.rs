@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use redb::{OwnedRange, TableHandle};
 
-use crate::engine::{Contained, RowTable, SIGNATURES};
+use crate::engine::{PanicSafe, RowTable, SIGNATURES};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
 };
+use crate::read::ReadView;
 use crate::read::SnapshotView;
-use crate::read::Source;
 use crate::types::go_on;
 
 /// What is gathered before it is written.
@@ -51,16 +51,16 @@ pub(crate) fn export_with(
     mut writer: impl Write,
     mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
 ) -> Result<ExportReport> {
-    let core = snapshot.core();
+    let context = snapshot.context();
     let of = snapshot.len();
     let header = StreamHeader {
         documents: of,
-        self_test: (core.recipe, core.sketcher.self_test()?),
-        schema: core.schema.clone(),
+        self_test: (context.recipe, context.sketcher.self_test()?),
+        schema: context.schema.clone(),
     };
     let mut piece = Vec::new();
     let mut stream = StreamWriter::begin(&header, &mut piece)?;
-    let mut rows = core.guarded(|| LiveRows::of(snapshot))?;
+    let mut rows = context.run_checked(|| LiveRows::of(snapshot))?;
     let (mut documents, mut bytes) = (0, 0);
     loop {
         let event = ExportEvent::Written {
@@ -70,7 +70,7 @@ pub(crate) fn export_with(
         };
         go_on(watch(event), WORK)?;
         // The writer is the caller's: what it does is no failure of the store.
-        let found = core.guarded(|| rows.append(&mut stream, &mut piece))?;
+        let found = context.run_checked(|| rows.append(&mut stream, &mut piece))?;
         documents += found;
         if found == 0 {
             break;
@@ -109,7 +109,7 @@ fn unwritable(source: std::io::Error) -> Error {
     }
 }
 
-type Rows = Contained<OwnedRange<u64, &'static [u8]>>;
+type Rows = PanicSafe<OwnedRange<u64, &'static [u8]>>;
 
 /// The rows of documents that are not removed, ascending by id.
 struct LiveRows<'s> {
@@ -124,8 +124,8 @@ impl<'s> LiveRows<'s> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,
-            documents: Contained::new(tables.documents.range_owned::<u64>(..)?),
-            signatures: Contained::new(tables.signatures.range_owned::<u64>(..)?),
+            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..)?),
+            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..)?),
             plain: Vec::new(),
         })
     }
@@ -148,7 +148,7 @@ impl<'s> LiveRows<'s> {
             }
             let (document, signature) = (document.value(), signature.value());
             DocumentRow::decode(id, document)?;
-            let shape = self.snapshot.core().shape();
+            let shape = self.snapshot.context().shape();
             let row = SignatureRow::decode(id, signature, shape)?;
             self.plain.clear();
             append_plain_signature(&row, without_checksum(signature), &mut self.plain);

@@ -12,7 +12,7 @@ use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
-use crate::state::{Core, shape_of};
+use crate::state::{SharedContext, shape_of};
 use crate::types::{Document, DocumentId, Novelty, go_on};
 use crate::write::Transaction;
 use crate::write::Writer;
@@ -156,14 +156,14 @@ pub(crate) fn import_with(
     options.validate()?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
     let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
-    let core = &store.core;
-    check_recipe(core, &header)?;
+    let context = &store.context;
+    check_recipe(context, &header)?;
     if !store.writable {
         return Err(Error::ReadOnly);
     }
     let of = header.documents;
     let mut report = ImportReport::default();
-    let mut next = || stream.next_document(&shape, core.recipe);
+    let mut next = || stream.next_document(&shape, context.recipe);
     loop {
         let documents = report.read;
         let stopped = |source| Error::ImportStopped {
@@ -180,7 +180,7 @@ pub(crate) fn import_with(
             // There is nothing left to break off.
             let _ = watch(event);
             let message = format_args!("imported: {report:?}");
-            events::debug(UPKEEP, &core.path, message);
+            events::debug(UPKEEP, &context.path, message);
             return Ok(report);
         }
     }
@@ -275,21 +275,21 @@ fn read_batch(
 }
 
 /// Whether documents of a stream can be compared with those of the store, and filed as they are.
-fn check_recipe(core: &Core, header: &StreamHeader) -> Result<()> {
-    if let Some(difference) = core.schema.recipe_difference(&header.schema) {
+fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
+    if let Some(difference) = context.schema.recipe_difference(&header.schema) {
         return Err(Error::OtherRecipe {
             part: difference.part,
             found: difference.found,
             expected: difference.expected,
         });
     }
-    let expected = (core.recipe, core.sketcher.self_test()?);
+    let expected = (context.recipe, context.sketcher.self_test()?);
     if header.self_test != expected {
         let found = header.self_test;
         let detail = format!("found {found:016x?} in the stream, expected {expected:016x?}");
         return Err(Error::SelfTest { detail });
     }
-    let (shape, own) = (shape_of(&header.schema), core.shape());
+    let (shape, own) = (shape_of(&header.schema), context.shape());
     let bits = |layout: Option<crate::sketch::ValueLayout>| layout.map_or(0, |l| l.bits());
     let (found, expected) = (bits(shape.values), bits(own.values));
     let is_cut_here = found == 32 && own.codes.is_some();
@@ -316,7 +316,7 @@ fn insert_by_rule(
     transaction.check_many(documents)?;
     transaction.change(|writer| {
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
-        let known = find_keys(writer.source(), &keys)?;
+        let known = find_keys(writer.view(), &keys)?;
         let mut of_batch = HashMap::new();
         for ((document, signature), known) in documents.iter().zip(known) {
             let key = document.key;
@@ -353,7 +353,7 @@ fn replaces(
         ExistingKeys::Replace => Ok(true),
         ExistingKeys::ReplaceIfNewer => {
             let mut is_newer = true;
-            writer.source().document_row(holder, &mut |row| {
+            writer.view().document_row(holder, &mut |row| {
                 if let Some(row) = row {
                     is_newer = DocumentRow::decode(holder, row)?.stamp < document.stamp;
                 }

@@ -9,13 +9,13 @@ use super::*;
 
 /// What a leader alone may change: loom reports two at a time as a race.
 struct Store {
-    group: Group<u32, u32>,
+    group: CommitQueue<u32, u32>,
     lead: UnsafeCell<()>,
     made: Mutex<Vec<u32>>,
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: GroupLimits = GroupLimits {
     calls: 2,
     size_bytes: usize::MAX,
     wait: Duration::ZERO,
@@ -60,12 +60,12 @@ impl Store {
                 self.hand_over();
             }
             Joined::Waits(slot) => match slot.wait() {
-                Told::Answer(answer) => assert_eq!(answer, 2 * number),
-                Told::Abandoned => panic!("abandoned"),
-                Told::Lead => {
+                Reply::Answer(answer) => assert_eq!(answer, 2 * number),
+                Reply::Abandoned => panic!("abandoned"),
+                Reply::Lead => {
                     let answer = loop {
                         self.make(None);
-                        if let Some(Told::Answer(answer)) = slot.try_fetch() {
+                        if let Some(Reply::Answer(answer)) = slot.try_fetch() {
                             break answer;
                         }
                     };
@@ -82,7 +82,7 @@ impl Store {
             self.lead_in_a_thread();
         }
         match slot.wait() {
-            Told::Answer(answer) => assert_eq!(answer, 2 * number),
+            Reply::Answer(answer) => assert_eq!(answer, 2 * number),
             told => panic!("{told:?}"),
         }
     }
@@ -93,7 +93,7 @@ fn at_once(calls: &'static [fn(&Arc<Store>, u32)], preemptions: Option<usize>) {
     model.preemption_bound = preemptions;
     model.check(move || {
         let store = Arc::new(Store {
-            group: Group::default(),
+            group: CommitQueue::default(),
             lead: UnsafeCell::new(()),
             made: Mutex::new(Vec::new()),
             threads: Mutex::new(Vec::new()),
