@@ -1,0 +1,256 @@
+//! The floors of the code: who may import whom, as the source files really have it.
+//!
+//! The files are parsed, `use` declarations and paths are followed through re-exports to the file
+//! that defines a name, and what comes out is held against the rules of ARCHITECTURE.md.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+#[path = "floors/source_tree.rs"]
+mod source_tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use source_tree::{SourceTree, circles};
+
+/// The library's rooms from the bottom up. A room imports what stands before it in this list, and
+/// itself.
+const LIBRARY_FLOORS: &[&str] = &[
+    "id",
+    "error",
+    "invariant",
+    "sync",
+    "text",
+    "sketch",
+    "lanes",
+    "schema",
+    "types",
+    "format",
+    "options",
+    "observe",
+    "engine",
+    "index",
+    "state",
+    "read",
+    "query",
+    "write",
+    "group_commit",
+    "build",
+    "maintain",
+    "join",
+    "exact",
+    "tune",
+    "eval",
+    "dedup",
+    "transaction",
+    "snapshot",
+    "store",
+    "fuzzing",
+    "guide",
+    "lib",
+];
+
+/// The tool's rooms from the bottom up.
+const TOOL_FLOORS: &[&str] = &[
+    "bug", "corpus", "failure", "output", "options", "session", "verbs", "tool", "lib", "main",
+];
+
+/// Types that only the crate's root may name: they call rooms, and no room knows them.
+const FACADES: [&str; 3] = ["store", "snapshot", "transaction"];
+
+/// The one room that may name the storage engine.
+const ENGINE_ROOM: &str = "engine";
+
+/// Files and folders that a folder may hold, unless it is one of verbs.
+const MAX_ROOMS: usize = 25;
+
+/// Lines of a function, its signature and closing brace included.
+const MAX_FUNCTION_LINES: usize = 70;
+
+fn library() -> SourceTree {
+    SourceTree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "lib.rs")
+}
+
+fn tool() -> SourceTree {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src");
+    SourceTree::read(&root, "lib.rs")
+}
+
+/// The first part of a file's path, without the ending.
+fn room(path: &str) -> &str {
+    let first = path.split('/').next().unwrap();
+    first.trim_end_matches(".rs")
+}
+
+/// Imports that do not point downward.
+fn upward(tree: &SourceTree, floors: &[&str]) -> Vec<String> {
+    let height = |path: &str| floors.iter().position(|floor| *floor == room(path));
+    let mut wrong = Vec::new();
+    for (file, imports) in tree.imports() {
+        let Some(own) = height(&file) else {
+            wrong.push(format!("{file} stands on no floor"));
+            continue;
+        };
+        for (target, name) in imports {
+            match height(&target) {
+                Some(other) if other <= own => {}
+                _ => wrong.push(format!("{file} imports {name} of {target}")),
+            }
+        }
+    }
+    wrong
+}
+
+fn assert_none(what: &str, wrong: &[String]) {
+    assert!(wrong.is_empty(), "{what}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_of_the_library_point_downward() {
+    let tree = library();
+    assert_none("imports that point upward", &upward(&tree, LIBRARY_FLOORS));
+    let count: usize = tree.imports().values().map(BTreeSet::len).sum();
+    assert!(count > 500, "{count} imports: the files were not read");
+}
+
+#[test]
+fn imports_of_the_tool_point_downward() {
+    let tree = tool();
+    assert_none("imports that point upward", &upward(&tree, TOOL_FLOORS));
+    let count: usize = tree.imports().values().map(BTreeSet::len).sum();
+    assert!(count > 100, "{count} imports: the files were not read");
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    for tree in [library(), tool()] {
+        let found = circles(&tree.imports());
+        let found: Vec<String> = found.iter().map(|circle| circle.join(" ")).collect();
+        assert_none("circles of files", &found);
+    }
+}
+
+#[test]
+fn no_room_knows_the_facades() {
+    let mut wrong = Vec::new();
+    for (file, imports) in library().imports() {
+        if [
+            "store",
+            "snapshot",
+            "transaction",
+            "lib",
+            "fuzzing",
+            "guide",
+        ]
+        .contains(&room(&file))
+        {
+            continue;
+        }
+        let named = imports
+            .iter()
+            .filter(|(target, _)| FACADES.contains(&room(target)));
+        wrong.extend(named.map(|(target, name)| format!("{file} imports {name} of {target}")));
+    }
+    assert_none("façades that rooms import", &wrong);
+}
+
+#[test]
+fn one_room_knows_the_storage_engine() {
+    let named = library().files_that_name("redb");
+    let outside: Vec<String> = named
+        .iter()
+        .filter(|file| room(file) != ENGINE_ROOM)
+        .cloned()
+        .collect();
+    assert_none("files that name redb", &outside);
+    assert!(named.len() > 3, "{named:?}: the files were not read");
+}
+
+#[test]
+fn folders_can_be_looked_over() {
+    for tree in [library(), tool()] {
+        let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in tree.files() {
+            let parts: Vec<&str> = file.split('/').collect();
+            for depth in 0..parts.len() {
+                let folder = parts[..depth].join("/");
+                rooms.entry(folder).or_default().insert(parts[depth].into());
+            }
+        }
+        // The folder on top is a list of the floors, which the rules above hold.
+        let full = rooms
+            .iter()
+            .filter(|(folder, rooms)| {
+                rooms.len() > MAX_ROOMS && !["", "verbs"].contains(&&***folder)
+            })
+            .map(|(folder, rooms)| format!("{folder}: {} rooms", rooms.len()));
+        assert_none("full folders", &full.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn functions_can_be_read_in_one_go() {
+    for tree in [library(), tool()] {
+        let long: Vec<String> = tree
+            .functions()
+            .into_iter()
+            .filter(|(_, lines)| *lines > MAX_FUNCTION_LINES)
+            .map(|(name, lines)| format!("{name}: {lines} lines"))
+            .collect();
+        assert_none("long functions", &long);
+    }
+}
+
+#[test]
+fn type_names_stand_once() {
+    for tree in [library(), tool()] {
+        let twice: Vec<String> = tree
+            .types()
+            .into_iter()
+            .filter(|(_, files)| files.len() > 1)
+            .map(|(name, files)| format!("{name}: {}", files.join(" ")))
+            .collect();
+        assert_none("type names that stand twice", &twice);
+    }
+}
+
+#[test]
+fn circles_and_imports_are_found() {
+    let tree = SourceTree::of(&[
+        ("lib.rs", "mod a; mod b; pub use a::Up;"),
+        ("a/mod.rs", "mod one; mod two; pub(crate) use one::Up;"),
+        (
+            "a/one.rs",
+            "use super::two::Down; pub(crate) struct Up(Down);",
+        ),
+        (
+            "a/two.rs",
+            "pub(crate) struct Down; fn f() { crate::a::Up::new(); }",
+        ),
+        (
+            "b.rs",
+            "use crate::{a::Up as Renamed, b::X}; struct X; #[cfg(test)] mod tests { use crate::a::two::Down; }",
+        ),
+    ]);
+    let imports = tree.imports();
+    let names = |file: &str| -> Vec<String> {
+        imports[file]
+            .iter()
+            .map(|(target, name)| format!("{target}:{name}"))
+            .collect()
+    };
+    assert_eq!(names("a/one.rs"), ["a/two.rs:Down"]);
+    assert_eq!(names("a/two.rs"), ["a/one.rs:Up"]);
+    assert_eq!(names("b.rs"), ["a/one.rs:Up"]);
+    assert_eq!(circles(&imports), [["a/one.rs", "a/two.rs"]]);
+    assert_eq!(upward(&tree, &["a", "b", "lib"]), [""; 0]);
+    assert_eq!(
+        upward(&tree, &["b", "a", "lib"]),
+        ["b.rs imports Up of a/one.rs"]
+    );
+}
