@@ -46,6 +46,7 @@ pub(crate) fn followers_of(clusters: &mut Clusters) -> Vec<Follower> {
             followers.extend(rest.iter().map(|id| Follower { id: *id, first }));
         }
     }
+    // Clusters come by their first documents; whoever reports followers goes through the corpus once.
     followers.sort_unstable();
     followers
 }

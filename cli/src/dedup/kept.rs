@@ -11,6 +11,7 @@ use crate::exact::{FeatureFiles, SketchedText, insert_many_if_new};
 
 /// The documents that have been kept so far, in a transaction of a temporary store.
 pub(crate) struct KeptDocuments {
+    // It is never committed: no one else reads the store, and each commit would cost a sync.
     transaction: WriteTransaction,
     /// Those of the kept documents, if similarities are to be exact.
     features: Option<FeatureFiles>,
@@ -91,6 +92,7 @@ impl KeptDocuments {
         }
         let signature = &sketched.signature;
         let id = self.transaction.insert_document(document, signature)?;
+        // The next document may be compared with this one, so its features must be readable by then.
         if let Some(features) = &mut self.features {
             features.put(id, &sketched.features)?;
             features.flush()?;

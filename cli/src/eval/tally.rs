@@ -226,6 +226,14 @@ impl MinHashTally {
         compared: &ComparedDocument<'_>,
         estimate: impl Fn(usize) -> Result<f64>,
     ) -> Result<()> {
+        // Binary searches below would miss what is out of order.
+        debug_assert!(compared.exact.is_sorted_by_key(|partner| partner.document));
+        debug_assert!(
+            compared
+                .returned
+                .is_sorted_by_key(|partner| partner.document)
+        );
+        debug_assert!(compared.candidates.is_sorted());
         let threshold = self.minhash.threshold();
         for partner in compared.exact {
             let similarity = partner.similarity;
@@ -315,6 +323,7 @@ impl SimHashTally {
         near: &[(usize, u32)],
         returned: &[(usize, u32)],
     ) -> Result<()> {
+        debug_assert!(near.is_sorted());
         for (_, distance) in near {
             at_mut(&mut self.distances, *distance as usize)?.0 += 1;
         }

@@ -194,6 +194,7 @@ impl PairSorter {
             if runs.len() < RUNS_PER_LEVEL {
                 return Ok(());
             }
+            // Merged at once, so that a long sort never holds more files open than a few levels have.
             let full = std::mem::take(runs);
             file = self.write(RunMerge::new(full.into_iter(), Vec::new().into_iter())?)?;
             level += 1;

@@ -69,6 +69,7 @@ pub(crate) fn copy_kept(
         number += 1;
     }
     progress.clear();
+    // Decisions are by the number of a record: of other records they would keep the wrong ones.
     if records.totals() != totals {
         return Err(Failure::Io(
             "the corpus was changed while it was being read; nothing was written".into(),

@@ -173,6 +173,7 @@ impl Iterator for NumberedRecords {
             };
             let number = self.next_number;
             self.next_number += 1;
+            // Skipped records are read all the same: the totals are those of the whole corpus.
             if number >= self.skip {
                 return Some(Ok((number, record)));
             }

@@ -430,6 +430,7 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
         row.extend(NEAR_POINTS.map(|(s, _)| Value::Significant(design.probability(s))));
         let probes = hamming_ball(design.bits(), design.max_distance());
         row.push(Value::Count(design.max_distance().into()));
+        // With many bits there are more than any program could do; the column holds 64 bits.
         row.push(Value::Count(u64::try_from(probes).unwrap_or(u64::MAX)));
         results.row(&row)?;
     }
