@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Defines the languages: name, ISO 639-1 code, frozen checksums of the stop words and of stems.
 macro_rules! languages {
     ($($name:ident $code:literal $stop_words:literal $stem:literal)*) => {
-        /// A language of which there are a list of stop words and a Snowball stemmer.
+        /// A language that has a list of stop words and a Snowball stemmer.
         ///
         /// `Display` and `FromStr` use the ISO 639-1 code. The data need the crate's feature `languages`.
         ///
@@ -37,15 +37,22 @@ macro_rules! languages {
                 }
             }
 
-            /// Of the list that stores are made with.
-            pub(crate) const fn stop_words_checksum(self) -> u64 {
+            /// The checksum of the stop words that stores are made with.
+            pub(super) const fn stop_words_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stop_words,)*
                 }
             }
 
-            /// Of the algorithm that stores are made with.
-            pub(crate) const fn stem_checksum(self) -> u64 {
+            /// The code as two bytes, as files record it.
+            pub(super) const fn code_bytes(self) -> [u8; 2] {
+                match self {
+                    $(Self::$name => const { two_letters($code) },)*
+                }
+            }
+
+            /// The checksum of the stems that stores are made with.
+            pub(super) const fn stem_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stem,)*
                 }
@@ -74,12 +81,11 @@ languages! {
     Turkish "tr" 0x1f2f_a5e2_af01_505b 0x75a6_10bc_b710_9c35
 }
 
-impl Language {
-    /// The code as it is recorded.
-    pub(crate) fn code_bytes(self) -> [u8; 2] {
-        let code = self.code().as_bytes().first_chunk();
-        code.copied().unwrap_or_default()
-    }
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn two_letters(code: &str) -> [u8; 2] {
+    let code = code.as_bytes();
+    assert!(code.len() == 2);
+    [code[0], code[1]]
 }
 
 impl fmt::Display for Language {

@@ -1,12 +1,15 @@
-//! Bytes become features: normalisation, words, shingles.
+//! Texts become shingles: normalisation, units, runs of units.
 //!
-//! Imports nothing but errors. `schema`, `sketch` and callers import recipes and shinglers from here.
+//! Every room above may import [`Text`], [`Shingler`] and their parts. This room knows errors alone: no
+//! signature and no file.
 
+mod ascii;
 mod data;
 #[cfg(feature = "languages")]
 mod filter;
 mod language;
-pub(crate) mod line;
+#[cfg(feature = "languages")]
+mod language_data;
 #[cfg(feature = "languages")]
 mod normal;
 mod recipe;
@@ -14,7 +17,9 @@ mod recorded;
 mod shingler;
 #[cfg(test)]
 mod tests;
-pub(crate) mod unicode;
+mod unicode;
+mod unit_buffer;
+mod unit_reader;
 mod utf8;
 
 pub use language::Language;

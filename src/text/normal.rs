@@ -1,8 +1,8 @@
 //! Normalization Form KC of a text that comes in pieces, and letters without accents.
 //!
-//! What is assigned in one version of Unicode is normalised in the same way by all later ones (the
-//! Normalization Stability Policy); what is not, is never touched here. So the data of any later
-//! version give the same texts.
+//! Later versions of Unicode normalise a scalar value that is assigned in an earlier one in the same
+//! way (the Normalization Stability Policy), and scalar values that are not assigned in Unicode 17
+//! are never touched here. So the data of any later version give the same texts.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{
@@ -10,22 +10,22 @@ use unicode_normalization::char::{
 };
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
 
-use crate::text::data::ASSIGNED;
-use crate::text::shingler::ascii_prefix_bytes;
-use crate::text::unicode;
+use super::ascii::split_runs;
+use super::data::ASSIGNED;
+use super::unicode;
 
-/// Held back before it is normalised, where it could be earlier.
+/// Bytes of complete sequences that are collected before they are normalised together.
 const BATCH_BYTES: usize = 256;
 
-/// The most scalar values of a sequence that are normalised together. Frozen.
-pub(crate) const LONGEST_SEQUENCE: usize = 1024;
+/// The longest sequence that is normalised as a whole, in scalar values. Frozen.
+pub(super) const MAX_SEQUENCE_CHARS: usize = 1024;
 
 fn is_assigned(c: char) -> bool {
     unicode::is_in(&ASSIGNED, c)
 }
 
-/// Whether nothing before `c` is normalised together with it: its decomposition begins with a starter
-/// that composes with nothing before (Unicode Standard Annex 15, section 9).
+/// Returns true if `c` is never normalised together with the character before it: its decomposition
+/// begins with a starter that composes with nothing before it (Unicode Standard Annex 15, section 9).
 fn begins_sequence(c: char) -> bool {
     let mut first = None;
     decompose_compatible(c, |part| {
@@ -36,30 +36,31 @@ fn begins_sequence(c: char) -> bool {
         && is_nfc_quick(std::iter::once(first)) == IsNormalized::Yes
 }
 
-/// The last sequences of the text, as what follows may belong to them.
+/// Normalises a text piece by piece. Holds back its last sequences, because the next piece may
+/// continue them.
 #[derive(Default)]
-pub(crate) struct Nfkc {
+pub(super) struct Nfkc {
     held: String,
-    /// Scalar values since the last one that begins a sequence, that one included.
-    sequence: usize,
+    /// Length of the last sequence in `held`, in scalar values.
+    sequence_chars: usize,
     normal: String,
 }
 
 impl Nfkc {
-    /// Calls `visit` with what is normal of the text so far.
-    pub(crate) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
+    /// Calls `visit` with the part of the text so far whose normal form is certain.
+    pub(super) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let mut rest = piece;
         while !rest.is_empty() {
-            let (ascii, after) = rest.split_at(ascii_prefix_bytes(rest.as_bytes()));
-            // All ASCII begins a sequence; only the last may go on.
-            if let Some(last) = ascii.chars().next_back() {
+            let (ascii, other, after) = split_runs(rest);
+            // Each character of ASCII begins a sequence, and is normal; only the last one may compose
+            // with a mark that follows.
+            let mut certain = ascii.chars();
+            if let Some(last) = certain.next_back() {
                 self.flush(&mut visit);
-                visit(ascii.get(..ascii.len() - 1).unwrap_or_default());
+                visit(certain.as_str());
                 self.held.push(last);
-                self.sequence = 1;
+                self.sequence_chars = 1;
             }
-            let other_bytes = after.bytes().position(|byte| byte.is_ascii());
-            let (other, after) = after.split_at(other_bytes.unwrap_or(after.len()));
             other.chars().for_each(|c| self.push_char(c, &mut visit));
             rest = after;
         }
@@ -72,20 +73,20 @@ impl Nfkc {
             return;
         }
         if begins_sequence(c) {
-            self.sequence = 0;
+            self.sequence_chars = 0;
             if self.held.len() >= BATCH_BYTES {
                 self.flush(visit);
             }
-        } else if self.sequence == LONGEST_SEQUENCE {
+        } else if self.sequence_chars == MAX_SEQUENCE_CHARS {
             self.flush(visit);
         }
         self.held.push(c);
-        self.sequence += 1;
+        self.sequence_chars += 1;
     }
 
-    /// Normalises what is held, as if the text ended here.
-    pub(crate) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
-        self.sequence = 0;
+    /// Calls `visit` with the normal form of the text that is held back, as if the text ended here.
+    pub(super) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
+        self.sequence_chars = 0;
         if is_nfkc_quick(self.held.chars()) == IsNormalized::Yes {
             visit(&self.held);
         } else {
@@ -97,7 +98,7 @@ impl Nfkc {
     }
 }
 
-/// Of the blocks of combining diacritical marks.
+/// Returns true for the blocks of combining diacritical marks. Frozen.
 fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -109,8 +110,9 @@ fn is_accent(c: char) -> bool {
     )
 }
 
-/// Calls `visit` with `c`, or, if its canonical decomposition has accents, with the rest of that.
-pub(crate) fn strip_accents(c: char, mut visit: impl FnMut(char)) {
+/// Calls `visit` with `c`, or, if its canonical decomposition has accents, with the other characters
+/// of the decomposition.
+pub(super) fn strip_accents(c: char, mut visit: impl FnMut(char)) {
     let mut has_accent = false;
     if !c.is_ascii() && is_assigned(c) {
         decompose_canonical(c, |part| has_accent |= is_accent(part));

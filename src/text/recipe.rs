@@ -1,32 +1,28 @@
-//! Text to shingles: normalisation, then n-grams of words, of scalar values or of code tokens.
-//! Frozen.
+//! How a text becomes shingles: normalisation, then n-grams of words, of scalar values or of code
+//! tokens. Frozen.
 
 use std::fmt;
-use std::io::Read;
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
-
+use super::language::Language;
+#[cfg(feature = "languages")]
+use super::language_data;
+use super::unicode::UNICODE_VERSION;
 use crate::error::{Error, Result};
-use crate::text::language::Language;
-use crate::text::recorded::Recorded;
-use crate::text::shingler::Shingler;
-use crate::text::unicode::UNICODE_VERSION;
-use crate::text::utf8::for_each_piece;
 
-/// The lengths of shingle that a schema accepts.
+/// The lengths of shingle that a schema accepts, in units.
 const LENGTHS: RangeInclusive<u16> = 1..=256;
 
-/// Steps of normalisation, as bits of the recipe's first byte.
-pub(crate) mod step {
-    pub(crate) const NFKC: u8 = 0x10;
-    pub(crate) const STRIP_ACCENTS: u8 = 0x20;
-    pub(crate) const STOP_WORDS: u8 = 0x40;
-    pub(crate) const STEM: u8 = 0x80;
-    pub(crate) const ALL: u8 = NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
+/// Bits of the optional steps in [`Text::kind`]. Frozen.
+pub(super) mod step {
+    pub(in crate::text) const NFKC: u8 = 0x10;
+    pub(in crate::text) const STRIP_ACCENTS: u8 = 0x20;
+    pub(in crate::text) const STOP_WORDS: u8 = 0x40;
+    pub(in crate::text) const STEM: u8 = 0x80;
+    pub(in crate::text) const ALL: u8 = NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
 }
 
-/// What a shingle is made of.
+/// The unit of which shingles are made.
 ///
 /// ```
 /// use resemblance::{ShingleUnit, Text};
@@ -87,37 +83,36 @@ pub enum ShingleUnit {
 /// assert_eq!(shingles, ["the cat", "cat the", "the cat"]);
 /// assert_eq!(Text::characters(9).to_string(), "characters 9");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "Recorded", try_from = "Recorded")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {
-    pub(crate) unit: ShingleUnit,
-    pub(crate) length: u16,
-    pub(crate) nfkc: bool,
-    pub(crate) strip_accents: bool,
-    pub(crate) stop_words: Option<Frozen>,
-    pub(crate) stem: Option<Frozen>,
+    pub(super) unit: ShingleUnit,
+    pub(super) length: u16,
+    pub(super) nfkc: bool,
+    pub(super) strip_accents: bool,
+    pub(super) stop_words: Option<FrozenLanguage>,
+    pub(super) stem: Option<FrozenLanguage>,
     /// The Unicode version of the data behind `nfkc` and `strip_accents`.
-    pub(crate) normal_version: (u8, u8, u8),
+    pub(super) normal_version: (u8, u8, u8),
 }
 
-/// A language's data, with a checksum of what they were when the schema was made.
+/// A language, and the checksum that its data had when the schema was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Frozen {
-    pub(crate) language: Language,
-    pub(crate) checksum: u64,
+pub(super) struct FrozenLanguage {
+    pub(super) language: Language,
+    pub(super) checksum: u64,
 }
 
 impl Text {
     /// Shingles of `n` consecutive words, 1 to 256.
     #[must_use]
     pub const fn words(n: u16) -> Self {
-        Self::of(ShingleUnit::Words, n)
+        Self::new(ShingleUnit::Words, n)
     }
 
     /// Shingles of `n` consecutive Unicode scalar values, 1 to 256.
     #[must_use]
     pub const fn characters(n: u16) -> Self {
-        Self::of(ShingleUnit::Characters, n)
+        Self::new(ShingleUnit::Characters, n)
     }
 
     /// Shingles of `n` consecutive tokens of source code, 1 to 256.
@@ -131,10 +126,11 @@ impl Text {
     /// ```
     #[must_use]
     pub const fn code(n: u16) -> Self {
-        Self::of(ShingleUnit::CodeTokens, n)
+        Self::new(ShingleUnit::CodeTokens, n)
     }
 
-    pub(crate) const fn of(unit: ShingleUnit, length: u16) -> Self {
+    /// Shingles of `length` units, without optional steps.
+    pub(super) const fn new(unit: ShingleUnit, length: u16) -> Self {
         Self {
             unit,
             length,
@@ -149,9 +145,9 @@ impl Text {
     /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first: one
     /// form for composed and decomposed letters, full-width and half-width ones, ligatures.
     ///
-    /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A stretch of
-    /// 1,024 scalar values at none of which a new sequence begins is normalised by itself, as if
-    /// the text ended there: memory stays bounded, and no real text is so.
+    /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A run of 1,024
+    /// scalar values that begins no new sequence is normalised by itself, as if the text ended
+    /// there: this bounds the memory, and real texts have no such runs.
     #[must_use]
     pub const fn nfkc(mut self) -> Self {
         self.nfkc = true;
@@ -174,7 +170,7 @@ impl Text {
     /// when it goes through the same steps. Words only.
     #[must_use]
     pub const fn stop_words(mut self, language: Language) -> Self {
-        self.stop_words = Some(Frozen {
+        self.stop_words = Some(FrozenLanguage {
             language,
             checksum: language.stop_words_checksum(),
         });
@@ -185,20 +181,20 @@ impl Text {
     /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes stay.
     #[must_use]
     pub const fn stem(mut self, language: Language) -> Self {
-        self.stem = Some(Frozen {
+        self.stem = Some(FrozenLanguage {
             language,
             checksum: language.stem_checksum(),
         });
         self
     }
 
-    /// What the shingles are made of.
+    /// The unit of which shingles are made.
     #[must_use]
     pub const fn unit(&self) -> ShingleUnit {
         self.unit
     }
 
-    /// How many units a shingle has.
+    /// The number of units in a shingle.
     #[must_use]
     pub const fn length(&self) -> u16 {
         self.length
@@ -226,62 +222,6 @@ impl Text {
     #[must_use]
     pub fn stem_language(&self) -> Option<Language> {
         self.stem.map(|frozen| frozen.language)
-    }
-
-    /// Calls `visit` with each shingle, in text order and with repeats.
-    ///
-    /// Reads the text once; memory is a few shingles, whatever the length of the text. What
-    /// [`validate`](Self::validate) refuses, and so every schema, has no shingles.
-    ///
-    /// ```
-    /// use resemblance::Text;
-    ///
-    /// let mut shingles = Vec::new();
-    /// Text::characters(3).for_each_shingle(" A\t\nBC ", |s| shingles.push(s.to_owned()));
-    /// assert_eq!(shingles, ["a b", " bc"]);
-    /// ```
-    pub fn for_each_shingle(&self, text: &str, mut visit: impl FnMut(&str)) {
-        if let Ok(mut shingler) = self.shingler() {
-            shingler.push(text, &mut visit);
-            shingler.finish(visit);
-        }
-    }
-
-    /// The same for a text that is read piece by piece: its whole is never in memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`validate`](Self::validate); [`Error::Io`] if `reader` fails; [`Error::NotUtf8`] with the
-    /// place of the first byte that is not UTF-8. The shingles before it were visited.
-    ///
-    /// ```
-    /// use resemblance::Text;
-    ///
-    /// let mut shingles = Vec::new();
-    /// let file: &[u8] = b"a long text";
-    /// Text::words(2).for_each_shingle_of(file, |s| shingles.push(s.to_owned()))?;
-    /// assert_eq!(shingles, ["a long", "long text"]);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn for_each_shingle_of(
-        &self,
-        reader: impl Read,
-        mut visit: impl FnMut(&str),
-    ) -> Result<()> {
-        let mut shingler = self.shingler()?;
-        for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
-        shingler.finish(visit);
-        Ok(())
-    }
-
-    /// Starts the shingles of a text that comes in pieces.
-    ///
-    /// # Errors
-    ///
-    /// As [`validate`](Self::validate).
-    pub fn shingler(&self) -> Result<Shingler> {
-        self.validate()?;
-        Ok(Shingler::of_valid(*self))
     }
 
     /// Checks the length and the steps.
@@ -321,11 +261,11 @@ impl Text {
     #[cfg(feature = "languages")]
     fn validate_languages(&self) -> Result<()> {
         if let Some(frozen) = self.stop_words {
-            let found = super::filter::stop_words_checksum(frozen.language);
+            let found = language_data::stop_words_checksum(frozen.language);
             frozen.must_equal(found, "stop words", "stop-words")?;
         }
         if let Some(frozen) = self.stem {
-            let found = super::filter::stem_checksum(frozen.language);
+            let found = language_data::stem_checksum(frozen.language);
             frozen.must_equal(found, "stems", "frostem")?;
         }
         Ok(())
@@ -342,13 +282,13 @@ impl Text {
         })
     }
 
-    /// Whether there are optional steps.
-    pub(crate) fn has_steps(&self) -> bool {
+    /// Whether the text has optional steps.
+    pub(super) fn has_steps(&self) -> bool {
         self.nfkc || self.strip_accents || self.stop_words.is_some() || self.stem.is_some()
     }
 
-    /// The unit and the steps in one byte.
-    pub(crate) fn kind(&self) -> u8 {
+    /// The unit and the steps in one byte. Frozen.
+    pub(super) fn kind(&self) -> u8 {
         let unit: u8 = match self.unit {
             ShingleUnit::Words => 1,
             ShingleUnit::Characters => 2,
@@ -360,14 +300,14 @@ impl Text {
             (self.stop_words.is_some(), step::STOP_WORDS),
             (self.stem.is_some(), step::STEM),
         ];
-        let there = steps.into_iter().filter(|&(is_there, _)| is_there);
-        there.fold(unit, |kind, (_, bit)| kind | bit)
+        let bits = steps.into_iter().filter(|&(has_step, _)| has_step);
+        bits.fold(unit, |kind, (_, bit)| kind | bit)
     }
 
-    /// Appends what a recipe's fingerprint says of texts. Frozen: the unit and the steps as one
-    /// byte, the length, the Unicode version; then for stop words and for stems, as far as they are
-    /// there, the language's two letters and the checksum of its data. No bytes of one text begin
-    /// with those of another.
+    /// Appends the bytes by which a recipe's fingerprint tells texts apart. Frozen: the unit and the
+    /// steps as one byte, the length, the Unicode version; then for stop words and for stems, if the
+    /// text has them, the language's two letters and the checksum of its data. The bytes of one text
+    /// are never the beginning of those of another.
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.kind());
         bytes.extend_from_slice(&self.length.to_le_bytes());
@@ -381,7 +321,7 @@ impl Text {
 }
 
 #[cfg(feature = "languages")]
-impl Frozen {
+impl FrozenLanguage {
     fn must_equal(self, found: u64, what: &str, package: &str) -> Result<()> {
         if found == self.checksum {
             return Ok(());

@@ -1,14 +1,16 @@
 //! How a [`Text`] is kept in a file. Frozen: variants and fields are numbered by their order.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::language::Language;
-use crate::text::recipe::{Frozen, ShingleUnit, Text, step};
-use crate::text::unicode::UNICODE_VERSION;
+use super::language::Language;
+use super::recipe::{FrozenLanguage, ShingleUnit, Text, step};
+use super::unicode::UNICODE_VERSION;
 
-/// Texts without steps are the first three.
+/// A text in a file. Texts without optional steps are the first three variants, which are older than
+/// the steps.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Recorded {
+enum RecordedText {
     Words(u16),
     Characters(u16),
     Code(u16),
@@ -17,22 +19,38 @@ pub(crate) enum Recorded {
         kind: u8,
         length: u16,
         normal_version: (u8, u8, u8),
-        stop_words: RecordedFrozen,
-        stem: RecordedFrozen,
+        stop_words: RecordedLanguage,
+        stem: RecordedLanguage,
     },
 }
 
-/// The two letters of a language and the checksum of its data; zeros where the step is not there.
-type RecordedFrozen = ([u8; 2], u64);
+/// The two letters of a language and the checksum of its data; zeros without the step.
+type RecordedLanguage = ([u8; 2], u64);
 
-fn recorded(frozen: Option<Frozen>) -> RecordedFrozen {
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        RecordedText::from(*self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let recorded = RecordedText::deserialize(deserializer)?;
+        Self::try_from(recorded).map_err(D::Error::custom)
+    }
+}
+
+fn to_recorded(frozen: Option<FrozenLanguage>) -> RecordedLanguage {
     frozen.map_or(([0, 0], 0), |frozen| {
         (frozen.language.code_bytes(), frozen.checksum)
     })
 }
 
-fn frozen(is_there: bool, (code, checksum): RecordedFrozen) -> Result<Option<Frozen>, String> {
-    if !is_there {
+fn from_recorded(
+    has_step: bool,
+    (code, checksum): RecordedLanguage,
+) -> Result<Option<FrozenLanguage>, String> {
+    if !has_step {
         return match (code, checksum) {
             ([0, 0], 0) => Ok(None),
             _ => Err(format!("found the language {code:?} without its step")),
@@ -42,10 +60,10 @@ fn frozen(is_there: bool, (code, checksum): RecordedFrozen) -> Result<Option<Fro
         .into_iter()
         .find(|language| language.code_bytes() == code)
         .ok_or_else(|| format!("found the language {code:?}, which this release does not know"))?;
-    Ok(Some(Frozen { language, checksum }))
+    Ok(Some(FrozenLanguage { language, checksum }))
 }
 
-impl From<Text> for Recorded {
+impl From<Text> for RecordedText {
     fn from(text: Text) -> Self {
         if !text.has_steps() {
             return match text.unit {
@@ -58,21 +76,21 @@ impl From<Text> for Recorded {
             kind: text.kind(),
             length: text.length,
             normal_version: text.normal_version,
-            stop_words: recorded(text.stop_words),
-            stem: recorded(text.stem),
+            stop_words: to_recorded(text.stop_words),
+            stem: to_recorded(text.stem),
         }
     }
 }
 
-impl TryFrom<Recorded> for Text {
+impl TryFrom<RecordedText> for Text {
     type Error = String;
 
-    fn try_from(recorded: Recorded) -> Result<Self, String> {
+    fn try_from(recorded: RecordedText) -> Result<Self, String> {
         let (kind, length, normal_version, stop_words, stem) = match recorded {
-            Recorded::Words(n) => return Ok(Self::words(n)),
-            Recorded::Characters(n) => return Ok(Self::characters(n)),
-            Recorded::Code(n) => return Ok(Self::code(n)),
-            Recorded::Steps {
+            RecordedText::Words(n) => return Ok(Self::words(n)),
+            RecordedText::Characters(n) => return Ok(Self::characters(n)),
+            RecordedText::Code(n) => return Ok(Self::code(n)),
+            RecordedText::Steps {
                 kind,
                 length,
                 normal_version,
@@ -86,16 +104,17 @@ impl TryFrom<Recorded> for Text {
             3 => ShingleUnit::CodeTokens,
             other => return Err(format!("found unit {other}, expected 1 to 3")),
         };
+        // A text has one recorded form: this one would be another of the first three variants.
         if kind & step::ALL == 0 {
             return Err("found a text of steps that has none".to_owned());
         }
         let text = Self {
             nfkc: kind & step::NFKC != 0,
             strip_accents: kind & step::STRIP_ACCENTS != 0,
-            stop_words: frozen(kind & step::STOP_WORDS != 0, stop_words)?,
-            stem: frozen(kind & step::STEM != 0, stem)?,
+            stop_words: from_recorded(kind & step::STOP_WORDS != 0, stop_words)?,
+            stem: from_recorded(kind & step::STEM != 0, stem)?,
             normal_version,
-            ..Self::of(unit, length)
+            ..Self::new(unit, length)
         };
         let has_normal = text.nfkc || text.strip_accents;
         if !has_normal && normal_version != UNICODE_VERSION {

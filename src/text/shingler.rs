@@ -1,18 +1,17 @@
 //! Shingles of a text that comes in pieces.
 
-#[cfg(feature = "languages")]
-use crate::text::filter::Filter;
-use crate::text::line::{Line, Table};
-#[cfg(feature = "languages")]
-use crate::text::normal::{Nfkc, strip_accents};
-use crate::text::recipe::{ShingleUnit, Text};
-use crate::text::{line, unicode};
+use std::io::Read;
 
-/// The text that is read before its shingles are visited.
+#[cfg(feature = "languages")]
+use super::filter::WordFilter;
+use super::recipe::{ShingleUnit, Text};
+use super::unit_buffer::UnitBuffer;
+use super::unit_reader::UnitReader;
+use super::utf8::for_each_piece;
+use crate::error::Result;
+
+/// Bytes of text that are read before their shingles are visited.
 const STRIDE_BYTES: usize = 1 << 12;
-
-/// Shorter runs of ASCII are read one by one.
-const LEAST_RUN_BYTES: usize = 8;
 
 /// The shingles of a text that comes in pieces, cut anywhere between two scalar values: the same as
 /// [`Text::for_each_shingle`] visits of the whole.
@@ -33,30 +32,25 @@ const LEAST_RUN_BYTES: usize = 8;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub struct Shingler {
+    unit: ShingleUnit,
+    /// Units in a shingle.
     size: usize,
-    reader: Reader,
+    reader: UnitReader,
     #[cfg(feature = "languages")]
-    nfkc: Option<Nfkc>,
-    #[cfg(feature = "languages")]
-    filter: Option<Filter>,
-    any: bool,
+    filter: Option<WordFilter>,
+    has_visited: bool,
 }
 
 impl Shingler {
-    pub(crate) fn of_valid(text: Text) -> Self {
+    /// The shingler of a text that has been validated.
+    fn new(text: &Text) -> Self {
         Self {
+            unit: text.unit,
             size: text.length.into(),
-            reader: Reader {
-                unit: text.unit,
-                #[cfg(feature = "languages")]
-                strips_accents: text.strip_accents,
-                line: Line::new(),
-            },
+            reader: UnitReader::new(text),
             #[cfg(feature = "languages")]
-            nfkc: text.nfkc.then(Nfkc::default),
-            #[cfg(feature = "languages")]
-            filter: Filter::new(&text),
-            any: false,
+            filter: WordFilter::new(text),
+            has_visited: false,
         }
     }
 
@@ -65,7 +59,7 @@ impl Shingler {
         let mut rest = piece;
         while !rest.is_empty() {
             let (stride, after) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES));
-            self.read(stride);
+            self.reader.read(stride);
             self.visit(&mut visit);
             rest = after;
         }
@@ -73,147 +67,95 @@ impl Shingler {
 
     /// Ends the text and calls `visit` with the shingles that are left.
     pub fn finish(mut self, mut visit: impl FnMut(&str)) {
-        self.read_end();
-        self.reader.line.separate();
+        self.reader.finish();
         self.visit(&mut visit);
-        let rest = self.last_line().rest();
-        if !self.any && !rest.is_empty() {
+        // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
+        // remains is the end of the last one.
+        let rest = self.units().rest();
+        if !self.has_visited && !rest.is_empty() {
             visit(rest);
         }
     }
 
-    #[cfg(feature = "languages")]
-    fn read(&mut self, piece: &str) {
-        match &mut self.nfkc {
-            Some(nfkc) => nfkc.push(piece, |normal| self.reader.read(normal)),
-            None => self.reader.read(piece),
-        }
-    }
-
-    #[cfg(not(feature = "languages"))]
-    fn read(&mut self, piece: &str) {
-        self.reader.read(piece);
-    }
-
-    fn read_end(&mut self) {
-        #[cfg(feature = "languages")]
-        if let Some(nfkc) = &mut self.nfkc {
-            nfkc.flush(&mut |normal| self.reader.read(normal));
-        }
-    }
-
     fn visit(&mut self, visit: impl FnMut(&str)) {
+        let units = self.reader.units_mut();
         #[cfg(feature = "languages")]
         if let Some(filter) = &mut self.filter {
-            filter.take(&mut self.reader.line);
-            self.any |= filter.line.visit_units(self.size, visit);
+            filter.take(units);
+            self.has_visited |= filter.units.visit_units(self.size, visit);
             return;
         }
-        let line = &mut self.reader.line;
-        self.any |= match self.reader.unit {
-            ShingleUnit::Characters => line.visit_characters(self.size, visit),
-            ShingleUnit::Words | ShingleUnit::CodeTokens => line.visit_units(self.size, visit),
+        self.has_visited |= match self.unit {
+            ShingleUnit::Characters => units.visit_characters(self.size, visit),
+            ShingleUnit::Words | ShingleUnit::CodeTokens => units.visit_units(self.size, visit),
         };
     }
 
-    /// The line whose slices are shingles.
-    fn last_line(&self) -> &Line {
+    /// The units of which shingles are made.
+    fn units(&self) -> &UnitBuffer {
         #[cfg(feature = "languages")]
         if let Some(filter) = &self.filter {
-            return &filter.line;
+            return &filter.units;
         }
-        &self.reader.line
+        self.reader.units()
     }
 }
 
-/// Cuts text into units.
-struct Reader {
-    unit: ShingleUnit,
-    #[cfg(feature = "languages")]
-    strips_accents: bool,
-    line: Line,
-}
-
-impl Reader {
-    fn read(&mut self, piece: &str) {
-        let table = self.table();
-        let mut rest = piece;
-        while !rest.is_empty() {
-            let (ascii, after) = rest.split_at(ascii_prefix_bytes(rest.as_bytes()));
-            match table {
-                Some(table) if ascii.len() >= LEAST_RUN_BYTES => {
-                    self.line.push_ascii(table, ascii.as_bytes());
-                }
-                _ => ascii.chars().for_each(|c| self.push(c)),
-            }
-            let other_bytes = after.bytes().position(|byte| byte.is_ascii());
-            let (other, after) = after.split_at(other_bytes.unwrap_or(after.len()));
-            other.chars().for_each(|c| self.push(c));
-            rest = after;
+impl Text {
+    /// Calls `visit` with each shingle, in text order and with repeats.
+    ///
+    /// Reads the text once; memory is a few shingles, whatever the length of the text. What
+    /// [`validate`](Self::validate) refuses, and so every schema, has no shingles.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::characters(3).for_each_shingle(" A\t\nBC ", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["a b", " bc"]);
+    /// ```
+    pub fn for_each_shingle(&self, text: &str, mut visit: impl FnMut(&str)) {
+        if let Ok(mut shingler) = self.shingler() {
+            shingler.push(text, &mut visit);
+            shingler.finish(visit);
         }
     }
 
-    fn table(&self) -> Option<&'static Table> {
-        match self.unit {
-            ShingleUnit::Words => Some(&line::WORDS),
-            ShingleUnit::Characters => Some(&line::CHARACTERS),
-            ShingleUnit::CodeTokens => None,
-        }
+    /// Does the same for a text that is read piece by piece: the whole is never in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate); [`Error::Io`](crate::Error::Io) if `reader` fails;
+    /// [`Error::NotUtf8`](crate::Error::NotUtf8) with the position of the first byte that is not
+    /// UTF-8. The shingles before it have been visited.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// let file: &[u8] = b"a long text";
+    /// Text::words(2).for_each_shingle_of(file, |s| shingles.push(s.to_owned()))?;
+    /// assert_eq!(shingles, ["a long", "long text"]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn for_each_shingle_of(
+        &self,
+        reader: impl Read,
+        mut visit: impl FnMut(&str),
+    ) -> Result<()> {
+        let mut shingler = self.shingler()?;
+        for_each_piece(reader, |piece| shingler.push(piece, &mut visit))?;
+        shingler.finish(visit);
+        Ok(())
     }
 
-    #[inline]
-    fn push(&mut self, c: char) {
-        let (first, second) = match self.unit {
-            ShingleUnit::CodeTokens => (c, None),
-            ShingleUnit::Words | ShingleUnit::Characters => unicode::lower_case(c),
-        };
-        self.push_lower(first);
-        if let Some(second) = second {
-            self.push_lower(second);
-        }
+    /// Starts the shingles of a text that comes in pieces.
+    ///
+    /// # Errors
+    ///
+    /// As [`validate`](Self::validate).
+    pub fn shingler(&self) -> Result<Shingler> {
+        self.validate()?;
+        Ok(Shingler::new(self))
     }
-
-    #[inline]
-    fn push_lower(&mut self, c: char) {
-        #[cfg(feature = "languages")]
-        if self.strips_accents {
-            strip_accents(c, |c| self.push_normal(c));
-            return;
-        }
-        self.push_normal(c);
-    }
-
-    #[inline]
-    fn push_normal(&mut self, c: char) {
-        match self.unit {
-            ShingleUnit::Words if unicode::is_alphanumeric(c) => self.line.push(c),
-            ShingleUnit::Words => self.line.separate(),
-            ShingleUnit::Characters if unicode::is_white_space(c) => self.line.separate(),
-            ShingleUnit::Characters => self.line.push(c),
-            ShingleUnit::CodeTokens if c == '_' || unicode::is_alphanumeric(c) => {
-                self.line.push(c);
-            }
-            ShingleUnit::CodeTokens => {
-                self.line.separate();
-                if !unicode::is_white_space(c) {
-                    self.line.push(c);
-                    self.line.separate();
-                }
-            }
-        }
-    }
-}
-
-/// How many bytes at the beginning are ASCII.
-pub(crate) fn ascii_prefix_bytes(bytes: &[u8]) -> usize {
-    const HIGH: u128 = u128::from_le_bytes([0x80; 16]);
-    let (chunks, rest) = bytes.as_chunks::<16>();
-    for (number, chunk) in chunks.iter().enumerate() {
-        let high = u128::from_le_bytes(*chunk) & HIGH;
-        if high != 0 {
-            return number * 16 + high.trailing_zeros() as usize / 8;
-        }
-    }
-    let after = rest.iter().position(|byte| !byte.is_ascii());
-    bytes.len() - rest.len() + after.unwrap_or(rest.len())
 }

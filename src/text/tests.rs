@@ -95,7 +95,7 @@ fn shingles_of_units(text: Text, units: Vec<String>) -> Vec<String> {
 }
 
 /// The shingles of a document that comes in random pieces.
-fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
+fn in_pieces(random: &mut SplitMix, text: Text, document: &str) -> Vec<String> {
     let mut shingles = Vec::new();
     let mut shingler = text.shingler().unwrap();
     let most = [1, 3, 40, 9_000][random.next(4)];
@@ -110,9 +110,9 @@ fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
 }
 
 /// A splitmix64 of the tests' own.
-struct Random(u64);
+struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     fn next(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -123,7 +123,7 @@ impl Random {
 }
 
 /// Mostly letters and separators of several scripts, now and then any scalar value.
-fn random_text(random: &mut Random, length: usize) -> String {
+fn random_text(random: &mut SplitMix, length: usize) -> String {
     let usual: Vec<char> =
         "aAbBzZ09  \t\n.,_-'éÉİıßẞΣσςЖжǅ日本語ｶﾞ\u{301}\u{307}\u{a0}\u{3000}\u{85}\u{2028}\u{200b}𐐀𐐨𝔄😀½²Ⅷ"
             .chars()
@@ -139,7 +139,7 @@ fn random_text(random: &mut Random, length: usize) -> String {
 
 #[test]
 fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
-    let mut random = Random(1);
+    let mut random = SplitMix(1);
     for round in 0..500 {
         let length = random.next(if round % 50 == 0 { 12_000 } else { 60 });
         let document = random_text(&mut random, length);
@@ -157,7 +157,7 @@ fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
 /// Runs of ASCII of every length around those of blocks, with words and gaps of every length.
 #[test]
 fn runs_of_ascii_have_the_shingles_of_the_definition() {
-    let mut random = Random(2);
+    let mut random = SplitMix(2);
     for length in (0..600).chain([4_095, 4_096, 4_097, 20_000]) {
         let gap = 1 + random.next(9);
         let mut document: String = (0..length)
@@ -196,7 +196,7 @@ fn known_shingles_and_similarities() {
 
 #[test]
 fn a_reader_gives_the_shingles_of_the_text() {
-    let mut random = Random(3);
+    let mut random = SplitMix(3);
     let document = random_text(&mut random, 200_000);
     for text in [Text::words(5), Text::characters(9)] {
         let mut found = Vec::new();
@@ -269,11 +269,11 @@ fn texts_with_steps_come_back() {
     all.append_to(&mut appended);
     assert_eq!(appended[0], 0xf1);
     assert_eq!(appended.len(), 1 + 2 + 3 + 2 * (2 + 8));
-    for place in [4, 10, 11, 20] {
+    for position in [4, 10, 11, 20] {
         // The kind, a language, its second letter, the other language.
         let mut damaged = recorded.clone();
-        damaged[place] = 0x0f;
-        assert!(decode::<Text>(&damaged).is_err(), "{place}");
+        damaged[position] = 0x0f;
+        assert!(decode::<Text>(&damaged).is_err(), "{position}");
     }
     assert_eq!(
         all.to_string(),

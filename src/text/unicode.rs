@@ -1,21 +1,23 @@
 //! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
 
-use crate::text::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
+use super::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
 
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
 pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
 
-/// A bit for each scalar value of the basic plane, where nearly all texts live; the ranges are
-/// searched beyond.
-type Plane = [u64; 1024];
+/// One bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
+/// For the others the ranges are searched.
+type BasicPlane = [u64; 1024];
 
-static PLANE_ALPHANUMERIC: Plane = plane(&ALPHANUMERIC);
-static PLANE_WHITE_SPACE: Plane = plane(&WHITE_SPACE);
-static PLANE_CASED: Plane = plane(&cased());
+static PLANE_ALPHANUMERIC: BasicPlane = plane(&ALPHANUMERIC);
+static PLANE_WHITE_SPACE: BasicPlane = plane(&WHITE_SPACE);
+static PLANE_CASED: BasicPlane = plane(&cased());
 
-/// The extents of the lower-case mappings, with the few gaps that a step of 2 leaves.
+/// Number of ranges in [`cased`].
 const CASED: usize = LOWER_CASE.len() + LOWER_CASE_LONG.len();
 
+/// The ranges of the lower-case mappings. A mapping of every second scalar value counts as a whole
+/// range: the plane only rules characters out, and the search decides.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn cased() -> [(u32, u32); CASED] {
     let mut ranges = [(0, 0); CASED];
@@ -33,7 +35,7 @@ const fn cased() -> [(u32, u32); CASED] {
 }
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
-const fn plane(ranges: &[(u32, u32)]) -> Plane {
+const fn plane(ranges: &[(u32, u32)]) -> BasicPlane {
     let mut plane = [0; 1024];
     let mut at = 0;
     while at < ranges.len() {
@@ -47,9 +49,9 @@ const fn plane(ranges: &[(u32, u32)]) -> Plane {
     plane
 }
 
-/// Whether the bit of `c` is set; `None` beyond the basic plane.
+/// Returns whether the bit of `c` is set; `None` beyond the basic plane.
 #[inline]
-fn in_plane(plane: &Plane, c: char) -> Option<bool> {
+fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
     let number = u32::from(c);
     let word = plane.get((number >> 6) as usize)?;
     Some(word >> (number & 63) & 1 == 1)
@@ -57,26 +59,26 @@ fn in_plane(plane: &Plane, c: char) -> Option<bool> {
 
 /// As `char::is_alphanumeric` of Unicode 17.0.
 #[inline]
-pub(crate) fn is_alphanumeric(c: char) -> bool {
+pub(super) fn is_alphanumeric(c: char) -> bool {
     in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
 }
 
-/// Whether one of the ranges, inclusive and ascending, has `c`.
-pub(crate) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
+/// Returns whether one of the ranges, inclusive and ascending, contains `c`.
+pub(super) fn is_in(ranges: &[(u32, u32)], c: char) -> bool {
     let number = u32::from(c);
     let at = ranges.partition_point(|&(_, last)| last < number);
     ranges.get(at).is_some_and(|&(first, _)| first <= number)
 }
 
-/// As `char::is_whitespace` of Unicode 17.0: none is beyond the basic plane.
+/// As `char::is_whitespace` of Unicode 17.0. All white space is in the basic plane.
 #[inline]
-pub(crate) fn is_white_space(c: char) -> bool {
+pub(super) fn is_white_space(c: char) -> bool {
     in_plane(&PLANE_WHITE_SPACE, c).unwrap_or(false)
 }
 
 /// As `char::to_lowercase` of Unicode 17.0: one scalar value, or two.
 #[inline]
-pub(crate) fn lower_case(c: char) -> (char, Option<char>) {
+pub(super) fn lower_case(c: char) -> (char, Option<char>) {
     if c.is_ascii() {
         return (c.to_ascii_lowercase(), None);
     }

@@ -1,39 +1,39 @@
 //! Bytes to pieces of text.
 
 use std::io::{ErrorKind, Read};
-use std::str::from_utf8;
+use std::str::{Utf8Error, from_utf8};
 
 use crate::error::{Error, Result};
 
-/// What is read at once.
+/// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Calls `visit` with the text of `reader`, piece by piece; memory is one piece.
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if `reader` fails, [`Error::NotUtf8`] at the first byte that is not UTF-8; what
-/// stands before was visited.
+/// [`Error::Io`] if `reader` fails, [`Error::NotUtf8`] at the first byte that is not UTF-8. The text
+/// before it has been visited.
 pub(crate) fn for_each_piece(mut reader: impl Read, mut visit: impl FnMut(&str)) -> Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    // The beginning of a scalar value that the last piece cut, and where it stands in the text.
+    // Bytes of a scalar value that the last read cut in two, and its offset in the text.
     let mut held = 0;
     let mut offset_bytes = 0;
     loop {
-        let room = buffer.get_mut(held..).unwrap_or_default();
+        // A scalar value has at most 4 bytes, so fewer are held.
+        let (_, room) = buffer.split_at_mut(held);
         let read = match reader.read(room) {
             Ok(0) if held == 0 => return Ok(()),
             Ok(0) => return Err(Error::NotUtf8 { offset_bytes }),
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(source) => {
-                return Err(Error::Io {
-                    action: "cannot read the text".to_owned(),
-                    source,
-                });
-            }
+            Err(source) => return Err(cannot_read(source)),
         };
-        let filled = buffer.get(..held + read).unwrap_or_default();
+        let Some(filled) = buffer.get(..held + read) else {
+            // Any type may implement `Read`, and claim more than the buffer has room for.
+            let detail = "the reader returned a length beyond its buffer";
+            return Err(cannot_read(std::io::Error::other(detail)));
+        };
         let (text, error) = valid_part(filled);
         visit(text);
         offset_bytes += text.len() as u64;
@@ -46,12 +46,20 @@ pub(crate) fn for_each_piece(mut reader: impl Read, mut visit: impl FnMut(&str))
     }
 }
 
-fn valid_part(bytes: &[u8]) -> (&str, Option<std::str::Utf8Error>) {
+fn cannot_read(source: std::io::Error) -> Error {
+    Error::Io {
+        action: "cannot read the text".to_owned(),
+        source,
+    }
+}
+
+/// The longest valid text at the beginning of `bytes`, and the error that ends it.
+fn valid_part(bytes: &[u8]) -> (&str, Option<Utf8Error>) {
     match from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
-            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            (from_utf8(valid).unwrap_or_default(), Some(error))
+            let first = bytes.utf8_chunks().next();
+            (first.map_or("", |chunk| chunk.valid()), Some(error))
         }
     }
 }

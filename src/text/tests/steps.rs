@@ -74,7 +74,7 @@ fn without_accents(c: char) -> Vec<char> {
 }
 
 /// Sequences that normalisation joins, splits and reorders, words of lists, and what `random_text` has.
-fn random_document(random: &mut Random, length: usize) -> String {
+fn random_document(random: &mut SplitMix, length: usize) -> String {
     const PIECES: [&str; 28] = [
         "e\u{301}",
         "\u{301}",
@@ -137,7 +137,7 @@ fn texts(n: u16) -> Vec<Text> {
 
 #[test]
 fn random_texts_have_the_steps_of_the_definition_whatever_the_pieces() {
-    let mut random = Random(4);
+    let mut random = SplitMix(4);
     for round in 0..200 {
         let length = random.next(if round % 50 == 0 { 5_000 } else { 80 });
         let document = random_document(&mut random, length);
@@ -152,7 +152,7 @@ fn random_texts_have_the_steps_of_the_definition_whatever_the_pieces() {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Golden {
+struct StepGolden {
     text: String,
     unit: String,
     n: u16,
@@ -170,7 +170,7 @@ fn golden_steps() {
     let lines = include_str!("../../../tests/data/golden_steps.jsonl").lines();
     let mut documents = 0;
     for line in lines {
-        let golden: Golden = serde_json::from_str(line).unwrap();
+        let golden: StepGolden = serde_json::from_str(line).unwrap();
         let mut text = match golden.unit.as_str() {
             "words" => Text::words(golden.n),
             "characters" => Text::characters(golden.n),
@@ -243,7 +243,7 @@ fn endless_sequences_are_cut_in_the_same_places_whatever_the_pieces() {
     let marks = format!("a{}b", "\u{301}\u{323}".repeat(3_000));
     let mut expected = String::new();
     let all: Vec<char> = marks.chars().collect();
-    for sequence in all[..all.len() - 1].chunks(normal::LONGEST_SEQUENCE) {
+    for sequence in all[..all.len() - 1].chunks(normal::MAX_SEQUENCE_CHARS) {
         expected.extend(String::from_iter(sequence).nfkc());
     }
     expected.push('b');
@@ -252,7 +252,7 @@ fn endless_sequences_are_cut_in_the_same_places_whatever_the_pieces() {
         shingles(text, &marks),
         naive(Text::characters(256), &expected)
     );
-    let mut random = Random(5);
+    let mut random = SplitMix(5);
     assert_eq!(in_pieces(&mut random, text, &marks), shingles(text, &marks));
 }
 
@@ -261,8 +261,8 @@ fn data_of_languages_are_those_that_were_frozen() {
     let table: Vec<String> = Language::ALL
         .into_iter()
         .map(|language| {
-            let stop_words = filter::stop_words_checksum(language);
-            let stem = filter::stem_checksum(language);
+            let stop_words = language_data::stop_words_checksum(language);
+            let stem = language_data::stem_checksum(language);
             format!("{language:?} \"{language}\" {stop_words:#018x} {stem:#018x}")
         })
         .collect();
