@@ -1,8 +1,8 @@
-//! Putting a schema together.
+//! Builders of schemas.
 
+use super::schema::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, choose_design};
-use crate::schema::schema::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -12,7 +12,7 @@ const VALUE_BITS: [u8; 6] = [1, 2, 4, 8, 16, 32];
 /// The widths of band codes that a schema accepts, in bits.
 const CODE_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 
-/// How a schema files and compares MinHash signatures (Broder 1997).
+/// How a schema makes, indexes and compares MinHash signatures (Broder 1997).
 ///
 /// ```
 /// use resemblance::{MinHash, Schema};
@@ -39,7 +39,7 @@ impl MinHash {
     /// 1 / (2 · √128) = 0.044.
     #[must_use]
     pub fn new(values: u16) -> Self {
-        Self::of(MinHashKind::Functions(Permutations::default()), values)
+        Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
     }
 
     /// Signatures of `values` 32-bit values, 16 to 1,024, from one pass over the features: as good
@@ -48,26 +48,26 @@ impl MinHash {
     /// several rounds, and functions may be quicker for them.
     #[must_use]
     pub fn one_pass(values: u16) -> Self {
-        Self::of(MinHashKind::OnePass, values)
+        Self::new_of_kind(MinHashKind::OnePass, values)
     }
 
-    /// Signatures of the `most` smallest hashes of 64 bits, 64 to 1,024 of them.
+    /// Signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
     ///
-    /// They are filed by rows made from them, an eighth as many: row j is the least hash that falls
+    /// They are indexed by rows made from them, an eighth as many: row j is the least hash that falls
     /// into the j-th of as many equal bins. Two documents agree in a row at least as often as they
     /// are similar, but for a share of e⁻⁸. So for the same recall bands are shorter, and find more
     /// candidates, than with as many values of another kind.
     #[must_use]
-    pub fn bottom_k(most: u16) -> Self {
-        Self::of(MinHashKind::BottomK, most)
+    pub fn bottom_k(max_values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::BottomK, max_values)
     }
 
-    /// Signatures of `values` 32-bit values, 16 to 1,024, of *weighted* features: similarity is the
-    /// weighted one, Σ min / Σ max. A text's shingle, or a feature given without weight, weighs as
-    /// much as it comes often.
+    /// Signatures of `values` 32-bit values, 16 to 1,024, of *weighted* features: they estimate the
+    /// weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
+    /// 1 each time it occurs.
     #[must_use]
     pub fn weighted(values: u16) -> Self {
-        Self::of(MinHashKind::Weighted, values)
+        Self::new_of_kind(MinHashKind::Weighted, values)
     }
 
     /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
@@ -78,10 +78,11 @@ impl MinHash {
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
     #[must_use]
     pub fn external(values: u16) -> Self {
-        Self::of(MinHashKind::External, values)
+        Self::new_of_kind(MinHashKind::External, values)
     }
 
-    pub(crate) fn of(kind: MinHashKind, values: u16) -> Self {
+    /// Signatures of any kind, with the defaults for everything else.
+    pub(super) fn new_of_kind(kind: MinHashKind, values: u16) -> Self {
         Self {
             kind,
             values,
@@ -93,8 +94,8 @@ impl MinHash {
         }
     }
 
-    /// The family of hash functions, for [`new`](Self::new) alone; [`Permutations::PairMultiply`]
-    /// if not given.
+    /// The family of hash functions, [`Permutations::PairMultiply`] if not given. It has an effect on
+    /// [`new`](Self::new) alone.
     #[must_use]
     pub fn permutations(mut self, permutations: Permutations) -> Self {
         if let MinHashKind::Functions(_) = self.kind {
@@ -106,27 +107,26 @@ impl MinHash {
     /// How many bits of each value are stored: 1, 2, 4, 8, 16, or all 32, if not given (b-bit
     /// MinHash: Li and König 2010).
     ///
-    /// With b bits, values that are unequal are equal by chance with probability 2⁻ᵇ, which the
-    /// estimate takes off; its variance grows from J (1 − J) / k to
-    /// (1 − J) (J + 1 / (2ᵇ − 1)) / k. The bands are made before values are cut, so candidates are
-    /// the same; the codes of the bands are stored beside the values, and other bands cannot be
-    /// made later. Of external values it is the width in which they are given.
+    /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
+    /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
+    /// bands are made before values are cut, so candidates are the same; the codes of the bands are
+    /// stored beside the values, and other bands cannot be made later. External values are given in
+    /// this width.
     #[must_use]
     pub fn value_bits(mut self, bits: u8) -> Self {
         self.value_bits = bits;
         self
     }
 
-    /// The Jaccard similarity from which on two documents are near-duplicates: above 0, at most 1;
-    /// inclusive; 0.8 if not given.
+    /// The least Jaccard similarity of near-duplicates: above 0, at most 1; 0.8 if not given.
     #[must_use]
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// The share of pairs right at the threshold that must meet in a band, between 0 and 1; 0.95
-    /// if not given. Pairs above the threshold are found more often.
+    /// The share of the pairs at the threshold that must share a band, between 0 and 1; 0.95 if not
+    /// given. Pairs above the threshold are found more often.
     #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = recall;
@@ -148,7 +148,8 @@ impl MinHash {
         self
     }
 
-    pub(crate) fn build(self) -> Result<MinHashSchema> {
+    /// Checks the parameters and chooses the bands.
+    pub(super) fn build(self) -> Result<MinHashSchema> {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             let expected = "a similarity above 0 and at most 1";
             return Err(Error::invalid("threshold", self.threshold, expected));
@@ -170,7 +171,7 @@ impl MinHash {
         }
         let rows = self.kind.row_count(self.values);
         let banding = match self.banding {
-            Some((bands, rows_a_band)) => Banding::explicit(bands, rows_a_band, rows)?,
+            Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
             None => Banding::by_recall(rows, self.threshold, self.recall)?,
         };
         Ok(MinHashSchema {
@@ -184,7 +185,7 @@ impl MinHash {
     }
 }
 
-/// How a schema files and compares SimHash fingerprints (Charikar 2002; Manku, Jain and Das Sarma
+/// How a schema makes, indexes and compares SimHash fingerprints (Charikar 2002; Manku, Jain and Das Sarma
 /// 2007).
 ///
 /// ```
@@ -212,8 +213,8 @@ impl SimHash {
         }
     }
 
-    /// Fingerprints of 128 bits: twice the bytes, and distances that tell near from far as well at
-    /// twice their number.
+    /// Fingerprints of 128 bits: twice the bytes, and twice the distance separates near from far documents
+    /// as well.
     #[must_use]
     pub fn bits128() -> Self {
         Self {
@@ -222,13 +223,21 @@ impl SimHash {
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates, 1 to 8, of 128 bits 1 to 16;
-    /// inclusive; 3 if not given, of 128 bits 6. The store finds *every* fingerprint within it, and
-    /// refuses to be asked for more.
+    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 128 bits
+    /// 1 to 16, 6 if not given. The store finds *every* fingerprint within it, and refuses queries for
+    /// more.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = distance;
         self
+    }
+}
+
+impl Schema {
+    /// Starts a schema. At least one of MinHash and SimHash must be given.
+    #[must_use]
+    pub fn builder() -> SchemaBuilder {
+        SchemaBuilder::default()
     }
 }
 
@@ -259,7 +268,7 @@ impl Default for SchemaBuilder {
 }
 
 impl SchemaBuilder {
-    /// How texts are cut into shingles. Without it the store takes features and signatures only.
+    /// How texts become shingles. Without it the store takes features and signatures only.
     #[must_use]
     pub fn text(mut self, text: Text) -> Self {
         self.text = Some(text);
@@ -280,7 +289,7 @@ impl SchemaBuilder {
         self
     }
 
-    /// What *near* means where both families are given; [`Near::Any`] if not said.
+    /// The rule by which documents are near if both families are given; [`Near::Any`] if not given.
     #[must_use]
     pub fn near(mut self, near: Near) -> Self {
         self.near = near;
@@ -295,16 +304,17 @@ impl SchemaBuilder {
         self
     }
 
-    /// How many documents the store is expected to grow to; 1,000,000 if not given. It decides
-    /// only how many permuted tables SimHash gets: more documents than expected make probes
-    /// slower, never wrong.
+    /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
+    /// decides how many permuted tables SimHash gets: more documents than expected make probes slower,
+    /// never wrong.
     #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = documents;
         self
     }
 
-    /// What documents without features are to each other; [`EmptyDocuments::Distinct`] if not said.
+    /// Whether documents without features are near-duplicates of each other;
+    /// [`EmptyDocuments::Distinct`] if not given.
     #[must_use]
     pub fn empty_documents(mut self, empty: EmptyDocuments) -> Self {
         self.empty = empty;

@@ -1,9 +1,9 @@
-//! Whether a store has more documents than its lanes were laid out for.
+//! Whether the bands and tables of a schema fit the number of documents in a store.
 
-use crate::schema::schema::Schema;
+use super::schema::Schema;
 
-/// How a schema's bands and tables fit a number of documents. Answers are right whatever their
-/// number; what grows beyond the design is the work of a query.
+/// How the bands and tables of a schema fit a number of documents. Answers are right whatever that
+/// number is; a query takes more work if it exceeds the expected number.
 ///
 /// ```
 /// use resemblance::{DesignReport, Schema, SimHash};
@@ -18,22 +18,22 @@ use crate::schema::schema::Schema;
 pub struct DesignReport {
     /// Live documents.
     pub documents: u64,
-    /// The number that the schema was made for.
+    /// The number of documents that the schema expects.
     pub expected_documents: u64,
     /// Whether there are more documents than expected.
     pub is_outgrown: bool,
-    /// How many candidates a query reads in all permuted tables together, if fingerprints are
+    /// The number of candidates that a query reads in all permuted tables together if fingerprints are
     /// uniform; 0 without SimHash.
     pub table_candidates: f64,
-    /// How many documents a query meets in all bands together only because codes are short, on
-    /// average; 0 without MinHash.
+    /// The mean number of candidates that share a code with a query in some band only because codes are
+    /// short; 0 without MinHash.
     pub chance_candidates: f64,
-    /// What to do about it, in words for the user, if the design is outgrown.
+    /// Advice for the user, if the design is outgrown.
     pub advice: Option<String>,
 }
 
 impl DesignReport {
-    /// For a store of this schema that holds so many documents.
+    /// The report for a store of this schema that holds `documents` documents.
     #[must_use]
     pub fn new(schema: &Schema, documents: u64) -> Self {
         let design = schema.simhash.as_ref().map(|simhash| &simhash.design);
@@ -85,7 +85,7 @@ impl DesignReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builder::{MinHash, SimHash};
+    use crate::schema::{MinHash, SimHash};
 
     #[test]
     fn candidates_are_counted_as_the_design_has_them() {

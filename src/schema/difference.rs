@@ -1,12 +1,12 @@
-//! What two recipes differ in.
+//! Differences between the recipes of two schemas.
 
 use std::fmt::Display;
 
-use crate::schema::schema::Schema;
+use super::schema::Schema;
 
-/// A part of a recipe that is another in two schemas.
+/// A part of the recipe in which two schemas differ.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct RecipeDifference {
     pub(crate) part: &'static str,
     pub(crate) found: String,
     pub(crate) expected: String,
@@ -17,9 +17,9 @@ fn or_none(part: Option<impl Display>) -> String {
 }
 
 impl Schema {
-    /// The first part of the recipe that differs, found in another schema and expected as in this one.
-    /// Where there is none, both make the same signatures.
-    pub(crate) fn recipe_difference(&self, other: &Self) -> Option<Difference> {
+    /// The first part of the recipe that differs: `found` in the other schema, `expected` from this one.
+    /// If there is none, both make the same signatures.
+    pub(crate) fn recipe_difference(&self, other: &Self) -> Option<RecipeDifference> {
         if self.recipe == other.recipe && self.unicode_version == other.unicode_version {
             return None;
         }
@@ -27,13 +27,13 @@ impl Schema {
         let mut parts = other.recipe_parts().into_iter().zip(own);
         let named = parts.find(|((_, found), (_, expected))| found != expected);
         Some(match named {
-            Some(((part, found), (_, expected))) => Difference {
+            Some(((part, found), (_, expected))) => RecipeDifference {
                 part,
                 found,
                 expected,
             },
-            // Data that have the same name: stop words, stems.
-            None => Difference {
+            // The text is displayed alike: the data of its stop words or stems differ.
+            None => RecipeDifference {
                 part: "text",
                 found: format!("{:?}", other.recipe.text),
                 expected: format!("{:?}", self.recipe.text),
@@ -60,8 +60,7 @@ impl Schema {
 
 #[cfg(test)]
 mod tests {
-    use crate::schema::builder::{MinHash, SchemaBuilder, SimHash};
-    use crate::schema::schema::Schema;
+    use crate::schema::{MinHash, Schema, SchemaBuilder, SimHash};
     use crate::sketch::EmptyDocuments;
     use crate::text::Text;
 

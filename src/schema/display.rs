@@ -1,9 +1,9 @@
-//! A schema in words: what `create` prints.
+//! A schema in words, as `create` prints it.
 
 use std::fmt;
 
+use super::schema::{Near, Schema};
 use crate::lanes::simhash_probability;
-use crate::schema::schema::{Near, Schema};
 use crate::sketch::MinHashKind;
 
 impl fmt::Display for Schema {

@@ -1,6 +1,7 @@
-//! How documents of one store are compared: recipe, signatures, lanes.
+//! Schemas: how the documents of one store become signatures, and how these are indexed and compared.
 //!
-//! Imports `text`, `sketch` and `lanes`.
+//! Every room above may import all that stands here. This room knows `text`, `sketch`, `lanes` and
+//! errors: no store and no file.
 
 mod builder;
 mod design;
@@ -8,6 +9,7 @@ mod difference;
 mod display;
 mod rebanding;
 mod schema;
+mod stored;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
 pub use design::DesignReport;

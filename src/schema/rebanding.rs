@@ -1,18 +1,18 @@
-//! The parts of a schema that the stored signatures allow to change.
+//! Changes of a schema that the stored signatures allow.
 
+use super::builder::MinHash;
+use super::schema::{MinHashSchema, Schema, SimHashSchema};
 use crate::error::{Error, Result};
 use crate::lanes::choose_design;
-use crate::schema::builder::MinHash;
-use crate::schema::schema::{MinHashSchema, Schema, SimHashSchema};
 
-/// What a change of bands is called in errors.
+/// The name of a change of bands in errors.
 const REBANDING: &str = "rebanding";
 
-/// How the documents of a store are to be filed from now on. What is not said stays as it is.
-/// [`Store::reband`](crate::Store::reband) does it.
+/// A change of how the documents of a store are indexed, for [`Store::reband`](crate::Store::reband).
+/// Parts that are not set stay as they are.
 ///
-/// How signatures are made cannot change: texts, seed, number of values, width of fingerprints,
-/// what empty documents are to each other.
+/// How signatures are made cannot change: texts, seed, number of values, width of fingerprints, and
+/// whether empty documents are near-duplicates of each other.
 ///
 /// ```
 /// use resemblance::{MinHash, Rebanding, Schema};
@@ -38,17 +38,17 @@ impl Rebanding {
         Self::default()
     }
 
-    /// The Jaccard similarity from which on two documents are near-duplicates: above 0, at most 1;
-    /// inclusive. Bands are chosen for it again, unless they are [given](Self::banding).
+    /// The least Jaccard similarity of near-duplicates: above 0, at most 1. Bands are chosen for it
+    /// again, unless they are [given](Self::banding).
     #[must_use]
     pub fn threshold(mut self, threshold: f64) -> Self {
         self.threshold = Some(threshold);
         self
     }
 
-    /// The share of pairs right at the threshold that must meet in a band, between 0 and 1. Where
-    /// bands are chosen and no share is given, it is 0.95: a store does not keep the share that its
-    /// bands were chosen by.
+    /// The share of the pairs at the threshold that must share a band, between 0 and 1. If bands are
+    /// chosen and no share is given, it is 0.95: a store does not keep the share by which its bands were
+    /// chosen.
     #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = Some(recall);
@@ -69,17 +69,16 @@ impl Rebanding {
         self
     }
 
-    /// The greatest number of differing bits between near-duplicates by SimHash, 1 to 8, of 128
-    /// bits 1 to 16. Tables are
-    /// chosen for it again.
+    /// The greatest number of differing bits between near-duplicates by SimHash: 1 to 8, of 128 bits 1
+    /// to 16. Tables are chosen for it again.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
     }
 
-    /// How many documents the store is expected to grow to. SimHash tables are chosen for them
-    /// again; nothing else depends on it but when the [design](crate::DesignReport) is outgrown.
+    /// The number of documents that the store is expected to grow to. SimHash tables are chosen for it
+    /// again; besides, it decides only when the [design](crate::DesignReport) is outgrown.
     #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = Some(documents);
@@ -87,7 +86,7 @@ impl Rebanding {
     }
 
     /// The first part that needs MinHash, with its value.
-    fn of_minhash(&self) -> Option<(&'static str, String)> {
+    fn minhash_part(&self) -> Option<(&'static str, String)> {
         let banding = self
             .banding
             .map(|(bands, rows)| format!("{bands} x {rows}"));
@@ -107,8 +106,8 @@ impl Rebanding {
                             and expected_documents";
             return Err(Error::invalid(REBANDING, "no change", expected));
         }
-        let of_minhash = self.of_minhash().filter(|_| schema.minhash.is_none());
-        if let Some((name, value)) = of_minhash {
+        let minhash_part = self.minhash_part().filter(|_| schema.minhash.is_none());
+        if let Some((name, value)) = minhash_part {
             let expected = "none: the schema has no MinHash";
             return Err(Error::invalid(name, value, expected));
         }
@@ -124,18 +123,18 @@ impl Rebanding {
     }
 
     fn minhash(&self, old: MinHashSchema) -> Result<MinHashSchema> {
-        if self.of_minhash().is_none() {
+        if self.minhash_part().is_none() {
             return Ok(old);
         }
-        let mut minhash = MinHash::of(old.kind, old.values)
+        let mut minhash = MinHash::new_of_kind(old.kind, old.values)
             .value_bits(old.value_bits)
             .threshold(self.threshold.unwrap_or(old.threshold))
             .code_bits(self.code_bits.unwrap_or(old.code_bits));
         if let Some(recall) = self.recall {
             minhash = minhash.recall(recall);
         }
-        let chosen_again = self.threshold.is_some() || self.recall.is_some();
-        let kept = (!chosen_again).then(|| (old.bands(), old.rows()));
+        let is_chosen_again = self.threshold.is_some() || self.recall.is_some();
+        let kept = (!is_chosen_again).then(|| (old.bands(), old.rows()));
         if let Some((bands, rows)) = self.banding.or(kept) {
             minhash = minhash.banding(bands, rows);
         }
@@ -153,8 +152,8 @@ impl Rebanding {
 }
 
 impl Schema {
-    /// Whether the signatures of a store with this schema hold what other bands are made of. Tables
-    /// of SimHash can be changed in any case.
+    /// Returns `Ok` if other bands can be made from the signatures of a store with this schema. Tables of
+    /// SimHash can always be changed.
     ///
     /// # Errors
     ///
@@ -175,7 +174,7 @@ impl Schema {
         }
     }
 
-    /// This schema with documents filed in another way.
+    /// This schema with a change of how documents are indexed.
     ///
     /// # Errors
     ///
@@ -183,7 +182,7 @@ impl Schema {
     /// schema does not have, or if there is nothing to change; as [`can_reband`](Self::can_reband).
     pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
         rebanding.validate(self)?;
-        if rebanding.of_minhash().is_some() {
+        if rebanding.minhash_part().is_some() {
             self.can_reband()?;
         }
         let documents = rebanding.expected_documents;
@@ -203,8 +202,8 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builder::SimHash;
-    use crate::schema::schema::Near;
+    use crate::schema::Near;
+    use crate::schema::SimHash;
 
     fn both() -> Schema {
         let builder = Schema::builder().minhash(MinHash::new(64).threshold(0.8));

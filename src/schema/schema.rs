@@ -1,22 +1,20 @@
-//! What a store holds and how documents are compared: the part of the configuration that is kept in
-//! the store.
+//! How the documents of a store are compared: the part of the configuration that the store keeps.
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lanes::{Banding, Lanes, TableDesign};
-use crate::schema::builder::{MinHash, SchemaBuilder};
 use crate::sketch::{EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout};
-use crate::text::{Text, UNICODE_VERSION};
+use crate::text::Text;
 
-/// Which family decides that two documents are near, where a schema has both.
+/// The rule by which two documents are near, if a schema has both families.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Near {
-    /// Either similarity or distance is within its bound.
+    /// Similarity or distance is within its bound.
     #[default]
     Any,
-    /// Both are.
+    /// Both are within their bounds.
     Both,
 }
 
@@ -32,19 +30,19 @@ pub struct MinHashSchema {
 }
 
 impl MinHashSchema {
-    /// How the values come about.
+    /// The method by which the values are made.
     #[must_use]
     pub fn kind(&self) -> MinHashKind {
         self.kind
     }
 
-    /// Values in a signature; of bottom-k the most that there can be.
+    /// The number of values in a signature; for bottom-k the greatest possible number.
     #[must_use]
     pub fn values(&self) -> u16 {
         self.values
     }
 
-    /// Bits that are stored of each value: 1 to 32, and 64 for bottom-k.
+    /// The bits that are stored of each value: 1 to 32, and 64 for bottom-k.
     #[must_use]
     pub fn value_bits(&self) -> u8 {
         self.layout().bits()
@@ -65,15 +63,7 @@ impl MinHashSchema {
         self.layout().variance(similarity)
     }
 
-    /// What would build it again.
-    pub(crate) fn to_builder(self) -> MinHash {
-        MinHash::of(self.kind, self.values)
-            .value_bits(self.value_bits)
-            .threshold(self.threshold)
-            .banding(self.bands(), self.rows())
-            .code_bits(self.code_bits)
-    }
-
+    /// The layout of the values in bytes.
     pub(crate) fn layout(&self) -> ValueLayout {
         match self.kind {
             MinHashKind::BottomK => ValueLayout::Smallest { most: self.values },
@@ -85,13 +75,13 @@ impl MinHashSchema {
         }
     }
 
-    /// The similarity from which on documents are near-duplicates.
+    /// The least similarity of near-duplicates.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
 
-    /// The number of bands: each is a lane of the store.
+    /// The number of bands. Each is a lane of the store.
     #[must_use]
     pub fn bands(&self) -> u16 {
         self.banding.bands()
@@ -103,14 +93,13 @@ impl MinHashSchema {
         self.banding.rows()
     }
 
-    /// Bits stored of a band's hash.
+    /// The bits that are stored of a band's hash, 32 to 64.
     #[must_use]
     pub fn code_bits(&self) -> u8 {
         self.code_bits
     }
 
-    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity meets in a band and so is
-    /// looked at.
+    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares a band, and so is compared.
     #[must_use]
     pub fn probability(&self, similarity: f64) -> f64 {
         self.banding.probability(similarity)
@@ -130,27 +119,28 @@ pub struct SimHashSchema {
 }
 
 impl SimHashSchema {
-    /// Bits in a fingerprint.
+    /// The bits of a fingerprint, 64 or 128.
     #[must_use]
     pub fn bits(&self) -> u16 {
         self.design.bits().into()
     }
 
-    /// The greatest distance that the store finds without a miss.
+    /// The greatest distance within which the store finds every fingerprint.
     #[must_use]
     pub fn max_distance(&self) -> u8 {
         self.design.max_distance()
     }
 
-    /// The permuted tables that were chosen. `Display` prints them.
+    /// The permuted tables by which fingerprints are indexed.
     #[must_use]
     pub fn design(&self) -> &TableDesign {
         &self.design
     }
 }
 
-/// What a store holds and how its documents are compared. Kept in the file. How signatures are made
-/// is fixed at creation; how documents are filed can be [changed](crate::Store::reband).
+/// How the documents of a store become signatures, and how these are indexed and compared. The file
+/// keeps it. How signatures are made is fixed when the store is created; how they are indexed can be
+/// [changed](crate::Store::reband).
 ///
 /// ```
 /// use resemblance::{MinHash, Schema, SimHash, Text};
@@ -165,7 +155,7 @@ impl SimHashSchema {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
     pub(crate) recipe: Recipe,
-    /// The Unicode version that texts are normalised by.
+    /// The version of the Unicode data by which texts are normalised.
     pub(crate) unicode_version: (u8, u8, u8),
     pub(crate) minhash: Option<MinHashSchema>,
     pub(crate) simhash: Option<SimHashSchema>,
@@ -174,19 +164,13 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Starts a schema. At least one of MinHash and SimHash must be given.
-    #[must_use]
-    pub fn builder() -> SchemaBuilder {
-        SchemaBuilder::default()
-    }
-
     /// Makes signatures for this schema, without a store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        Sketcher::of_valid(self.recipe.clone())
+        Sketcher::from_valid(self.recipe.clone())
     }
 
-    /// How texts are cut into shingles, if the schema takes texts.
+    /// How texts become shingles, if the schema takes texts.
     #[must_use]
     pub fn text(&self) -> Option<Text> {
         self.recipe.text
@@ -198,19 +182,20 @@ impl Schema {
         self.recipe.seed
     }
 
-    /// What documents without features are to each other.
+    /// Whether documents without features are near-duplicates of each other.
     #[must_use]
     pub fn empty_documents(&self) -> EmptyDocuments {
         self.recipe.empty
     }
 
-    /// The number of documents that the store was laid out for, above all its SimHash tables.
+    /// The number of documents that the store is expected to grow to, by which its SimHash tables were
+    /// chosen.
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents
     }
 
-    /// Which family decides, where there are two.
+    /// The rule by which documents are near, if there are both families.
     #[must_use]
     pub fn near(&self) -> Near {
         self.near
@@ -235,36 +220,9 @@ impl Schema {
         1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables
     }
 
+    /// The lanes of a store with this schema.
     pub(crate) fn lane_set(&self) -> Result<Lanes> {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
         Lanes::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))
-    }
-
-    /// Whether a schema that was read from a file could have been built here.
-    pub(crate) fn validate(&self) -> Result<()> {
-        self.recipe.validate()?;
-        if self.unicode_version != UNICODE_VERSION {
-            let detail = format!(
-                "found Unicode {:?}, this release has {UNICODE_VERSION:?}",
-                self.unicode_version
-            );
-            return Err(Error::SelfTest { detail });
-        }
-        if let Some(minhash) = &self.minhash {
-            minhash.to_builder().build()?;
-        }
-        let simhash_bits = self.simhash.as_ref().map(SimHashSchema::bits);
-        let minhash = self
-            .recipe
-            .minhash
-            .map(|minhash| (minhash.kind, minhash.values));
-        if (minhash, self.recipe.simhash_bits)
-            == (self.minhash.map(|m| (m.kind, m.values)), simhash_bits)
-        {
-            Ok(())
-        } else {
-            let expected = "the families of the schema";
-            Err(Error::invalid("recipe", "other families", expected))
-        }
     }
 }

@@ -12,8 +12,8 @@
 //!
 //! Values that were equal by chance before the cut stay so: see each kind's own bound.
 
-/// A value cut to its `bits` low bits, 1 to 32, after a mix: minima are small numbers, and so would
-/// be their high bits; with very many features also the low ones. The mix is MurmurHash3's
+/// A value cut to its `bits` low bits, 1 to 32, after a mix: minima are small numbers, so their high
+/// bits tell little, and with very many features also the low ones. The mix is MurmurHash3's
 /// 32-bit finalizer (Appleby), a bijection.
 #[inline]
 pub(crate) fn cut(value: u32, bits: u8) -> u32 {
@@ -83,9 +83,9 @@ pub(crate) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
     std::iter::from_fn(&mut next).take(count).collect()
 }
 
-/// How many of `count` packed values are equal, place by place: 64 bits at a time, each difference
-/// of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
-/// does, so that what is left in the last byte is equal. A shorter one's missing values are unequal.
+/// The number of `count` packed values that are equal, position by position: 64 bits at a time, each
+/// difference of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
+/// does, so that the unused bits of the last byte are equal. A shorter one's missing values are unequal.
 pub(crate) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();
@@ -100,10 +100,11 @@ pub(crate) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
         .sum();
     let rest = a_rest.iter().zip(b_rest).rev();
     let rest = rest.fold(0, |word, (a, b)| word << u8::BITS | u64::from(a ^ b));
+    // Packed bytes of a damaged file may differ after the last value, too: no count is below 0.
     count.saturating_sub(in_words + differing(rest, bits))
 }
 
-/// How many values of a word are not 0.
+/// The number of values in a word that are not 0.
 #[inline]
 fn differing(word: u64, bits: u8) -> usize {
     let mut folded = word;

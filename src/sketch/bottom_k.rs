@@ -9,7 +9,7 @@
 //! 64 bits and come of a bijection, but for the greatest, which counts as one less: none are equal by
 //! chance.
 
-use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
 /// The function of one seed.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(crate) struct BottomK {
     size: usize,
 }
 
-/// The least values of what has been taken in, and some more: at most 16 bytes a value of k.
+/// The least values so far, and some more: at most 16 bytes for each of the k values.
 #[derive(Clone, Debug)]
 pub(crate) struct BottomKState {
-    /// In any order, with repeats; the k least distinct ones of all are among them.
+    /// In any order and with repeats. The k least distinct values so far are among them.
     kept: Vec<u64>,
-    /// What exceeds it is not among the k least.
+    /// No greater value can be among the k least.
     threshold: u64,
 }
 
@@ -36,7 +36,7 @@ impl BottomK {
         }
     }
 
-    /// The state of no feature.
+    /// The state of a document without features.
     pub(crate) fn state(&self) -> BottomKState {
         BottomKState {
             kept: Vec::with_capacity(2 * self.size),
@@ -44,10 +44,10 @@ impl BottomK {
         }
     }
 
-    /// Takes features in. Repeats change nothing, nor does the order.
+    /// Takes features in. Neither order nor repeats change the result.
     pub(crate) fn update(&self, state: &mut BottomKState, hashes: impl IntoIterator<Item = u64>) {
         for hash in hashes {
-            // The greatest number stands for no value where sketches are held side by side.
+            // Sketches that are kept side by side in memory are padded with `u64::MAX`.
             let value = mix64(hash ^ self.key).min(u64::MAX - 1);
             if value <= state.threshold {
                 state.kept.push(value);
@@ -61,19 +61,22 @@ impl BottomK {
     /// The sketch: the k least values, ascending and distinct; all of them where there are fewer.
     pub(crate) fn values(&self, state: &BottomKState) -> Vec<u64> {
         let mut values = state.kept.clone();
-        least(&mut values, self.size);
+        keep_least(&mut values, self.size);
         values
     }
 
     fn shrink(&self, state: &mut BottomKState) {
-        least(&mut state.kept, self.size);
-        if state.kept.len() == self.size {
-            state.threshold = state.kept.last().copied().unwrap_or(u64::MAX);
+        keep_least(&mut state.kept, self.size);
+        if state.kept.len() == self.size
+            && let Some(&greatest) = state.kept.last()
+        {
+            state.threshold = greatest;
         }
     }
 }
 
-fn least(values: &mut Vec<u64>, size: usize) {
+/// Keeps the `size` least distinct values, ascending.
+fn keep_least(values: &mut Vec<u64>, size: usize) {
     values.sort_unstable();
     values.dedup();
     values.truncate(size);
@@ -84,8 +87,8 @@ pub(crate) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
     union(a, b).take(size).map(|(value, _)| value).collect()
 }
 
-/// Of the `size` least values of two sketches together, or fewer where that is all: how many are in
-/// both, and how many there are.
+/// Looks at the `size` least values of two sketches together, or at all if there are fewer. Returns how
+/// many of them are in both sketches, and how many there are.
 pub(crate) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     let (mut all, mut shared) = (0_usize, 0_usize);
     for (_, in_both) in union(a, b).take(size) {
@@ -95,8 +98,7 @@ pub(crate) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     (shared, all)
 }
 
-/// The estimate of J from two sketches of `size` values, or fewer where that was all: 0 to 1, 1 for
-/// two empty ones.
+/// The estimate of J from two sketches of up to `size` values: 0 to 1, and 1 for two empty ones.
 pub(crate) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     match shared(a, b, size) {
         (_, 0) => 1.0,
@@ -104,7 +106,7 @@ pub(crate) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     }
 }
 
-/// The values of two ascending slices, ascending, and whether both have it.
+/// The values of two ascending slices, ascending, each with whether both slices have it.
 fn union<'a>(mut a: &'a [u64], mut b: &'a [u64]) -> impl Iterator<Item = (u64, bool)> + 'a {
     std::iter::from_fn(move || {
         let next = match (a.first(), b.first()) {
@@ -120,12 +122,12 @@ fn union<'a>(mut a: &'a [u64], mut b: &'a [u64]) -> impl Iterator<Item = (u64, b
     })
 }
 
-/// How many rows are made of a sketch of up to so many values.
+/// The number of rows that [`rows`] makes of a sketch of up to `values` values.
 pub(crate) const fn row_count(values: u16) -> u16 {
     values / 8
 }
 
-/// The rows by which a sketch is filed under bands: `count` values, of which those of two sets agree
+/// The rows by which a sketch is indexed in bands: `count` values, of which those of two sets agree
 /// with a probability near J, as MinHash values do.
 ///
 /// A mix of its own sends every value to one of `count` bins. Row j is a hash of the least value of
@@ -142,9 +144,10 @@ pub(crate) const fn row_count(values: u16) -> u16 {
 /// more often than they need be, and found no less.
 pub(crate) fn rows(values: &[u64], count: usize) -> Vec<u32> {
     let mut rows = vec![u32::MAX; count];
-    // Descending, so that the least value of a bin is what stays.
+    // In descending order, so that the least value of a bin is the one that stays.
     for &value in values.iter().rev() {
         let mixed = mix64(value.wrapping_add(GOLDEN_GAMMA));
+        // The high half of a number of 32 bits × `count` is below `count`.
         let bin = (u128::from(mixed >> 32) * count as u128) >> 32;
         if let Some(row) = rows.get_mut(bin as usize) {
             *row = (mixed as u32).min(u32::MAX - 1);

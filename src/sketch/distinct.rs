@@ -1,29 +1,30 @@
-//! The distinct ones of many hashes.
+//! Distinct hashes.
 
-use crate::sketch::hash::GOLDEN_GAMMA;
+use super::hash::GOLDEN_GAMMA;
 
 /// Slots of the smallest table.
-const LEAST_SLOTS: usize = 1 << 10;
+const MIN_SLOTS: usize = 1 << 10;
 
-/// A table of up to so many slots has three empty ones for each that is taken: a look-up then mostly
-/// ends at the first, as the processor expects. Larger ones are fuller, for their memory.
-const SPARSE_SLOTS: usize = 1 << 16;
+/// A table of up to this many slots leaves three of four empty: most look-ups then end at their first
+/// slot, which the processor predicts. Larger tables are filled to three quarters, to save memory.
+const MAX_SPARSE_SLOTS: usize = 1 << 16;
 
-/// A set of hashes: an open table beside a list. Takes 19 to 30 bytes for each once there are many.
+/// A set of hashes: an open-addressing table beside a list. Large sets take 19 to 30 bytes a hash.
 pub(crate) struct DistinctHashes {
-    /// A power of two of them; 0 where there is nothing.
+    /// As many as a power of two. 0 marks an empty slot.
     slots: Vec<u64>,
-    /// All of them, in the order in which they came.
+    /// All hashes, in the order of their first occurrences.
     list: Vec<u64>,
+    /// Whether 0, which no slot can hold, is in the set.
     has_zero: bool,
 }
 
 impl DistinctHashes {
-    /// A set that has room for about so many.
-    pub(crate) fn with_room(hashes: usize) -> Self {
-        // What the caller expects is no more than a hint.
-        let slots = 4 * hashes.min(SPARSE_SLOTS / 4);
-        let slots = slots.next_power_of_two().max(LEAST_SLOTS);
+    /// A set that is expected to hold about `hashes` hashes.
+    pub(crate) fn with_capacity(hashes: usize) -> Self {
+        // The number is a hint of the caller: it must not make us reserve much memory.
+        let slots = 4 * hashes.min(MAX_SPARSE_SLOTS / 4);
+        let slots = slots.next_power_of_two().max(MIN_SLOTS);
         Self {
             slots: vec![0; slots],
             list: Vec::with_capacity(slots / 4),
@@ -31,9 +32,10 @@ impl DistinctHashes {
         }
     }
 
+    /// Adds hashes; those that it holds already change nothing.
     pub(crate) fn extend(&mut self, hashes: &[u64]) {
         for hash in hashes {
-            if self.list.len() >= self.most() {
+            if self.list.len() >= self.max_hashes() {
                 self.grow();
             }
             if *hash == 0 {
@@ -46,10 +48,10 @@ impl DistinctHashes {
         }
     }
 
-    /// How many the table takes before it grows.
-    fn most(&self) -> usize {
+    /// The number of hashes at which the table grows.
+    fn max_hashes(&self) -> usize {
         let slots = self.slots.len();
-        if slots <= SPARSE_SLOTS {
+        if slots <= MAX_SPARSE_SLOTS {
             slots / 4
         } else {
             slots / 4 * 3
@@ -57,7 +59,7 @@ impl DistinctHashes {
     }
 
     fn grow(&mut self) {
-        let slots = (4 * self.slots.len()).min(SPARSE_SLOTS);
+        let slots = (4 * self.slots.len()).min(MAX_SPARSE_SLOTS);
         let slots = slots.max(2 * self.slots.len());
         self.slots = vec![0; slots];
         for hash in self.list.iter().filter(|hash| **hash != 0) {
@@ -67,25 +69,26 @@ impl DistinctHashes {
         }
     }
 
-    /// All of them, in no order that means anything.
+    /// All hashes, in no particular order.
     pub(crate) fn into_vec(self) -> Vec<u64> {
         self.list
     }
 }
 
-/// Where a hash is to be put, `None` if it is there.
+/// The empty slot in which a hash belongs; `None` if the table holds it already.
 #[inline]
 fn free_slot(slots: &mut [u64], hash: u64) -> Option<&mut u64> {
-    let last = slots.len().checked_sub(1)?;
-    // Hashes that the caller brings may be any numbers; of a product the upper bits depend on all.
+    debug_assert!(slots.len().is_power_of_two());
+    let last = slots.len() - 1;
+    // Hashes that the caller made may be any numbers. The upper bits of a product depend on all bits.
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(GOLDEN_GAMMA);
-    let mut place = (mixed >> 32) as usize & last;
+    let mut position = (mixed >> 32) as usize & last;
     loop {
-        match slots.get(place) {
-            Some(0) => return slots.get_mut(place),
+        match slots.get(position) {
+            Some(0) => return slots.get_mut(position),
             Some(found) if *found == hash => return None,
-            // There is always an empty one.
-            _ => place = (place + 1) & last,
+            // The search ends, because at least a quarter of the slots is empty.
+            _ => position = (position + 1) & last,
         }
     }
 }
@@ -100,7 +103,7 @@ mod tests {
     fn each_is_kept_once() {
         for count in [0_u64, 1, 2, 767, 768, 769, 1_000, 100_000] {
             let room = [0, 5_000, usize::MAX][count as usize % 3];
-            let mut set = DistinctHashes::with_room(room);
+            let mut set = DistinctHashes::with_capacity(room);
             let hashes: Vec<u64> = (0..count).map(|i| (i * i % 70_001) << 40).collect();
             set.extend(&hashes);
             set.extend(&hashes);

@@ -1,37 +1,38 @@
-//! Signatures in the making.
+//! Signatures of features that come one by one.
 
 use std::fmt;
 
-use crate::sketch::distinct::DistinctHashes;
-use crate::sketch::hash::feature_hash;
-use crate::sketch::hasher::State;
-use crate::sketch::signature::Signature;
-use crate::sketch::simhash::{WHOLE_WEIGHT, Weighted, add_up};
-use crate::sketch::sketcher::Sketcher;
+use super::distinct::DistinctHashes;
+use super::hash::feature_hash;
+use super::hash_functions::HashFunctions;
+use super::min_hash::MinHashState;
+use super::signature::Signature;
+use super::simhash::{WHOLE_WEIGHT, WeightedHash, add_up};
 use crate::text::Shingler;
 
-/// Features that are taken in together.
+/// Features that are hashed together.
 const PENDING_FEATURES: usize = 256;
 
-/// Features from which on repeats are added up early, where they are counted.
-const LEAST_GATHERED: usize = 1 << 16;
+/// The smallest number of entries at which counted features are added up before the document ends.
+const MIN_ADDED_UP: usize = 1 << 16;
 
-/// A signature of features without weights in the making. Memory: that of the values; with SimHash
-/// 19 to 30 bytes for each distinct feature besides, with weighted MinHash 16 to 48, for both need
-/// to know which features repeat.
-pub(crate) struct Draft<'a> {
-    sketcher: &'a Sketcher,
-    state: Option<State>,
+/// The unfinished signature of features without weights.
+///
+/// Takes the memory of the values. With SimHash it takes 19 to 30 bytes more for each distinct
+/// feature, with weighted MinHash 16 to 48: both need to know which features repeat.
+pub(super) struct SignatureDraft<'a> {
+    functions: &'a HashFunctions,
+    state: Option<MinHashState>,
     pending: Vec<u64>,
-    gathered: Gathered,
-    empty: bool,
+    gathered: GatheredFeatures,
+    is_empty: bool,
 }
 
 /// The signature of a text that comes in pieces, cut anywhere.
 ///
-/// Memory: a few shingles and the values of the signature, however long the text is. With SimHash 19
-/// to 30 bytes for each distinct shingle besides, with weighted MinHash 16 to 48: what repeats must
-/// be known.
+/// Takes the memory of a few shingles and of the signature's values, however long the text is. With
+/// SimHash it takes 19 to 30 bytes more for each distinct shingle, with weighted MinHash 16 to 48:
+/// both need to know which shingles repeat.
 ///
 /// ```
 /// use resemblance::{MinHash, Schema, Text};
@@ -45,8 +46,14 @@ pub(crate) struct Draft<'a> {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub struct StreamedText<'a> {
-    pub(crate) shingler: Shingler,
-    pub(crate) draft: Draft<'a>,
+    shingler: Shingler,
+    draft: SignatureDraft<'a>,
+}
+
+impl<'a> StreamedText<'a> {
+    pub(super) fn new(shingler: Shingler, draft: SignatureDraft<'a>) -> Self {
+        Self { shingler, draft }
+    }
 }
 
 impl StreamedText<'_> {
@@ -73,60 +80,70 @@ impl fmt::Debug for StreamedText<'_> {
     }
 }
 
-/// What must be kept until the end.
-enum Gathered {
-    Nothing,
+/// The features that must be kept until the document ends.
+enum GatheredFeatures {
+    None,
     Distinct(DistinctHashes),
-    /// Features, how often each has come, and the number of them at which they are added up next.
-    Counted(Vec<Weighted>, usize),
+    /// Features with the number of their occurrences. Entries of one feature are added up once there
+    /// are `max_entries`.
+    Counted {
+        entries: Vec<WeightedHash>,
+        max_entries: usize,
+    },
 }
 
-impl Gathered {
-    fn take(&mut self, hashes: &[u64]) {
+impl GatheredFeatures {
+    fn extend(&mut self, hashes: &[u64]) {
         match self {
-            Self::Nothing => {}
-            Self::Distinct(all) => all.extend(hashes),
-            Self::Counted(all, most) => {
-                all.extend(hashes.iter().map(|&hash| (hash, 1)));
-                if all.len() >= *most {
-                    add_up(all);
-                    *most = (2 * all.len()).max(LEAST_GATHERED);
+            Self::None => {}
+            Self::Distinct(distinct) => distinct.extend(hashes),
+            Self::Counted {
+                entries,
+                max_entries,
+            } => {
+                entries.extend(hashes.iter().map(|&hash| (hash, 1)));
+                if entries.len() >= *max_entries {
+                    add_up(entries);
+                    // Twice what remains, so that sorting costs O(log n) a feature in all.
+                    *max_entries = (2 * entries.len()).max(MIN_ADDED_UP);
                 }
             }
         }
     }
 }
 
-impl<'a> Draft<'a> {
-    /// For about so many features.
-    pub(crate) fn new(sketcher: &'a Sketcher, features: usize) -> Self {
-        let inner = &sketcher.inner;
-        let minhash = inner.minhash.as_ref();
+impl<'a> SignatureDraft<'a> {
+    /// The draft of a document that is expected to have about `features` distinct features.
+    pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
+        let minhash = functions.minhash.as_ref();
         let gathered = if minhash.is_some_and(|minhash| minhash.needs_weights()) {
-            Gathered::Counted(Vec::new(), LEAST_GATHERED)
-        } else if inner.simhash.is_some() {
-            Gathered::Distinct(DistinctHashes::with_room(features))
+            GatheredFeatures::Counted {
+                entries: Vec::new(),
+                max_entries: MIN_ADDED_UP,
+            }
+        } else if functions.simhash.is_some() {
+            GatheredFeatures::Distinct(DistinctHashes::with_capacity(features))
         } else {
-            Gathered::Nothing
+            GatheredFeatures::None
         };
         Self {
-            sketcher,
+            functions,
             state: minhash.map(|minhash| minhash.state()),
             pending: Vec::with_capacity(PENDING_FEATURES),
             gathered,
-            empty: true,
+            is_empty: true,
         }
     }
 
     /// Adds a feature by its bytes.
     #[inline]
-    pub(crate) fn feature(&mut self, bytes: &[u8]) {
+    pub(super) fn feature(&mut self, bytes: &[u8]) {
         self.hash(feature_hash(bytes));
     }
 
     /// Adds a feature by its hash.
     #[inline]
-    pub(crate) fn hash(&mut self, hash: u64) {
+    pub(super) fn hash(&mut self, hash: u64) {
         self.pending.push(hash);
         if self.pending.len() >= PENDING_FEATURES {
             self.update();
@@ -137,30 +154,31 @@ impl<'a> Draft<'a> {
         if self.pending.is_empty() {
             return;
         }
-        self.empty = false;
-        if let (Some(minhash), Some(state)) = (&self.sketcher.inner.minhash, &mut self.state) {
+        self.is_empty = false;
+        if let (Some(minhash), Some(state)) = (&self.functions.minhash, &mut self.state) {
             minhash.update(state, &self.pending);
         }
-        self.gathered.take(&self.pending);
+        self.gathered.extend(&self.pending);
         self.pending.clear();
     }
 
     /// The signature of the features added.
-    pub(crate) fn finish(mut self) -> Signature {
+    pub(super) fn finish(mut self) -> Signature {
         self.update();
-        let inner = &self.sketcher.inner;
-        let minhash = inner.minhash.as_ref().zip(self.state);
+        let functions = self.functions;
+        let minhash = functions.minhash.as_ref().zip(self.state);
         let (mut weights, mut distinct) = (Vec::new(), Vec::new());
         match self.gathered {
-            Gathered::Nothing => {}
-            Gathered::Distinct(all) => distinct = all.into_vec(),
-            Gathered::Counted(mut all, _) => {
-                add_up(&mut all);
-                if inner.simhash.is_some() {
-                    distinct.extend(all.iter().map(|&(hash, _)| hash));
+            GatheredFeatures::None => {}
+            GatheredFeatures::Distinct(hashes) => distinct = hashes.into_vec(),
+            GatheredFeatures::Counted { mut entries, .. } => {
+                add_up(&mut entries);
+                if functions.simhash.is_some() {
+                    distinct.extend(entries.iter().map(|&(hash, _)| hash));
                 }
-                let weigh = |(hash, count): Weighted| (hash, count.saturating_mul(WHOLE_WEIGHT));
-                weights.extend(all.into_iter().map(weigh));
+                // 2^48 occurrences would overflow: more than anyone can add one by one.
+                let weigh = |(hash, count): WeightedHash| (hash, count * WHOLE_WEIGHT);
+                weights.extend(entries.into_iter().map(weigh));
             }
         }
         let values = minhash.map(|(minhash, state)| {
@@ -170,8 +188,8 @@ impl<'a> Draft<'a> {
                 minhash.finish(state)
             }
         });
-        let simhash = inner.simhash.as_ref();
+        let simhash = functions.simhash.as_ref();
         let fingerprint = simhash.map(|simhash| simhash.unweighted(&distinct));
-        self.sketcher.signature(values, fingerprint, self.empty)
+        functions.signature(values, fingerprint, self.is_empty)
     }
 }

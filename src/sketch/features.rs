@@ -1,19 +1,19 @@
-//! The features of a text themselves, to compare documents exactly.
+//! The features of a text, to compare documents exactly.
 
+use super::hash::feature_hash;
+use super::sketcher::Sketcher;
 use crate::error::Result;
-use crate::sketch::hash::feature_hash;
-use crate::sketch::sketcher::Sketcher;
 
-/// Hashes from which on repeats are taken out before the text ends.
-const PENDING_HASHES: usize = 1 << 16;
+/// The smallest number of hashes at which repeats are removed before the text ends.
+const MIN_HASHES: usize = 1 << 16;
 
 impl Sketcher {
     /// The hashes of a text's distinct features, ascending: the set whose signature
     /// [`text`](Self::text) makes, one that [`hashes`](Self::hashes) takes. 8 bytes a feature.
     ///
     /// The Jaccard similarity of two such sets is that of the documents, but for collisions: two
-    /// features have the same hash with a probability of 2⁻⁶⁴, any two of two documents of ten
-    /// thousand features each with about 10⁻¹¹.
+    /// features have the same hash with a probability of 2⁻⁶⁴, so that some two of two documents of ten
+    /// thousand features each do with about 10⁻¹¹.
     ///
     /// # Errors
     ///
@@ -31,12 +31,13 @@ impl Sketcher {
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
         let mut hashes = Vec::new();
-        let mut most = PENDING_HASHES;
+        let mut max_hashes = MIN_HASHES;
         self.each_shingle(text, |shingle| {
             hashes.push(feature_hash(shingle));
-            if hashes.len() >= most {
+            if hashes.len() >= max_hashes {
                 sort_distinct(&mut hashes);
-                most = PENDING_HASHES.max(2 * hashes.len());
+                // Twice what remains, so that sorting costs O(log n) a feature in all.
+                max_hashes = MIN_HASHES.max(2 * hashes.len());
             }
         })?;
         sort_distinct(&mut hashes);
@@ -44,7 +45,8 @@ impl Sketcher {
     }
 }
 
-pub(crate) fn sort_distinct(hashes: &mut Vec<u64>) {
+/// Sorts the hashes and removes repeats.
+pub(super) fn sort_distinct(hashes: &mut Vec<u64>) {
     hashes.sort_unstable();
     hashes.dedup();
 }

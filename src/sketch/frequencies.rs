@@ -1,20 +1,20 @@
-//! Weights from how rare features are: tf-idf.
+//! Weights by the rarity of features: tf-idf.
 
 use std::collections::HashMap;
 
+use super::features::sort_distinct;
+use super::hash::feature_hash;
+use super::signature::Signature;
+use super::sketcher::Sketcher;
+use super::weighted::negative_ln;
 use crate::error::{Error, Result};
-use crate::sketch::features::sort_distinct;
-use crate::sketch::hash::feature_hash;
-use crate::sketch::signature::Signature;
-use crate::sketch::sketcher::Sketcher;
-use crate::sketch::weighted::negative_ln;
 
-/// In how many documents of a corpus each feature is found, from which weights follow (tf-idf, Salton
-/// and Buckley 1988): a feature that nearly all documents have says little about one.
+/// The number of documents of a corpus that have each feature, from which weights follow (tf-idf, Salton
+/// and Buckley 1988): a feature that nearly all documents have says little about one of them.
 ///
-/// A feature that comes t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) where n of N
-/// documents have it; one that none has is the heaviest, and none weighs nothing. The logarithm is
-/// this crate's own and the same on every platform, as signatures of the same document must be.
+/// A feature that occurs t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) if n of N documents
+/// have it. A feature that no document has weighs most, and every feature weighs something. The logarithm
+/// is this crate's own and the same on every platform, as signatures of the same document must be.
 ///
 /// Takes about 20 bytes of memory for each different feature of the corpus.
 ///
@@ -38,19 +38,19 @@ use crate::sketch::weighted::negative_ln;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFrequencies {
     documents: u64,
-    /// By the features' hashes.
+    /// Numbers of documents, by the hashes of the features.
     counts: HashMap<u64, u64>,
 }
 
 impl DocumentFrequencies {
-    /// Those of no document.
+    /// The frequencies of an empty corpus.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those that were counted elsewhere: the number of documents, and of each feature, by its hash
-    /// (XXH3-64 of its bytes, as for [`Sketcher::hashes`]), in how many it is found.
+    /// Frequencies that were counted elsewhere: the number of documents, and for each feature, by its
+    /// hash (XXH3-64 of its bytes, as for [`Sketcher::hashes`]), the number of documents that have it.
     ///
     /// # Errors
     ///
@@ -67,14 +67,14 @@ impl DocumentFrequencies {
         counts: impl IntoIterator<Item = (u64, u64)>,
     ) -> Result<Self> {
         let counts: HashMap<u64, u64> = counts.into_iter().collect();
-        if let Some(most) = counts.values().find(|count| **count > documents) {
+        if let Some(excessive) = counts.values().find(|count| **count > documents) {
             let expected = format!("at most {documents}, the number of documents");
-            return Err(Error::invalid("document frequency", most, expected));
+            return Err(Error::invalid("document frequency", excessive, expected));
         }
         Ok(Self { documents, counts })
     }
 
-    /// Counts a document: the hashes of its features, of which repeats count once.
+    /// Counts a document, given by the hashes of its features. Repeats count once.
     pub fn add(&mut self, hashes: impl IntoIterator<Item = u64>) {
         let mut distinct: Vec<u64> = hashes.into_iter().collect();
         sort_distinct(&mut distinct);
@@ -94,19 +94,19 @@ impl DocumentFrequencies {
         Ok(())
     }
 
-    /// How many documents were counted.
+    /// The number of documents that were counted.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// In how many documents a feature was found, by its hash.
+    /// The number of documents that have the feature with this hash.
     #[must_use]
     pub fn count(&self, hash: u64) -> u64 {
         self.counts.get(&hash).copied().unwrap_or(0)
     }
 
-    /// What a feature weighs that comes once, by its hash: at least 1.
+    /// The weight of one occurrence of the feature with this hash, at least 1.
     #[must_use]
     pub fn weight(&self, hash: u64) -> f64 {
         // At most 1: no feature is in more documents than there are.
@@ -122,7 +122,7 @@ impl DocumentFrequencies {
 }
 
 impl Sketcher {
-    /// The signature of a text whose shingles weigh the more the rarer they are. SimHash, and
+    /// The signature of a text whose shingles weigh more the rarer they are. SimHash, and
     /// [weighted](crate::MinHash::weighted) MinHash, use the weights; other MinHash sees the set.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Sketcher {
     ) -> Result<Signature> {
         let mut hashes = self.shingle_hashes(text)?;
         hashes.sort_unstable();
-        // Weights are rounded before they add up, so each feature is given once.
+        // The sketcher rounds weights before it adds them up, so each feature is given once.
         let runs = hashes.chunk_by(|a, b| a == b);
         let weighted = runs.filter_map(|run| {
             let hash = *run.first()?;

@@ -20,7 +20,7 @@ pub(crate) const fn mix64(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// What [`mix64`] takes to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
+/// The number that [`mix64`] maps to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
 #[inline]
 pub(crate) const fn unmix64(mixed: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
@@ -35,7 +35,7 @@ pub(crate) const fn derive(seed: u64, index: u64) -> u64 {
     mix64(start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// What a recipe's seed is expanded to, as places in its stream.
+/// Indexes into the stream of a recipe's seed. Frozen.
 pub(crate) mod stream {
     /// The key that feature hashes are mixed with.
     pub(crate) const FEATURE_KEY: u64 = 0;
@@ -47,9 +47,9 @@ pub(crate) mod stream {
     pub(crate) const BOTTOM_K_KEY: u64 = 3;
     /// The key of weighted MinHash.
     pub(crate) const WEIGHTED_KEY: u64 = 4;
-    /// The same for the bits 64 to 127 of a fingerprint.
+    /// The key of SimHash's projection words for the bits 64 to 127 of a fingerprint.
     pub(crate) const HIGH_PROJECTION_KEY: u64 = 5;
-    /// MinHash's multiplier 0; then its addend 0, multiplier 1, and so on.
+    /// The first number of MinHash's functions; each family says which follow.
     pub(crate) const MINHASH: u64 = 16;
 }
 

@@ -1,17 +1,19 @@
-//! Features become signatures: MinHash, SimHash, weighted and their exact counterparts.
+//! Features become signatures: MinHash of all kinds, SimHash, and the exact similarities they estimate.
 //!
-//! Imports `text` alone: no store, no file.
+//! Every room above may import recipes, sketchers and signatures, and the layout of stored values. This
+//! room knows `text` and errors alone: no store and no file.
 
-pub(crate) mod b_bit;
-pub(crate) mod bottom_k;
+mod b_bit;
+mod bottom_k;
 mod distinct;
 mod draft;
 pub mod exact;
 mod features;
 mod frequencies;
 mod hash;
-mod hasher;
-pub(crate) mod minhash;
+mod hash_functions;
+mod min_hash;
+mod minhash;
 mod one_pass;
 mod recipe;
 mod self_test;

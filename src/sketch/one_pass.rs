@@ -4,7 +4,7 @@
 //! Features are thrown at k places in rounds. In round r < k a feature falls on a place and at a
 //! time within the round, both random; in round k + i all features fall on place i, so that no
 //! place stays empty. A place keeps the least (round, time) that fell on it, and no round need be
-//! played that is later than what all places have. Expected cost: O(n + k log k) for n features.
+//! played that is later than those of all places. Expected cost: O(n + k log k) for n features.
 //!
 //! Every place has the least of times that are drawn alike for all features, so two sets agree in
 //! it with probability J, whatever their sizes, and the estimate's variance is at most
@@ -23,7 +23,7 @@
 //! round: at most 2^-17 for k = 1,024. Similarity is over-estimated by no more than (1 - J) times
 //! these.
 
-use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
 /// Bits of a time within its round. The 17 others hold any round: there are 2 k of them.
 const TIME_BITS: u32 = 47;
@@ -31,32 +31,31 @@ const TIME_BITS: u32 = 47;
 /// Bits of a value that follow the leading one of (round, time).
 const MANTISSA_BITS: u32 = 26;
 
-/// Features that are held back, to be taken through the rounds together, while a place has none of
-/// the first round.
+/// Features that are collected and then taken through the rounds together, as long as the last place
+/// got its feature after the first round.
 const BLOCK_FEATURES: usize = 4_096;
 
-/// Where more rounds are to be played the features are few, and what comes again and again is taken out:
-/// a text of one word, over and over, would take every one of them through 2 k rounds.
+/// Rounds after which repeated features are removed. If more rounds are played, distinct features are
+/// few: the shingles of a text that repeats one word would each go through 2 k rounds.
 const ROUNDS_WITH_REPEATS: usize = 32;
 
 /// The functions of one seed.
 #[derive(Debug)]
 pub(crate) struct OnePass {
     key: u64,
-    places: usize,
+    values: u16,
 }
 
-/// What has fallen on the places: 16 bytes a value, and up to 32 KiB of features that are held back,
-/// whatever their number.
+/// The earliest arrivals so far: 16 bytes a value, and up to 32 KiB of features that are held back.
 #[derive(Clone, Debug)]
 pub(crate) struct OnePassState {
-    /// (round, time) a place; `u64::MAX` where nothing fell.
+    /// For each place the least (round, time); `u64::MAX` if nothing has fallen on it.
     earliest: Vec<u64>,
-    /// How many places have their earliest in a round; the last entry counts the empty ones.
+    /// For each round how many places have their earliest arrival in it; last, the number of empty places.
     counts: Vec<u32>,
-    /// The last round that any place has: later ones need not be played.
+    /// The latest round of any earliest arrival: later rounds change nothing.
     last_round: usize,
-    /// The words of features that have not been thrown.
+    /// The words of features that have not been thrown yet.
     held_back: Vec<u64>,
 }
 
@@ -65,34 +64,40 @@ impl OnePass {
     pub(crate) fn new(seed: u64, values: u16) -> Self {
         Self {
             key: derive(seed, stream::ONE_PASS_KEY),
-            places: usize::from(values),
+            values,
         }
     }
 
-    /// The state of no feature.
+    fn places(&self) -> usize {
+        self.values.into()
+    }
+
+    /// The state of a document without features.
     pub(crate) fn state(&self) -> OnePassState {
-        let mut counts = vec![0; 2 * self.places];
-        counts.push(u32::try_from(self.places).unwrap_or(u32::MAX));
+        let places = self.places();
+        let mut counts = vec![0; 2 * places];
+        counts.push(self.values.into());
         OnePassState {
-            earliest: vec![u64::MAX; self.places],
+            earliest: vec![u64::MAX; places],
             counts,
-            last_round: 2 * self.places,
+            last_round: 2 * places,
             held_back: Vec::new(),
         }
     }
 
-    /// Takes features in. Repeats change nothing, nor does the order or how they are cut into
-    /// updates.
+    /// Takes features in. Neither repeats nor order nor the number of updates change the result.
     pub(crate) fn update(&self, state: &mut OnePassState, hashes: impl IntoIterator<Item = u64>) {
         let mut words = hashes.into_iter().map(|hash| mix64(hash ^ self.key));
         while state.last_round > 0 {
-            let room = BLOCK_FEATURES.saturating_sub(state.held_back.len());
+            // `play` empties the list once it is full.
+            let room = BLOCK_FEATURES - state.held_back.len();
             state.held_back.extend(words.by_ref().take(room));
             if state.held_back.len() < BLOCK_FEATURES {
                 return;
             }
             self.play(state);
         }
+        // Every place has an arrival in round 0, in which a feature's word is its own.
         for word in words {
             let (place, time) = self.throw(word);
             if let Some(earliest) = state.earliest.get_mut(place) {
@@ -101,7 +106,7 @@ impl OnePass {
         }
     }
 
-    /// The values of a state, `u32::MAX` each if it has no feature.
+    /// The values of the features so far; `u32::MAX` each if there are none.
     pub(crate) fn values(&self, mut state: OnePassState) -> Vec<u32> {
         self.play(&mut state);
         state
@@ -111,11 +116,13 @@ impl OnePass {
             .collect()
     }
 
-    /// Throws what was held back, in all rounds that can change something. How often it threw.
+    /// Throws the features that were held back, in all rounds that can change the result. Returns the
+    /// number of throws.
     fn play(&self, state: &mut OnePassState) -> usize {
         let mut words = std::mem::take(&mut state.held_back);
         let mut throws = 0;
-        for round in 0..2 * self.places {
+        let places = self.places();
+        for round in 0..2 * places {
             if round > state.last_round || words.is_empty() {
                 break;
             }
@@ -126,30 +133,32 @@ impl OnePass {
             throws += words.len();
             let start = (round as u64) << TIME_BITS;
             let thrown = words.iter().map(|&word| round_word(word, round as u64));
-            if round < self.places {
+            if round < places {
                 for word in thrown {
                     let (place, time) = self.throw(word);
                     state.offer(place, round, start | time);
                 }
             } else if let Some(first) = thrown.min() {
                 let time = first >> (u64::BITS - TIME_BITS);
-                state.offer(round - self.places, round, start | time);
+                state.offer(round - places, round, start | time);
             }
         }
         throws
     }
 
-    /// The place of a word, and its time within the round: the two halves of word × k.
+    /// The place of a word, below k, and its time within the round: the two halves of word × k.
     #[inline]
     fn throw(&self, word: u64) -> (usize, u64) {
-        let product = u128::from(word) * self.places as u128;
+        let product = u128::from(word) * u128::from(self.values);
         let place = (product >> u64::BITS) as usize;
         (place, product as u64 >> (u64::BITS - TIME_BITS))
     }
 }
 
 impl OnePassState {
+    /// Records an arrival at `place`, which is below k, if it is the earliest there.
     fn offer(&mut self, place: usize, round: usize, arrival: u64) {
+        debug_assert!(place < self.earliest.len() && round + 1 < self.counts.len());
         let Some(earliest) = self.earliest.get_mut(place) else {
             return;
         };
@@ -171,7 +180,7 @@ impl OnePassState {
     }
 }
 
-/// The word that a feature is thrown with in a round; in round 0 its own.
+/// The word with which a feature is thrown in a round. In round 0 it is the feature's own.
 #[inline]
 fn round_word(word: u64, round: u64) -> u64 {
     match round {
@@ -180,7 +189,7 @@ fn round_word(word: u64, round: u64) -> u64 {
     }
 }
 
-/// (round, time) to 32 bits, in order: the place of the leading one, and the bits after it.
+/// Cuts (round, time) to 32 bits, in order: the position of the leading one, and the bits after it.
 fn cut(earliest: u64) -> u32 {
     if earliest == u64::MAX {
         return u32::MAX;
@@ -205,7 +214,7 @@ mod tests {
             let words = (0..BLOCK_FEATURES as u64).map(|place| mix64(place % distinct));
             state.held_back = words.collect();
             let throws = functions.play(&mut state);
-            let rounds = 2 * functions.places;
+            let rounds = 2 * functions.places();
             let most = ROUNDS_WITH_REPEATS * BLOCK_FEATURES + rounds * distinct as usize;
             assert!(throws <= most, "{distinct}: {throws} of at most {most}");
             let mut once = functions.state();

@@ -1,25 +1,26 @@
-//! All that decides which signature a document has.
+//! The recipe: everything that decides which signature a document has.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::bottom_k;
+use super::hash::feature_hash;
+use super::minhash::Permutations;
 use crate::error::{Error, Result};
-use crate::sketch::bottom_k;
-use crate::sketch::hash::feature_hash;
-use crate::sketch::minhash::Permutations;
 use crate::text::Text;
 
-/// The bits that a SimHash fingerprint can have.
+/// The widths that a SimHash fingerprint can have, in bits.
 const SIMHASH_BITS: [u16; 2] = [64, 128];
 
 /// The numbers of MinHash values that a signature can have.
 const VALUES: std::ops::RangeInclusive<u16> = 16..=1024;
 
-/// Bottom-k needs this many hashes a row: see `bottom_k::rows`.
-const LEAST_BOTTOM_K: u16 = 64;
+/// The smallest signature of bottom-k: each row that bands are made of needs eight hashes, see
+/// `bottom_k::rows`.
+const MIN_BOTTOM_K: u16 = 64;
 
-/// How MinHash values come about. All estimate Jaccard similarity without bias.
+/// The method by which MinHash values are made. All estimate Jaccard similarity without bias.
 ///
 /// ```
 /// use resemblance::{MinHash, MinHashKind, Schema};
@@ -39,14 +40,14 @@ pub enum MinHashKind {
     /// The smallest values of one hash function (Broder 1997; Thorup 2013), of 64 bits.
     BottomK,
     /// Samples of weighted features that are equal with the probability of the weighted Jaccard
-    /// similarity Σ min / Σ max (Ioffe 2010). Unweighted features weigh as much as they come often.
+    /// similarity Σ min / Σ max (Ioffe 2010). A feature without a weight weighs 1 each time it occurs.
     Weighted,
     /// Made elsewhere: signatures are given, never made from texts or features.
     External,
 }
 
 impl MinHashKind {
-    /// Of so many values, how many rows there are to make bands of.
+    /// The number of rows for bands that a signature of `values` values has.
     pub(crate) fn row_count(self, values: u16) -> u16 {
         match self {
             Self::BottomK => bottom_k::row_count(values),
@@ -54,7 +55,7 @@ impl MinHashKind {
         }
     }
 
-    /// Frozen: part of a recipe's fingerprint.
+    /// The number of the kind in a recipe's fingerprint. Frozen.
     fn code(self) -> u8 {
         match self {
             Self::Functions(permutations) => match permutations {
@@ -129,7 +130,7 @@ impl Recipe {
             if !VALUES.contains(&values) {
                 return Err(Error::invalid("minhash values", values, "16 to 1,024"));
             }
-            if kind == MinHashKind::BottomK && values < LEAST_BOTTOM_K {
+            if kind == MinHashKind::BottomK && values < MIN_BOTTOM_K {
                 let expected = "64 to 1,024 for bottom-k";
                 return Err(Error::invalid("minhash values", values, expected));
             }
@@ -165,7 +166,7 @@ impl Recipe {
             EmptyDocuments::Distinct => 0,
             EmptyDocuments::Alike => 1,
         });
-        // A width of 0 is no valid one: it stands for absence.
+        // No valid recipe has 0 values or a width of 0: 0 stands for absence.
         let values = self.minhash.map_or(0, |minhash| minhash.values);
         bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());

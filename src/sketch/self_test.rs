@@ -1,11 +1,11 @@
-//! The vector by which a store notices a build that hashes differently.
+//! The test vector by which a store detects a build that hashes differently.
 
+use super::hash::feature_hash;
+use super::signature::Signature;
+use super::sketcher::Sketcher;
 use crate::error::Result;
-use crate::sketch::hash::feature_hash;
-use crate::sketch::signature::Signature;
-use crate::sketch::sketcher::Sketcher;
 
-/// Edges of lower-casing, of what a word is and of what white space is, in several planes.
+/// Edge cases of lower-casing, words and white space, in several planes. Frozen, as is their order.
 const TEXTS: [&str; 6] = [
     "",
     " \t\n\u{a0}\u{3000}",
@@ -15,16 +15,15 @@ const TEXTS: [&str; 6] = [
     "one two three four five six seven eight nine ten\r\nTHE CAT SAT ON THE CAT SAT ON THE CAT",
 ];
 
-/// More than the longest shingle.
+/// Words of a text that is longer than the longest shingle.
 const LONG_TEXT_WORDS: u32 = 600;
 
 impl Sketcher {
-    /// A digest of the signatures of fixed documents, frozen for each recipe.
-    ///
-    /// Where MinHash values are made elsewhere, nothing is hashed here but texts.
+    /// A digest of the signatures of fixed documents, frozen for each recipe. That of no signature where
+    /// signatures are made elsewhere.
     pub(crate) fn self_test(&self) -> Result<u64> {
         let mut bytes = Vec::new();
-        if self.check_makes().is_err() {
+        if !self.makes_signatures() {
             return Ok(feature_hash(&bytes));
         }
         if self.recipe().text.is_some() {
@@ -62,13 +61,14 @@ impl Sketcher {
 
 fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     bytes.push(u8::from(signature.is_empty()));
-    for value in signature.minhash().unwrap_or_default() {
+    for value in signature.minhash().into_iter().flatten() {
         bytes.extend_from_slice(&value.to_le_bytes());
     }
-    for hash in signature.bottom_k().unwrap_or_default() {
+    for hash in signature.bottom_k().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
-    let fingerprint = signature.simhash().unwrap_or_default().to_le_bytes();
-    let length = usize::from(signature.simhash_bits().unwrap_or(64) / 8);
-    bytes.extend_from_slice(fingerprint.get(..length).unwrap_or_default());
+    // Without a fingerprint the digest has the one of an empty document. Frozen.
+    let fingerprint = signature.simhash().unwrap_or(0).to_le_bytes();
+    let length_bytes = usize::from(signature.simhash_bits().unwrap_or(64) / 8);
+    bytes.extend(fingerprint.iter().take(length_bytes));
 }

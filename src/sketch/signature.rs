@@ -1,13 +1,15 @@
-//! What is kept of a document.
+//! Signatures.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+use super::bottom_k;
+use super::hash::mix64;
+use super::values::{MinHashValues, ValueLayout};
 use crate::error::{Error, Result};
-use crate::sketch::bottom_k;
-use crate::sketch::values::{ValueLayout, Values};
 
-/// What a document becomes: MinHash values, a SimHash fingerprint, or both.
+/// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
+/// both.
 ///
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
 /// of different recipes are not compared by mistake. Signatures that another program made come in
@@ -30,11 +32,12 @@ use crate::sketch::values::{ValueLayout, Values};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Signature {
-    values: Option<Values>,
+    values: Option<MinHashValues>,
     simhash: Option<Fingerprint>,
-    empty: bool,
+    is_empty: bool,
+    /// The fingerprint of the recipe that made it; `None` for ready-made parts.
     recipe: Option<u64>,
-    /// Of values that were cut: what whole ones are filed under.
+    /// If the values were cut: the codes of the bands, which were made before.
     codes: Option<StoredCodes>,
 }
 
@@ -45,7 +48,7 @@ pub(crate) struct Fingerprint {
     pub(crate) value: u128,
 }
 
-/// The codes of the bands under which a document with cut values is filed.
+/// The codes of the bands under which a document with cut values is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredCodes {
     /// Bands, rows, and bits of a code.
@@ -53,10 +56,11 @@ pub(crate) struct StoredCodes {
     pub(crate) codes: Vec<u64>,
 }
 
-/// Signatures are equal if their values are: one that a sketcher made equals the same one given raw.
+/// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (&self.values, self.simhash, self.empty) == (&other.values, other.simhash, other.empty)
+        (&self.values, self.simhash, self.is_empty)
+            == (&other.values, other.simhash, other.is_empty)
     }
 }
 
@@ -64,7 +68,7 @@ impl Eq for Signature {}
 
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.values, self.simhash, self.empty).hash(state);
+        (&self.values, self.simhash, self.is_empty).hash(state);
     }
 }
 
@@ -93,8 +97,8 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn from_minhash64(values: &[u64]) -> Self {
-        let cut = |value: &u64| (crate::sketch::hash::mix64(*value) >> 32) as u32;
-        let values = Values::Samples(values.iter().map(cut).collect());
+        let cut = |value: &u64| (mix64(*value) >> 32) as u32;
+        let values = MinHashValues::Samples(values.iter().map(cut).collect());
         Self::new(Some(values), None, false, None)
     }
 
@@ -118,8 +122,13 @@ impl Signature {
         hashes.sort_unstable();
         hashes.dedup();
         hashes.truncate(most.into());
-        let empty = hashes.is_empty();
-        Self::new(Some(Values::Smallest { most, hashes }), None, empty, None)
+        let is_empty = hashes.is_empty();
+        Self::new(
+            Some(MinHashValues::Smallest { most, hashes }),
+            None,
+            is_empty,
+            None,
+        )
     }
 
     /// A signature of a ready-made SimHash fingerprint of 64 bits.
@@ -156,13 +165,13 @@ impl Signature {
     #[must_use]
     pub fn from_parts(minhash: Option<Vec<u32>>, simhash: Option<u64>) -> Self {
         let minhash = minhash.filter(|values| !values.is_empty());
-        let untouched = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
-        let empty = minhash.as_ref().is_some_and(untouched);
+        let has_no_features = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
+        let is_empty = minhash.as_ref().is_some_and(has_no_features);
         let simhash = simhash.map(|value| Fingerprint {
             bits: 64,
             value: value.into(),
         });
-        Self::new(minhash.map(Values::Minima), simhash, empty, None)
+        Self::new(minhash.map(MinHashValues::Minima), simhash, is_empty, None)
     }
 
     /// This signature with the fingerprint of another.
@@ -179,17 +188,17 @@ impl Signature {
         self
     }
 
-    /// The signature with all that it consists of.
+    /// The signature of these parts, marked with the fingerprint of the recipe that made them.
     pub(crate) fn new(
-        values: Option<Values>,
+        values: Option<MinHashValues>,
         simhash: Option<Fingerprint>,
-        empty: bool,
+        is_empty: bool,
         recipe: Option<u64>,
     ) -> Self {
         Self {
             values: values.filter(|values| !values.is_empty()),
             simhash,
-            empty,
+            is_empty,
             recipe,
             codes: None,
         }
@@ -199,56 +208,56 @@ impl Signature {
     pub(crate) fn with_all(
         minhash: Option<Vec<u32>>,
         simhash: Option<u64>,
-        empty: bool,
+        is_empty: bool,
         recipe: Option<u64>,
     ) -> Self {
         Self {
-            empty,
+            is_empty,
             recipe,
             ..Self::from_parts(minhash, simhash)
         }
     }
 
-    /// A stored signature: the bytes of its MinHash values, which are samples and no minima if so
-    /// said, and the codes of its bands if the values do not give them.
+    /// A stored signature: the layout and the bytes of its MinHash values with whether they are samples
+    /// rather than minima, and the codes of its bands if the values do not give them.
     pub(crate) fn decode(
         values: Option<(ValueLayout, &[u8], bool)>,
         simhash: Option<Fingerprint>,
-        empty: bool,
+        is_empty: bool,
         recipe: Option<u64>,
         codes: Option<StoredCodes>,
     ) -> Self {
         let values = values.map(|(layout, bytes, are_samples)| match layout {
-            // Such values have no bits for what stands for no feature.
+            // `u32::MAX`, which stands for no feature, has more bits than these values.
             ValueLayout::Places {
                 count,
                 bits,
                 is_cut: false,
-            } if empty && bits < 32 => Values::Cut {
+            } if is_empty && bits < 32 => MinHashValues::Cut {
                 bits,
                 was_whole: false,
                 values: vec![u32::MAX; count.into()],
             },
-            _ => Values::decode(layout, bytes, are_samples),
+            _ => MinHashValues::decode(layout, bytes, are_samples),
         });
         Self {
             codes,
-            ..Self::new(values, simhash, empty, recipe)
+            ..Self::new(values, simhash, is_empty, recipe)
         }
     }
 
-    /// The MinHash values; `None` without, and for bottom-k. What a store has cut are the bits
-    /// that it kept of each.
+    /// The MinHash values, `None` without any and for bottom-k; if a store has cut them, the bits that
+    /// it kept of each.
     #[must_use]
     pub fn minhash(&self) -> Option<&[u32]> {
-        self.values.as_ref().and_then(Values::words)
+        self.values.as_ref().and_then(MinHashValues::words)
     }
 
     /// The smallest hashes of bottom-k, ascending.
     #[must_use]
     pub fn bottom_k(&self) -> Option<&[u64]> {
         match &self.values {
-            Some(Values::Smallest { hashes, .. }) => Some(hashes),
+            Some(MinHashValues::Smallest { hashes, .. }) => Some(hashes),
             _ => None,
         }
     }
@@ -271,10 +280,10 @@ impl Signature {
         self.simhash.map(|fingerprint| fingerprint.bits)
     }
 
-    /// Whether it is that of a document without features.
+    /// Returns true for the signature of a document without features.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.empty
+        self.is_empty
     }
 
     /// The recipe that made it; `None` for ready-made parts.
@@ -282,31 +291,35 @@ impl Signature {
         self.recipe
     }
 
-    /// The codes of the bands, where the values were cut.
+    /// The codes of the bands, if the values were cut.
     pub(crate) fn stored_codes(&self) -> Option<&StoredCodes> {
         self.codes.as_ref()
     }
 
-    /// The values from which the codes of the bands are made. Empty without any.
+    /// The rows from which the codes of the bands are made. Empty without MinHash values.
     pub(crate) fn rows(&self) -> Cow<'_, [u32]> {
         match &self.values {
-            Some(Values::Smallest { most, hashes }) => {
+            Some(MinHashValues::Smallest { most, hashes }) => {
                 let count = usize::from(bottom_k::row_count(*most));
                 Cow::Owned(bottom_k::rows(hashes, count))
             }
-            Some(values) => Cow::Borrowed(values.words().unwrap_or_default()),
+            Some(
+                MinHashValues::Minima(values)
+                | MinHashValues::Samples(values)
+                | MinHashValues::Cut { values, .. },
+            ) => Cow::Borrowed(values),
             None => Cow::Borrowed(&[]),
         }
     }
 
-    /// The number of MinHash places, or the greatest number of hashes, and the bits of each.
+    /// The number of MinHash values, or the greatest number of hashes, and the bits of each.
     pub(crate) fn value_shape(&self) -> Option<(usize, u8)> {
-        self.values.as_ref().map(Values::shape)
+        self.values.as_ref().map(MinHashValues::shape)
     }
 
-    /// How many MinHash values there are.
+    /// The number of MinHash values, or of hashes.
     pub(crate) fn value_count(&self) -> usize {
-        self.values.as_ref().map_or(0, Values::count)
+        self.values.as_ref().map_or(0, MinHashValues::count)
     }
 
     /// Appends the bytes of the MinHash values, which fit the layout.
@@ -316,13 +329,15 @@ impl Signature {
         }
     }
 
-    /// How far the MinHash values agree with stored ones; see [`ValueLayout::agreement`].
+    /// How far the MinHash values agree with stored ones, which have the same layout; see
+    /// [`ValueLayout::agreement`]. 0 without values.
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         let values = self.values.as_ref();
         values.map_or(0, |values| values.agreement_with(layout, stored))
     }
 
-    /// How far the MinHash values agree with those of another, both laid out as said.
+    /// How far the MinHash values agree with those of another signature of the same layout. 0 without
+    /// values.
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         let values = self.values.as_ref().zip(other.values.as_ref());
         values.map_or(0, |(own, other)| own.agreement(layout, other))
@@ -346,8 +361,8 @@ impl Signature {
         Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
     }
 
-    /// The estimate before it is brought into [0, 1]: without bias, so sums and means of many are
-    /// right. Of cut values it may be below 0.
+    /// The estimate before it is clamped to [0, 1]. It is unbiased, so sums and means of many estimates
+    /// are right. With cut values it may be below 0.
     ///
     /// # Errors
     ///
@@ -360,7 +375,7 @@ impl Signature {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn jaccard_unclamped(&self, other: &Self) -> Result<f64> {
-        self.same_recipe(other)?;
+        self.check_recipe(other)?;
         let (Some(a), Some(b)) = (&self.values, &other.values) else {
             return Err(Error::signature(
                 "no MinHash values",
@@ -368,7 +383,7 @@ impl Signature {
             ));
         };
         let estimate = a.estimate(b)?;
-        Ok(match (self.empty, other.empty) {
+        Ok(match (self.is_empty, other.is_empty) {
             (true, true) => 1.0,
             (true, false) | (false, true) => 0.0,
             (false, false) => estimate,
@@ -392,7 +407,7 @@ impl Signature {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn merge(&self, other: &Self) -> Result<Self> {
-        self.same_recipe(other)?;
+        self.check_recipe(other)?;
         if self.simhash.is_some() || other.simhash.is_some() {
             let expected = "MinHash values alone: fingerprints cannot be merged";
             return Err(Error::signature("a SimHash fingerprint", expected));
@@ -401,9 +416,9 @@ impl Signature {
             let expected = "MinHash values in both signatures";
             return Err(Error::signature("no MinHash values", expected));
         };
-        let empty = self.empty && other.empty;
+        let is_empty = self.is_empty && other.is_empty;
         let recipe = self.recipe.or(other.recipe);
-        Ok(Self::new(Some(a.merge(b)?), None, empty, recipe))
+        Ok(Self::new(Some(a.merge(b)?), None, is_empty, recipe))
     }
 
     /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a store
@@ -428,17 +443,15 @@ impl Signature {
             return Err(Error::invalid("bits", bits, "1, 2, 4, 8 or 16"));
         }
         let cut = self.values.as_ref().and_then(|values| values.cut(bits));
-        match cut {
-            None => Err(Error::signature(
-                "no whole MinHash values",
-                "MinHash values of 32 bits",
-            )),
-            values => Ok(Self {
-                values,
-                codes: None,
-                ..self.clone()
-            }),
-        }
+        let Some(values) = cut else {
+            let expected = "MinHash values of 32 bits";
+            return Err(Error::signature("no whole MinHash values", expected));
+        };
+        Ok(Self {
+            values: Some(values),
+            codes: None,
+            ..self.clone()
+        })
     }
 
     /// The Hamming distance of the two SimHash fingerprints in bits, 0 to 64 or 128.
@@ -453,7 +466,7 @@ impl Signature {
     /// [`Error::SignatureMismatch`] if one has no fingerprint, one has 64 bits and the other 128,
     /// or both are marked with different recipes.
     pub fn hamming(&self, other: &Self) -> Result<u32> {
-        self.same_recipe(other)?;
+        self.check_recipe(other)?;
         match (self.simhash, other.simhash) {
             (Some(a), Some(b)) if a.bits == b.bits => Ok((a.value ^ b.value).count_ones()),
             _ => Err(Error::signature(
@@ -463,7 +476,7 @@ impl Signature {
         }
     }
 
-    fn same_recipe(&self, other: &Self) -> Result<()> {
+    fn check_recipe(&self, other: &Self) -> Result<()> {
         match (self.recipe, other.recipe) {
             (Some(a), Some(b)) if a != b => Err(Error::signature(
                 format!("recipe {b:016x}"),

@@ -1,52 +1,55 @@
 //! SimHash (Charikar 2002): 64 or 128 signs of random projections of the weighted feature vector.
 
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
+use super::signature::Fingerprint;
 use crate::error::{Error, Result};
-use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
-use crate::sketch::signature::Fingerprint;
 
 /// The largest weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
-/// Steps in a weight of 1. Sums of integers do not depend on the order; sums of floats would.
+/// Steps in a weight of 1. Weights are whole steps because sums of integers do not depend on their
+/// order; sums of floats would. Frozen.
 pub(crate) const WHOLE_WEIGHT: u64 = 65_536;
 
 /// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
 const MAX_TOTAL: u64 = u64::MAX / 2;
 
-/// Bits of a plane counter, and the features it can count.
+/// Bits of a counter in [`BitPlanes`].
 const PLANES: usize = 8;
-const PLANE_FEATURES: usize = (1 << PLANES) - 1;
+/// The greatest number that such a counter can hold.
+const MAX_PLANE_COUNT: usize = (1 << PLANES) - 1;
 
 /// A feature's hash and its weight in steps.
-pub(crate) type Weighted = (u64, u64);
+pub(crate) type WeightedHash = (u64, u64);
 
 /// The projections of one seed.
 #[derive(Debug)]
 pub(crate) struct SimHasher {
     feature_key: u64,
-    /// Of the bits 0 to 63, and of the bits 64 to 127 if there are as many.
+    /// For bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
     projections: Vec<Projection>,
 }
 
-/// 64 projections.
+/// 64 projections: those of one half of a fingerprint.
 #[derive(Debug)]
 struct Projection {
     key: u64,
+    /// The bit of the fingerprint that the first projection decides, 0 or 64.
     first_bit: u32,
 }
 
 impl Projection {
-    /// The signs of a feature's projections.
+    /// The signs of a feature's 64 projections, one a bit.
     #[inline]
     fn word(&self, hash: u64) -> u64 {
         mix64(hash ^ self.key)
     }
 
-    /// Adds up features of weight 1.
+    /// For each bit the number of features whose sign is positive.
     fn count(&self, distinct: &[u64]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
-        for block in distinct.chunks(PLANE_FEATURES) {
-            let mut planes = Planes::default();
+        for block in distinct.chunks(MAX_PLANE_COUNT) {
+            let mut planes = BitPlanes::default();
             let (eights, rest) = block.as_chunks::<8>();
             for hashes in eights {
                 planes.add_eight(hashes.map(|hash| self.word(hash)));
@@ -55,20 +58,21 @@ impl Projection {
                 planes.add(0, self.word(hash));
             }
             for (bit, positive) in positive.iter_mut().enumerate() {
-                for (place, plane) in planes.0.iter().enumerate() {
-                    *positive += ((plane >> bit) & 1) << place;
+                for (worth, plane) in planes.0.iter().enumerate() {
+                    *positive += ((plane >> bit) & 1) << worth;
                 }
             }
         }
         positive
     }
 
-    fn sum(&self, distinct: &[Weighted]) -> [u64; 64] {
+    /// For each bit the sum of the weights of the features whose sign is positive.
+    fn sum(&self, distinct: &[WeightedHash]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for &(hash, weight) in distinct {
             let word = self.word(hash);
             for (bit, positive) in positive.iter_mut().enumerate() {
-                // Cannot overflow: at most the total.
+                // All ones if the sign is positive, else 0: no branch. The sum is at most the total.
                 *positive += weight & ((word >> bit) & 1).wrapping_neg();
             }
         }
@@ -76,23 +80,24 @@ impl Projection {
     }
 }
 
-/// 64 counters: counter j is the bits j of the planes, so that one addition serves all.
+/// 64 counters, of which counter j consists of bit j of each plane: one addition serves all of them.
 #[derive(Default)]
-struct Planes([u64; PLANES]);
+struct BitPlanes([u64; PLANES]);
 
-impl Planes {
-    /// Adds a bit of this worth to each counter.
+impl BitPlanes {
+    /// Adds 2^`worth` to each counter whose bit in `word` is set.
     #[inline]
-    fn add(&mut self, place: usize, word: u64) {
+    fn add(&mut self, worth: usize, word: u64) {
         let mut carry = word;
-        for plane in self.0.iter_mut().skip(place) {
+        for plane in self.0.iter_mut().skip(worth) {
             let sum = *plane ^ carry;
             carry &= *plane;
             *plane = sum;
         }
     }
 
-    /// Adds eight words: full adders first bring them to one word of eights (Harley and Seal).
+    /// Adds eight words of worth 1. Full adders first reduce them to one word of worth 8, for fewer
+    /// carries through all planes (Harley and Seal).
     #[inline]
     fn add_eight(&mut self, words: [u64; 8]) {
         let [ones, twos, fours, ..] = &mut self.0;
@@ -106,7 +111,7 @@ impl Planes {
     }
 }
 
-/// Adds two words to a plane; what is carried.
+/// Adds two words to a plane, and returns the carry.
 #[inline]
 fn full_adder(plane: &mut u64, a: u64, b: u64) -> u64 {
     let either = a ^ b;
@@ -134,7 +139,7 @@ impl SimHasher {
         }
     }
 
-    /// The fingerprint of features of weight 1; they must be distinct. 0 if there is none.
+    /// The fingerprint of distinct features of weight 1; 0 if there are none.
     pub(crate) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.count(distinct);
@@ -143,9 +148,9 @@ impl SimHasher {
         })
     }
 
-    /// The fingerprint of distinct features of positive weights that [`merge`] has summed to
-    /// `total`. 0 if there is none.
-    pub(crate) fn weighted(&self, distinct: &[Weighted], total: u64) -> Fingerprint {
+    /// The fingerprint of distinct features of positive weights, of which `total` is the sum, as
+    /// [`merge`] returns it; 0 if there are none.
+    pub(crate) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.sum(distinct);
             let hashes = distinct.iter().map(|&(hash, _)| hash);
@@ -165,8 +170,8 @@ impl SimHasher {
         }
     }
 
-    /// Bit j is set where the positive half outweighs the negative one. A tie takes the bit of the
-    /// tie's decider: a fair coin, and often the same one for similar documents.
+    /// Sets bit j if the features with positive signs outweigh the others. A tie takes the sign of one
+    /// feature, its decider: a fair coin, and often the same one for similar documents.
     fn signs(
         &self,
         projection: &Projection,
@@ -175,7 +180,7 @@ impl SimHasher {
         hashes: impl Iterator<Item = u64> + Clone,
     ) -> u64 {
         let mut signs = 0;
-        // Mixed once, for all ties.
+        // The features' mixed hashes, computed at the first tie for all of them.
         let mut mixed: Vec<u64> = Vec::new();
         for (bit, &positive) in (0..64).zip(positive) {
             // Cannot overflow: `positive` is at most `total`, at most MAX_TOTAL.
@@ -193,12 +198,12 @@ impl SimHasher {
         signs
     }
 
-    /// The bit of the feature whose hash, mixed again for this bit, is least. Each bit has a decider
-    /// of its own: with one for all, two features would have the fingerprint of one of them.
+    /// The sign of the feature whose hash, mixed again for this bit, is least. Each bit has its own
+    /// decider: with one decider for all bits, two features would have the fingerprint of one of them.
     fn tie(&self, projection: &Projection, bit: u32, mixed: &[u64]) -> bool {
         let offset = u64::from(projection.first_bit + bit + 1).wrapping_mul(GOLDEN_GAMMA);
         let least = mixed.iter().map(|mixed| mix64(mixed.wrapping_add(offset)));
-        // Mixing can be undone, so a plain minimum tells whose it is.
+        // Mixing can be undone, so the minimum itself tells to which feature it belongs.
         let decider = least.min().map(|least| unmix64(least).wrapping_sub(offset));
         let hash = decider.map(|mixed| unmix64(mixed) ^ self.feature_key);
         hash.is_some_and(|hash| (projection.word(hash) >> bit) & 1 == 1)
@@ -218,8 +223,12 @@ pub(crate) fn quantise(weight: f64) -> Result<u64> {
     ))
 }
 
-/// Sorts features by hash and adds up the weights of repeated ones; returns the sum of all.
-pub(crate) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
+/// Sorts features by hash, adds up the weights of repeated ones, and returns the sum of all weights.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`] if the sum is 2^47 or more.
+pub(crate) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
     let mut total = 0_u64;
     for &(_, weight) in features.iter() {
         total = total
@@ -237,8 +246,8 @@ pub(crate) fn merge(features: &mut Vec<Weighted>) -> Result<u64> {
     Ok(total)
 }
 
-/// Sorts features by hash and adds up the weights of repeated ones, which fit 64 bits together.
-pub(crate) fn add_up(features: &mut Vec<Weighted>) {
+/// Sorts features by hash, and adds up the weights of repeated ones, whose sum fits 64 bits.
+pub(crate) fn add_up(features: &mut Vec<WeightedHash>) {
     features.sort_unstable();
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

@@ -1,40 +1,19 @@
-//! Features to signatures. All that is hashed here is frozen.
+//! Texts and features become signatures. All hashing here is frozen.
 
-#[cfg(any(test, fuzzing))]
-use crate::sketch::minhash::Permutations;
 use std::io::Read;
 use std::sync::Arc;
 
+use super::draft::{SignatureDraft, StreamedText};
+use super::hash::feature_hash;
+use super::hash_functions::HashFunctions;
+use super::recipe::Recipe;
+use super::signature::Signature;
+use super::simhash;
 use crate::error::{Error, Result};
-use crate::sketch::draft::{Draft, StreamedText};
-use crate::sketch::hash::feature_hash;
-use crate::sketch::hasher::Hasher;
-use crate::sketch::recipe::{MinHashKind, Recipe};
-use crate::sketch::signature::{Fingerprint, Signature};
-use crate::sketch::simhash::SimHasher;
-use crate::sketch::values::Values;
 use crate::text::{Text, for_each_piece};
 
-/// The MinHash values of features by each set of instructions that this processor has.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn values_by_every_kernel(
-    seed: u64,
-    values: u16,
-    permutations: Permutations,
-    hashes: &[u64],
-) -> Vec<Vec<u32>> {
-    let kernels = super::minhash::Kernel::available().into_iter();
-    let values = kernels.map(|(_, kernel)| {
-        let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
-        let mut minima = hasher.minima();
-        hasher.update(&mut minima, hashes.iter().copied());
-        minima.values()
-    });
-    values.collect()
-}
-
-/// A guess: shingles of words begin so far apart.
-const BYTES_A_SHINGLE: usize = 6;
+/// A guess at the distance between the beginnings of two shingles of words, in bytes.
+const BYTES_PER_SHINGLE: usize = 6;
 
 /// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
 ///
@@ -55,71 +34,53 @@ const BYTES_A_SHINGLE: usize = 6;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
-    pub(crate) inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    recipe: Recipe,
-    fingerprint: u64,
-    pub(crate) minhash: Option<Hasher>,
-    pub(crate) simhash: Option<SimHasher>,
+    functions: Arc<HashFunctions>,
 }
 
 impl Sketcher {
-    /// The sketcher of a recipe. Costs about a microsecond.
+    /// The sketcher of a recipe.
     #[cfg(test)]
-    pub(crate) fn new(recipe: Recipe) -> Result<Self> {
+    pub(super) fn new(recipe: Recipe) -> Result<Self> {
         recipe.validate()?;
-        Ok(Self::of_valid(recipe))
+        Ok(Self::from_valid(recipe))
     }
 
     /// The sketcher of a recipe that has been validated.
-    pub(crate) fn of_valid(recipe: Recipe) -> Self {
-        let inner = Inner {
-            fingerprint: recipe.fingerprint(),
-            minhash: recipe
-                .minhash
-                .map(|minhash| Hasher::new(recipe.seed, minhash)),
-            simhash: recipe
-                .simhash_bits
-                .map(|bits| SimHasher::new(recipe.seed, bits)),
-            recipe,
-        };
+    pub(crate) fn from_valid(recipe: Recipe) -> Self {
         Self {
-            inner: Arc::new(inner),
+            functions: Arc::new(HashFunctions::new(recipe)),
         }
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
-        &self.inner.recipe
+        &self.functions.recipe
     }
 
-    /// [`Recipe::fingerprint`], computed once: the mark of this sketcher's signatures.
+    /// The fingerprint of the recipe, with which this sketcher marks its signatures.
     pub(crate) fn recipe_fingerprint(&self) -> u64 {
-        self.inner.fingerprint
+        self.functions.recipe_fingerprint
     }
 
-    /// The signature of a text: of the set of its shingles.
+    /// The signature of a text: that of the set of its shingles.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
     /// made elsewhere.
     pub fn text(&self, text: &str) -> Result<Signature> {
-        let mut draft = self.draft(text.len() / BYTES_A_SHINGLE)?;
+        let mut draft = self.draft(text.len() / BYTES_PER_SHINGLE)?;
         self.each_shingle(text, |shingle| draft.feature(shingle))?;
         Ok(draft.finish())
     }
 
-    /// The signature of a text that is read piece by piece, equal to that of the whole: neither
-    /// the text nor its shingles are ever in memory as a whole. What is, is said in
-    /// [`StreamedText`].
+    /// The signature of a text that is read piece by piece, equal to that of the whole. Neither the
+    /// text nor its shingles are ever in memory as a whole; [`StreamedText`] says how much memory it
+    /// takes.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text); [`Error::Io`] if the reader fails, [`Error::NotUtf8`] with the place
-    /// of the first byte that is not UTF-8.
+    /// As [`text`](Self::text); [`Error::Io`] if the reader fails, [`Error::NotUtf8`] with the
+    /// position of the first byte that is not UTF-8.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Text};
@@ -141,19 +102,18 @@ impl Sketcher {
     ///
     /// As [`text`](Self::text).
     pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
-        Ok(StreamedText {
-            shingler: self.text_recipe()?.shingler()?,
-            draft: self.draft(0)?,
-        })
+        let shingler = self.text_recipe()?.shingler()?;
+        Ok(StreamedText::new(shingler, self.draft(0)?))
     }
 
     fn text_recipe(&self) -> Result<&Text> {
         let expected = "features, as the schema has no text";
-        let recipe = self.inner.recipe.text.as_ref();
+        let recipe = self.functions.recipe.text.as_ref();
         recipe.ok_or_else(|| Error::invalid("text", "a text", expected))
     }
 
-    pub(crate) fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
+    /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
+    pub(super) fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
         let recipe = self.text_recipe()?;
         recipe.for_each_shingle(text, |shingle| visit(shingle.as_bytes()));
         Ok(())
@@ -220,44 +180,47 @@ impl Sketcher {
     ) -> Result<Signature> {
         let mut features = Vec::new();
         for (hash, weight) in hashes {
-            let weight = super::simhash::quantise(weight)?;
+            let weight = simhash::quantise(weight)?;
             if weight > 0 {
                 features.push((hash, weight));
             }
         }
-        self.check_makes()?;
-        let total = super::simhash::merge(&mut features)?;
-        let minhash = self.inner.minhash.as_ref();
+        self.functions.check_makes_signatures()?;
+        let total = simhash::merge(&mut features)?;
+        let minhash = self.functions.minhash.as_ref();
         let values = minhash.map(|minhash| minhash.weighted(&features));
-        let fingerprint = self
-            .inner
-            .simhash
-            .as_ref()
-            .map(|s| s.weighted(&features, total));
-        Ok(self.signature(values, fingerprint, features.is_empty()))
+        let simhash = self.functions.simhash.as_ref();
+        let fingerprint = simhash.map(|simhash| simhash.weighted(&features, total));
+        let is_empty = features.is_empty();
+        Ok(self.functions.signature(values, fingerprint, is_empty))
     }
 
-    pub(crate) fn check_makes(&self) -> Result<()> {
-        let kind = self.inner.recipe.minhash.map(|minhash| minhash.kind);
-        if kind == Some(MinHashKind::External) {
-            let expected = "a ready-made signature: the schema's MinHash values are external";
-            return Err(Error::invalid("document", "features", expected));
-        }
-        Ok(())
+    /// Returns true if signatures are made here, and not elsewhere.
+    pub(super) fn makes_signatures(&self) -> bool {
+        self.functions.check_makes_signatures().is_ok()
     }
 
-    /// A signature to which about so many features are added one by one.
-    pub(crate) fn draft(&self, features: usize) -> Result<Draft<'_>> {
-        self.check_makes()?;
-        Ok(Draft::new(self, features))
+    /// An empty signature, to which about `features` features are to be added one by one.
+    fn draft(&self, features: usize) -> Result<SignatureDraft<'_>> {
+        self.functions.check_makes_signatures()?;
+        Ok(SignatureDraft::new(&self.functions, features))
     }
+}
 
-    pub(crate) fn signature(
-        &self,
-        values: Option<Values>,
-        simhash: Option<Fingerprint>,
-        empty: bool,
-    ) -> Signature {
-        Signature::new(values, simhash, empty, Some(self.inner.fingerprint))
-    }
+/// The MinHash values of features by each kernel that this processor can run.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn values_by_every_kernel(
+    seed: u64,
+    values: u16,
+    permutations: super::minhash::Permutations,
+    hashes: &[u64],
+) -> Vec<Vec<u32>> {
+    let kernels = super::minhash::Kernel::available().into_iter();
+    let values = kernels.map(|(_, kernel)| {
+        let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
+        let mut minima = hasher.minima();
+        hasher.update(&mut minima, hashes.iter().copied());
+        minima.values()
+    });
+    values.collect()
 }

@@ -1,49 +1,51 @@
-//! MinHash values as they are stored, and how two documents' values are compared.
+//! MinHash values, how they are stored, and how those of two documents are compared.
 
+use super::b_bit::cut;
+use super::bottom_k::{bottom_k_jaccard, shared};
+use super::{b_bit, bottom_k};
 use crate::error::{Error, Result};
-use crate::sketch::b_bit::cut;
-use crate::sketch::bottom_k::{bottom_k_jaccard, shared};
-use crate::sketch::{b_bit, bottom_k};
 
-/// The estimate that equal signatures of the kind bottom-k have, as a whole number.
-const WHOLE: usize = 1 << 30;
+/// The agreement of equal bottom-k signatures: their estimates are multiples of 1 / 2^30.
+const MAX_BOTTOM_K_AGREEMENT: usize = 1 << 30;
 
-/// Bytes of one of the smallest hashes.
+/// Bytes of a hash of bottom-k.
 const HASH_BYTES: usize = 8;
 
 /// The MinHash values of a signature.
 #[derive(Clone, Debug)]
-pub(crate) enum Values {
-    /// Minima: those of a union are the lesser ones of the parts.
+pub(crate) enum MinHashValues {
+    /// Minima of 32 bits: the values of a union are the lesser ones of the parts.
     Minima(Vec<u32>),
-    /// Samples that are equal with the probability that is estimated, and no minima.
+    /// Samples of 32 bits, which are equal with the probability that is estimated, and no minima.
     Samples(Vec<u32>),
-    /// Values of so many bits: whole ones that were cut, or such as were made elsewhere.
+    /// MinHashValues of 1 to 16 bits.
     Cut {
         bits: u8,
+        /// Whether they were cut from values of 32 bits, rather than made with so few elsewhere.
         was_whole: bool,
         values: Vec<u32>,
     },
-    /// The smallest hashes, ascending, at most `most`.
+    /// The smallest hashes of a set, ascending and distinct, at most `most`.
     Smallest { most: u16, hashes: Vec<u64> },
 }
 
-/// How the values of a schema are laid out in bytes.
+/// How the MinHash values of a schema are laid out in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueLayout {
-    /// So many values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
+    /// `count` values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
     /// first byte on.
     Places {
         count: u16,
         bits: u8,
-        /// Whether values were cut; those made elsewhere come with their width.
+        /// Whether values are cut to these bits here; external ones come with their width.
         is_cut: bool,
     },
-    /// At most so many hashes of 64 bits, ascending, little-endian.
+    /// At most `most` hashes of 64 bits, ascending, little-endian.
     Smallest { most: u16 },
 }
 
 impl ValueLayout {
+    /// The number of values, or the greatest number of hashes.
     pub(crate) fn count(self) -> u16 {
         match self {
             Self::Places { count, .. } => count,
@@ -59,7 +61,7 @@ impl ValueLayout {
         }
     }
 
-    /// Whether the stored values do not give the codes of the bands.
+    /// Returns true if the codes of the bands cannot be made from the stored values.
     pub(crate) fn hides_codes(self) -> bool {
         matches!(self, Self::Places { is_cut: true, .. })
     }
@@ -69,12 +71,12 @@ impl ValueLayout {
         self.bytes_of(self.count())
     }
 
-    /// Bytes of so many values.
+    /// Bytes of a signature with `count` values.
     pub(crate) fn bytes_of(self, count: u16) -> usize {
         (usize::from(count) * usize::from(self.bits())).div_ceil(8)
     }
 
-    /// Whether a signature can have so many values.
+    /// Returns true if a signature can have `count` values.
     pub(crate) fn allows(self, count: u16) -> bool {
         match self {
             Self::Places { count: all, .. } => count == all,
@@ -82,8 +84,8 @@ impl ValueLayout {
         }
     }
 
-    /// How far the values of two documents, both with features, agree: a number that grows with
-    /// the estimate. Of places it is how many are equal.
+    /// How far the stored values of two documents agree, both of which have features: a whole number
+    /// that grows with the estimate, for packed values the number of equal ones.
     pub(crate) fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {
             Self::Places { bits: 32, .. } => {
@@ -93,7 +95,7 @@ impl ValueLayout {
             Self::Places { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
             Self::Smallest { most } => {
                 let hashes = |bytes| hashes(bytes).collect::<Vec<u64>>();
-                fraction(shared(&hashes(a), &hashes(b), most.into()))
+                bottom_k_agreement(shared(&hashes(a), &hashes(b), most.into()))
             }
         }
     }
@@ -102,27 +104,25 @@ impl ValueLayout {
     pub(crate) fn whole(self) -> usize {
         match self {
             Self::Places { count, .. } => count.into(),
-            Self::Smallest { .. } => WHOLE,
+            Self::Smallest { .. } => MAX_BOTTOM_K_AGREEMENT,
         }
     }
 
-    /// The estimate, 0 to 1, that an agreement stands for.
+    /// The estimate for an agreement, 0 to 1.
     pub(crate) fn similarity(self, agreement: usize) -> f64 {
         self.unclamped(agreement).clamp(0.0, 1.0)
     }
 
-    /// The unbiased estimate: where values are cut, those that are equal by chance are taken off.
-    pub(crate) fn unclamped(self, agreement: usize) -> f64 {
+    /// The unbiased estimate for an agreement. With cut values it may be below 0.
+    fn unclamped(self, agreement: usize) -> f64 {
         match self {
-            Self::Places { count, bits, .. } if bits < 32 => {
-                b_bit::unclamped(agreement, count.into(), bits)
-            }
-            _ => agreement as f64 / self.whole().max(1) as f64,
+            Self::Places { count, bits, .. } => unclamped(agreement, count.into(), bits),
+            Self::Smallest { .. } => agreement as f64 / MAX_BOTTOM_K_AGREEMENT as f64,
         }
     }
 
-    /// The variance of the unbiased estimate, if values are independent. Whole ones are equal by
-    /// chance too rarely to count.
+    /// The variance of the unbiased estimate if values are independent. MinHashValues of 32 bits are taken
+    /// never to be equal by chance.
     pub(crate) fn variance(self, similarity: f64) -> f64 {
         match self.bits() {
             bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
@@ -130,46 +130,60 @@ impl ValueLayout {
         }
     }
 
-    /// The least agreement whose estimate is at least `similarity`; more than that of equal
-    /// signatures there is none.
+    /// The smallest agreement whose estimate is at least `similarity`, which is at most 1.
     pub(crate) fn least(self, similarity: f64) -> usize {
         match self {
-            Self::Places { count, .. } => (0..=usize::from(count))
+            // Equal signatures have the estimate 1.
+            Self::Places { count, .. } => (0..usize::from(count))
                 .find(|equal| self.similarity(*equal) >= similarity)
                 .unwrap_or(count.into()),
-            Self::Smallest { .. } => (similarity * WHOLE as f64).round() as usize,
+            Self::Smallest { .. } => (similarity * MAX_BOTTOM_K_AGREEMENT as f64).round() as usize,
         }
     }
 }
 
-/// How many words are equal, place by place; the longer slice's rest is not looked at.
+/// The unbiased estimate if `equal` of `count` values of `bits` bits are: with fewer than 32 bits,
+/// without those that are equal by chance.
+fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
+    if bits < 32 {
+        return b_bit::unclamped(equal, count, bits);
+    }
+    equal as f64 / count.max(1) as f64
+}
+
+/// The number of equal words, position by position, up to the end of the shorter slice.
 #[inline]
 fn equal_words(a: &[[u8; 4]], b: &[[u8; 4]]) -> usize {
-    // A narrow count fills vector registers; it is emptied before it can overflow.
+    // Counts of 32 bits, as wide as the words, keep vector registers full; a chunk of 2^15 words
+    // cannot overflow them.
     let pieces = a.chunks(1 << 15).zip(b.chunks(1 << 15));
     pieces
         .map(|(a, b)| a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum::<u32>() as usize)
         .sum()
 }
 
+/// The hashes of a stored bottom-k signature.
 fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let hashes = bytes.as_chunks::<HASH_BYTES>().0;
-    // A signature in memory has its full length: a last one of all ones stands for none.
+    // Signatures that are kept side by side in memory are padded to full length with `u64::MAX`, which
+    // is no hash.
     hashes
         .iter()
         .map(|bytes| u64::from_le_bytes(*bytes))
         .filter(|hash| *hash != u64::MAX)
 }
 
-fn fraction((shared, all): (usize, usize)) -> usize {
+/// The share of shared hashes as an agreement, rounded to the nearest.
+fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
     if all == 0 {
-        // Two documents without features are alike, if they are compared at all.
-        return WHOLE;
+        // Two documents without features are equal sets, if they are compared at all.
+        return MAX_BOTTOM_K_AGREEMENT;
     }
-    (2 * shared * WHOLE + all) / (2 * all)
+    // `shared` and `all` are of 16 bits, so the product is below 2^47.
+    (2 * shared * MAX_BOTTOM_K_AGREEMENT + all) / (2 * all)
 }
 
-impl Values {
+impl MinHashValues {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
@@ -179,6 +193,7 @@ impl Values {
         }
     }
 
+    /// The values; `None` for bottom-k.
     pub(crate) fn words(&self) -> Option<&[u32]> {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
@@ -186,7 +201,7 @@ impl Values {
         }
     }
 
-    /// Number of places, or greatest number of hashes, and bits of each.
+    /// Number of values, or greatest number of hashes, and bits of each.
     pub(crate) fn shape(&self) -> (usize, u8) {
         match self {
             Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
@@ -195,7 +210,7 @@ impl Values {
         }
     }
 
-    /// How many there are.
+    /// The number of values, or of hashes.
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Smallest { hashes, .. } => hashes.len(),
@@ -203,7 +218,7 @@ impl Values {
         }
     }
 
-    /// Whole values cut to so many bits.
+    /// The values cut to `bits` bits; `None` unless they are of 32 bits.
     pub(crate) fn cut(&self, bits: u8) -> Option<Self> {
         let is_whole = matches!(self, Self::Minima(_) | Self::Samples(_));
         is_whole.then(|| Self::Cut {
@@ -213,36 +228,45 @@ impl Values {
         })
     }
 
-    /// The values as a layout of so many bits has them.
+    /// The values in the form of a layout of `bits` bits. None for bottom-k, which has another layout.
     fn places(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
         let cuts = is_cut && !matches!(self, Self::Cut { .. });
-        let values = self.words().unwrap_or_default().iter();
+        let values = self.words().into_iter().flatten();
         values.map(move |value| if cuts { cut(*value, bits) } else { *value })
     }
 
-    /// The bits of each value that a layout keeps: what stands for no feature may have more.
+    /// The same without bits that a layout does not keep. `u32::MAX`, the external value of a document
+    /// without features, has all 32 bits whatever the width of the others.
     fn kept(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
         let mask = u32::MAX >> (32 - u32::from(bits.clamp(1, 32)));
         self.places(bits, is_cut).map(move |value| value & mask)
     }
 
-    /// Appends the bytes of a layout that they fit.
+    /// Appends the values as bytes. They fit the layout: the caller has checked that.
     pub(crate) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+        debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
             (Self::Smallest { hashes, .. }, _) => {
                 bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
             }
-            (_, ValueLayout::Places { bits: 32, .. }) => {
-                let values = self.words().unwrap_or_default().iter();
-                bytes.extend(values.flat_map(|value| value.to_le_bytes()));
-            }
-            (_, ValueLayout::Places { bits, is_cut, .. }) => {
+            (_, ValueLayout::Places { bits, is_cut, .. }) if bits < 32 => {
                 bytes.extend(b_bit::pack(self.places(bits, is_cut), bits));
             }
-            (_, ValueLayout::Smallest { .. }) => {}
+            _ => {
+                let values = self.words().into_iter().flatten();
+                bytes.extend(values.flat_map(|value| value.to_le_bytes()));
+            }
         }
     }
 
+    /// Returns true if both are of bottom-k, or neither is.
+    fn has_kind_of(&self, layout: ValueLayout) -> bool {
+        let is_bottom_k = matches!(layout, ValueLayout::Smallest { .. });
+        matches!(self, Self::Smallest { .. }) == is_bottom_k
+    }
+
+    /// The values that `bytes` hold in this layout. MinHashValues of 32 bits are minima unless
+    /// `are_samples`.
     pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
         match layout {
             ValueLayout::Places { bits: 32, .. } => {
@@ -270,15 +294,16 @@ impl Values {
         }
     }
 
-    /// [`ValueLayout::agreement`] with stored values.
+    /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
+        debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
             (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { most }) => {
                 let stored: Vec<u64> = hashes(stored).collect();
-                fraction(shared(own, &stored, most.into()))
+                bottom_k_agreement(shared(own, &stored, most.into()))
             }
             (_, ValueLayout::Places { bits: 32, .. }) => {
-                let own = self.words().unwrap_or_default().iter();
+                let own = self.words().into_iter().flatten();
                 let stored = stored.as_chunks::<4>().0;
                 let pairs = own.zip(stored);
                 pairs
@@ -303,14 +328,15 @@ impl Values {
         }
     }
 
-    /// [`ValueLayout::agreement`] of values that are not laid out.
+    /// [`ValueLayout::agreement`] of the values as they would be stored in this layout, which both fit.
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
+        debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
         match (self, other, layout) {
             (
                 Self::Smallest { hashes: own, .. },
                 Self::Smallest { hashes: other, .. },
                 ValueLayout::Smallest { most },
-            ) => fraction(shared(own, other, most.into())),
+            ) => bottom_k_agreement(shared(own, other, most.into())),
             (_, _, ValueLayout::Places { bits, is_cut, .. }) => {
                 let pairs = self.kept(bits, is_cut).zip(other.kept(bits, is_cut));
                 pairs.filter(|(own, other)| own == other).count()
@@ -319,7 +345,12 @@ impl Values {
         }
     }
 
-    /// The unbiased estimate from two signatures, of which one may be cut.
+    /// The unbiased estimate from the values of two signatures. If only one of them was cut, the other is
+    /// cut for the comparison.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if the values cannot be compared.
     pub(crate) fn estimate(&self, other: &Self) -> Result<f64> {
         if let (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) =
             (self, other)
@@ -327,7 +358,7 @@ impl Values {
             return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
         }
         let ((count, bits), (other_count, other_bits)) = (self.shape(), other.shape());
-        // How those were cut that were, and whether whole ones must be for comparison.
+        // For values of few bits: whether they were cut here.
         let cut = |values: &Self| match values {
             Self::Cut { was_whole, .. } => Some(*was_whole),
             _ => None,
@@ -343,16 +374,16 @@ impl Values {
         }
         let bits = bits.min(other_bits);
         let is_cut = cut(self).or(cut(other)).unwrap_or(false);
-        let layout = ValueLayout::Places {
-            count: u16::try_from(count).unwrap_or(u16::MAX),
-            bits,
-            is_cut,
-        };
         let pairs = self.places(bits, is_cut).zip(other.places(bits, is_cut));
-        Ok(layout.unclamped(pairs.filter(|(a, b)| a == b).count()))
+        let equal = pairs.filter(|(a, b)| a == b).count();
+        Ok(unclamped(equal, count, bits))
     }
 
     /// The values of the union of the two documents' features.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if they do not follow from these values.
     pub(crate) fn merge(&self, other: &Self) -> Result<Self> {
         match (self, other) {
             (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
@@ -372,8 +403,8 @@ impl Values {
     }
 }
 
-/// Signatures are compared by what they hold: minima made here equal the same ones given raw.
-impl PartialEq for Values {
+/// Minima that were made here equal the same numbers that were made elsewhere.
+impl PartialEq for MinHashValues {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) => {
@@ -384,9 +415,9 @@ impl PartialEq for Values {
     }
 }
 
-impl Eq for Values {}
+impl Eq for MinHashValues {}
 
-impl std::hash::Hash for Values {
+impl std::hash::Hash for MinHashValues {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.shape().hash(state);
         self.words().hash(state);
@@ -418,19 +449,19 @@ mod tests {
         for bits in [1, 2, 4, 8, 16, 32] {
             for count in [16, 17, 63, 64, 65, 128, 1_024] {
                 let layout = places(count, bits);
-                let a = Values::Minima(numbers(1, count));
+                let a = MinHashValues::Minima(numbers(1, count));
                 let b: Vec<u32> = numbers(1, count)
                     .into_iter()
                     .zip(numbers(9, count))
                     .enumerate()
                     .map(|(place, (same, other))| if place % 3 == 0 { same } else { other })
                     .collect();
-                let b = Values::Minima(b);
+                let b = MinHashValues::Minima(b);
                 let (mut x, mut y) = (Vec::new(), Vec::new());
                 a.encode(layout, &mut x);
                 b.encode(layout, &mut y);
                 assert_eq!(x.len(), layout.size_bytes());
-                let cut = |values: &Values| -> Vec<u32> {
+                let cut = |values: &MinHashValues| -> Vec<u32> {
                     let words = values.words().unwrap().iter();
                     words
                         .map(|v| if bits < 32 { super::cut(*v, bits) } else { *v })
@@ -444,7 +475,7 @@ mod tests {
                 assert_eq!(layout.agreement(&x, &y), expected, "{bits} bits, {count}");
                 assert_eq!(a.agreement_with(layout, &y), expected);
                 assert_eq!(a.agreement(layout, &b), expected);
-                let read = Values::decode(layout, &y, false);
+                let read = MinHashValues::decode(layout, &y, false);
                 assert_eq!(read.words().unwrap(), cut(&b));
                 assert_eq!(read.agreement_with(layout, &x), expected);
                 assert_eq!(a.estimate(&read).unwrap(), layout.unclamped(expected));
@@ -458,7 +489,7 @@ mod tests {
 
     #[test]
     fn the_smallest_hashes_are_compared_by_those_of_the_union() {
-        let smallest = |hashes: &[u64]| Values::Smallest {
+        let smallest = |hashes: &[u64]| MinHashValues::Smallest {
             most: 4,
             hashes: hashes.to_vec(),
         };
@@ -476,6 +507,6 @@ mod tests {
         let agreement = a.agreement_with(layout, &bytes);
         assert_eq!(layout.similarity(agreement), 0.5);
         assert!(agreement >= layout.least(0.5) && agreement < layout.least(0.500_001));
-        assert_eq!(Values::decode(layout, &bytes, false), b);
+        assert_eq!(MinHashValues::decode(layout, &bytes, false), b);
     }
 }

@@ -21,10 +21,10 @@
 //! Gaps are ideal but for rounding to 2^-53. A value is a hash of its event: different events
 //! have equal ones with probability 2^-32.
 
-use crate::sketch::hash::{GOLDEN_GAMMA, derive, mix64, stream};
-use crate::sketch::simhash::Weighted;
+use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
+use super::simhash::WeightedHash;
 
-/// Random words that an event has.
+/// Random words of an event. Frozen.
 const EVENT_WORDS: u64 = 3;
 
 /// The process of one seed.
@@ -34,10 +34,11 @@ pub(crate) struct WeightedMinHasher {
     values: usize,
 }
 
-/// The first event of a value: when, and its hash.
-type First = (f64, u32);
+/// The first event of a value: its time and its hash.
+type FirstEvent = (f64, u32);
 
-const NONE: First = (f64::INFINITY, u32::MAX);
+/// Stands for a value that has had no event.
+const NO_EVENT: FirstEvent = (f64::INFINITY, u32::MAX);
 
 impl WeightedMinHasher {
     /// The process of a seed, for signatures of `values` values.
@@ -51,7 +52,7 @@ impl WeightedMinHasher {
     /// The values of distinct features, each with its weight in steps, as
     /// [`merge`](super::simhash::merge) leaves them, in any order. `u32::MAX` each if no weight is
     /// positive.
-    pub(crate) fn values(&self, features: &[Weighted]) -> Vec<u32> {
+    pub(crate) fn values(&self, features: &[WeightedHash]) -> Vec<u32> {
         let total: f64 = features.iter().map(|&(_, weight)| weight as f64).sum();
         if total <= 0.0 {
             return vec![u32::MAX; self.values];
@@ -67,12 +68,12 @@ impl WeightedMinHasher {
         }
     }
 
-    /// The first events of all values. Those before the limit are what they would be without it.
-    pub(crate) fn firsts(&self, features: &[Weighted], limit: f64) -> Vec<First> {
-        let mut firsts = vec![NONE; self.values];
+    /// The first events of all values. Those whose time is below the limit do not depend on it.
+    pub(crate) fn firsts(&self, features: &[WeightedHash], limit: f64) -> Vec<FirstEvent> {
+        let mut firsts = vec![NO_EVENT; self.values];
         for &(hash, weight) in features {
             let word = mix64(hash ^ self.key);
-            // Block 0 has step 0; block b the 2^(b - 1) steps from 2^(b - 1).
+            // Block 0 has step 0; block b has the 2^(b - 1) steps from 2^(b - 1) on.
             for block in 0..=u64::BITS {
                 let first_step = match block {
                     0 => 0,
@@ -82,7 +83,7 @@ impl WeightedMinHasher {
                     break;
                 }
                 let offset = u64::from(block + 1).wrapping_mul(GOLDEN_GAMMA);
-                let events = Events {
+                let events = BlockEvents {
                     state: mix64(word.wrapping_add(offset)),
                     first_step,
                     weight,
@@ -94,24 +95,29 @@ impl WeightedMinHasher {
     }
 }
 
-/// The events of a block of steps.
-struct Events {
+/// The events of one block of a feature's steps, in the order of their times.
+struct BlockEvents {
+    /// Position in the stream of random words.
     state: u64,
     first_step: u64,
+    /// The weight of the feature: its steps are those below it.
     weight: u64,
 }
 
-impl Events {
-    fn offer(mut self, limit: f64, firsts: &mut [First]) {
-        // Scaling by a power of two is exact, so all blocks are cut at the very same time.
+impl BlockEvents {
+    /// Offers each event up to the limit, if it falls on the feature's steps, to the value that it
+    /// belongs to.
+    fn offer(mut self, limit: f64, firsts: &mut [FirstEvent]) {
+        // Times count in units of this block's mean gap. The factor is a power of two, hence exact, so all
+        // blocks end at the very same time.
         let size = self.first_step.max(1);
         let bound = limit * size as f64;
-        let whole = self.weight - self.first_step >= size;
+        let has_all_steps = self.weight - self.first_step >= size;
         let mut sum = 0.0;
         loop {
             let share = unit(self.word(1));
             // -ln x ≥ 1 - x: most blocks have no event in time, and need no logarithm to say so.
-            // The factor keeps clear of rounding.
+            // The factor allows for rounding.
             if sum + (1.0 - share) * 0.999 > bound {
                 return;
             }
@@ -119,8 +125,8 @@ impl Events {
             if sum > bound {
                 return;
             }
-            if whole || self.step(size) < self.weight {
-                self.take(sum / size as f64, firsts);
+            if has_all_steps || self.step(size) < self.weight {
+                self.offer_event(sum / size as f64, firsts);
             }
             self.state = self
                 .state
@@ -138,12 +144,13 @@ impl Events {
         self.first_step + (self.word(2) >> (size.leading_zeros() + 1))
     }
 
-    fn take(&self, time: f64, firsts: &mut [First]) {
+    fn offer_event(&self, time: f64, firsts: &mut [FirstEvent]) {
         let word = self.word(3);
-        let place = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
-        if let Some(first) = firsts.get_mut(place as usize) {
+        // The high half of word × k is below k.
+        let value = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
+        if let Some(first) = firsts.get_mut(value as usize) {
             let hash = (word as u32).min(u32::MAX - 1);
-            // Equal times are decided by the hash, so that no order matters.
+            // Of events at the same time the least hash counts, so that no order matters.
             if time < first.0 || (time == first.0 && hash < first.1) {
                 *first = (time, hash);
             }

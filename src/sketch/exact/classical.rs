@@ -39,7 +39,7 @@ pub fn simhash(features: impl IntoIterator<Item = (u128, f64)>, bits: u32) -> Re
             *sum += if is_set { weight } else { -weight };
         }
     }
-    let bit = |(place, &sum): (usize, &i128)| u128::from(sum > 0) << place;
+    let bit = |(position, &sum): (usize, &i128)| u128::from(sum > 0) << position;
     Ok(sums.iter().enumerate().map(bit).sum())
 }
 

@@ -1,7 +1,7 @@
 //! Similarities without estimation, and the classical forms of the sketches over given hashes.
 //!
-//! What a [`Signature`](crate::Signature) estimates, these functions compute: from the features
-//! themselves, in linear time. They serve to verify candidates and to check signatures against.
+//! These functions compute from the features, in linear time, what a [`Signature`](crate::Signature)
+//! estimates. They serve to verify candidates and to check signatures.
 //!
 //! Two empty sets have similarity 1, because they are equal; an empty set and another have 0.
 //! [`Signature::jaccard`](crate::Signature::jaccard) does the same. (A store does not pair empty
@@ -11,10 +11,10 @@ mod classical;
 mod fingerprints;
 mod sets;
 
-pub use crate::sketch::exact::classical::{modular_minhash, permuted_table, simhash};
-pub use crate::sketch::exact::fingerprints::{
+pub use classical::{modular_minhash, permuted_table, simhash};
+pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
-pub use crate::sketch::exact::sets::{
+pub use sets::{
     FeatureSet, WeightedSet, containment, jaccard, jaccard_of_sorted, weighted_jaccard,
 };

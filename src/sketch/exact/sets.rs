@@ -46,7 +46,7 @@ impl<T: Ord> FeatureSet<T> {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no features.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -77,9 +77,9 @@ pub fn jaccard<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     jaccard_of_sorted(&a.0, &b.0)
 }
 
-/// [`jaccard`] of features that are at hand ascending and without repeats, as
-/// [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) gives them; of others it is some
-/// number.
+/// [`jaccard`] of slices that are ascending and without repeats, such as
+/// [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) returns. For other slices the result
+/// has no meaning.
 ///
 /// ```
 /// use resemblance::exact::jaccard_of_sorted;
@@ -138,7 +138,8 @@ impl<T: Ord> WeightedSet<T> {
                 distinct.push((feature, weight));
             }
         }
-        // By weight as well, for sums that do not depend on the order of the input.
+        // Repeated features are sorted by weight, so that sums of floats do not depend on the order of the
+        // input.
         distinct.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         distinct.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -169,20 +170,20 @@ impl<T: Ord> WeightedSet<T> {
 /// ```
 #[must_use]
 pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
-    let (mut least, mut most) = (0.0, 0.0);
+    let (mut sum_of_minima, mut sum_of_maxima) = (0.0, 0.0);
     let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
     for (a, b) in merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0)) {
-        least += weight(a).min(weight(b));
-        most += weight(a).max(weight(b));
+        sum_of_minima += weight(a).min(weight(b));
+        sum_of_maxima += weight(a).max(weight(b));
     }
-    ratio(least, most)
+    ratio(sum_of_minima, sum_of_maxima)
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
 
-/// Two ascending slices side by side: equal ones together.
+/// Merges two ascending slices: each item with its equal of the other slice, if there is one.
 fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],

@@ -6,58 +6,64 @@ use std::arch::x86_64::{
     _mm256_set1_epi32, _mm256_storeu_si256,
 };
 
-use crate::sketch::minhash::batch::Batch;
-use crate::sketch::minhash::families::Family;
-use crate::sketch::minhash::min_hasher::LANES;
-use crate::sketch::minhash::pair_multiply::{PairMultiply, Row};
+use super::batch::{FeatureBatch, sum_at};
+use super::families::FunctionFamily;
+use super::pair_multiply::{PairMultiply, RowTerm};
+use super::rows::LANES;
 
-/// The processor has the instructions.
+/// Proof that the processor has the instructions: only `detect` makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Avx2(());
+pub(super) struct Avx2(());
 
 impl Avx2 {
-    pub(crate) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx2");
-        found.then_some(Self(()))
+    pub(super) fn detect() -> Option<Self> {
+        let is_found = is_x86_feature_detected!("avx2");
+        is_found.then_some(Self(()))
     }
 
-    pub(crate) fn update(
+    pub(super) fn update(
         self,
-        family: &Family,
+        family: &FunctionFamily,
         key: u64,
         minima: &mut [[u32; LANES]],
-        batch: &mut Batch,
+        batch: &mut FeatureBatch,
     ) {
-        // SAFETY: the processor has the instructions, or there were no `self`.
+        // SAFETY: `self` exists only if `detect` found that the processor has the instructions that
+        // `update` is compiled for.
         unsafe { update(family, key, minima, batch) }
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn update(family: &Family, key: u64, minima: &mut [[u32; LANES]], batch: &mut Batch) {
+fn update(
+    family: &FunctionFamily,
+    key: u64,
+    minima: &mut [[u32; LANES]],
+    batch: &mut FeatureBatch,
+) {
     batch.mix(key);
     match family {
-        Family::PairMultiply(functions) => pair_multiply(functions, minima, batch),
+        FunctionFamily::PairMultiply(functions) => pair_multiply(functions, minima, batch),
         other => other.update(minima, batch.features()),
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn pair_multiply(functions: &PairMultiply, minima: &mut [[u32; LANES]], batch: &mut Batch) {
+fn pair_multiply(functions: &PairMultiply, minima: &mut [[u32; LANES]], batch: &mut FeatureBatch) {
     let columns = load(&functions.columns);
     let rest = (functions.rows.as_slice(), minima);
     let rest = blocks::<4>(columns, rest, batch);
     blocks::<1>(columns, rest, batch);
 }
 
-/// Takes a batch into as many rows as there are blocks of; the others are left.
+/// Updates the minima of as many whole blocks of `ROWS` rows as there are, and returns the other rows.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn blocks<'a, const ROWS: usize>(
     columns: [__m256i; 2],
-    (rows, minima): (&'a [Row], &'a mut [[u32; LANES]]),
-    batch: &mut Batch,
-) -> (&'a [Row], &'a mut [[u32; LANES]]) {
+    (rows, minima): (&'a [RowTerm], &'a mut [[u32; LANES]]),
+    batch: &mut FeatureBatch,
+) -> (&'a [RowTerm], &'a mut [[u32; LANES]]) {
     let (rows, other_rows) = rows.as_chunks::<ROWS>();
     let (minima, other_minima) = minima.as_chunks_mut::<ROWS>();
     for (rows, minima) in rows.iter().zip(minima) {
@@ -66,27 +72,26 @@ fn blocks<'a, const ROWS: usize>(
     (other_rows, other_minima)
 }
 
-/// Rows whose minima stay in registers.
+/// Updates the minima of `ROWS` rows, which stay in registers from the first feature to the last.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn block<const ROWS: usize>(
     columns: [__m256i; 2],
-    rows: &[Row; ROWS],
+    rows: &[RowTerm; ROWS],
     minima: &mut [[u32; LANES]; ROWS],
-    batch: &mut Batch,
+    batch: &mut FeatureBatch,
 ) {
     batch.add_up(rows);
-    let Batch { sums, .. } = &*batch;
     let mut least = minima.each_ref().map(|lanes| load(lanes));
-    for (place, &mixed) in batch.features().iter().enumerate() {
+    for (position, mixed) in batch.numbered_features() {
         let low = _mm256_set1_epi32(mixed as i32);
         let [left, right] = columns;
         let (left, right) = (
             _mm256_mullo_epi32(left, low),
             _mm256_mullo_epi32(right, low),
         );
-        for ([least_left, least_right], sums) in least.iter_mut().zip(sums.iter()) {
-            let sum = sums.get(place).copied().unwrap_or_default();
+        for ([least_left, least_right], sums) in least.iter_mut().zip(batch.sums()) {
+            let sum = sum_at(sums, position);
             let sum = _mm256_set1_epi32(sum as i32);
             *least_left = _mm256_min_epu32(*least_left, _mm256_add_epi32(left, sum));
             *least_right = _mm256_min_epu32(*least_right, _mm256_add_epi32(right, sum));

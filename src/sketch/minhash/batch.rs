@@ -1,70 +1,102 @@
 //! Features on their way into the minima.
 
+use super::pair_multiply::RowTerm;
+use super::rows::high;
 use crate::sketch::hash::mix64;
-use crate::sketch::minhash::pair_multiply::{Row, high};
 
-/// Features that are taken together, so that minima stay in registers and all else in the nearest
-/// cache.
-pub(crate) const FEATURES: usize = 64;
+/// Features in a batch: few enough that everything but the minima stays in the nearest cache, many
+/// enough that loading and storing the minima once a batch costs nothing.
+pub(super) const FEATURES: usize = 64;
 
-/// Most rows that a kernel takes together.
-pub(crate) const ROWS: usize = 16;
+/// The greatest number of rows that a kernel evaluates together.
+pub(super) const MAX_ROWS: usize = 16;
 
-pub(crate) struct Batch {
+/// Up to [`FEATURES`] features that a kernel takes in together.
+pub(super) struct FeatureBatch {
     hashes: [u64; FEATURES],
+    /// Number of hashes, from the first on; the others are left over from earlier batches.
     filled: usize,
     highs: [u32; FEATURES],
-    /// What the functions of each row add, by feature.
-    pub(crate) sums: [[u32; FEATURES]; ROWS],
+    /// For each row what its functions add, by feature.
+    sums: [[u32; FEATURES]; MAX_ROWS],
 }
 
-impl Batch {
-    pub(crate) fn new() -> Self {
+impl FeatureBatch {
+    pub(super) fn new() -> Self {
         Self {
             hashes: [0; FEATURES],
             filled: 0,
             highs: [0; FEATURES],
-            sums: [[0; FEATURES]; ROWS],
+            sums: [[0; FEATURES]; MAX_ROWS],
         }
     }
 
-    /// Takes the next hashes instead of those that were held; whether there are any.
+    /// Replaces the features of the batch by the next ones. Returns false if there are none.
     #[inline]
-    pub(crate) fn fill(&mut self, hashes: &mut impl Iterator<Item = u64>) -> bool {
+    pub(super) fn fill(&mut self, hashes: &mut impl Iterator<Item = u64>) -> bool {
         let mut filled = 0;
-        for (place, hash) in self.hashes.iter_mut().zip(hashes) {
-            *place = hash;
+        for (slot, hash) in self.hashes.iter_mut().zip(hashes) {
+            *slot = hash;
             filled += 1;
         }
         self.filled = filled;
         filled > 0
     }
 
-    /// Mixes the hashes. This and [`add_up`](Self::add_up) are inlined into the kernels, to be
-    /// compiled for their instructions, and work on whole batches, as loops of fixed length need no
-    /// remainders.
+    /// Mixes the hashes with the key of the schema.
+    ///
+    /// Kernels inline this and [`add_up`](Self::add_up), so that they are compiled for the kernel's
+    /// instructions. Both work on whole batches: loops of fixed length need no remainder.
     #[inline(always)]
-    pub(crate) fn mix(&mut self, key: u64) {
-        for (hash, place) in self.hashes.iter_mut().zip(&mut self.highs) {
+    pub(super) fn mix(&mut self, key: u64) {
+        for (hash, slot) in self.hashes.iter_mut().zip(&mut self.highs) {
             *hash = mix64(*hash ^ key);
-            *place = high(*hash);
+            *slot = high(*hash);
         }
     }
 
-    /// The features' hashes, mixed if [`mix`](Self::mix) was called.
+    /// The hashes of the features, mixed once [`mix`](Self::mix) has been called.
     #[inline(always)]
-    pub(crate) fn features(&self) -> &[u64] {
-        self.hashes.get(..self.filled).unwrap_or_default()
+    pub(super) fn features(&self) -> &[u64] {
+        // At most FEATURES are filled.
+        let (features, _) = self.hashes.split_at(self.filled);
+        features
     }
 
-    /// Makes the sums of some rows for all features, by whole registers, to be read back as what
-    /// fills one.
+    /// Computes what some rows add for each feature. `ROWS` is at most [`MAX_ROWS`].
+    ///
+    /// The sums go through memory: they are computed by whole registers, one lane a feature, and
+    /// kernels then read them one by one to fill a register with each.
     #[inline(always)]
-    pub(crate) fn add_up<const COUNT: usize>(&mut self, rows: &[Row; COUNT]) {
+    pub(super) fn add_up<const ROWS: usize>(&mut self, rows: &[RowTerm; ROWS]) {
+        const { assert!(ROWS <= MAX_ROWS) };
         for (sums, row) in self.sums.iter_mut().zip(rows) {
             for (sum, &high) in sums.iter_mut().zip(&self.highs) {
-                *sum = row.of(high);
+                *sum = row.sum(high);
             }
         }
     }
+
+    /// The features with their positions in [`sums`](Self::sums).
+    #[inline(always)]
+    pub(super) fn numbered_features(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.features().iter().copied().enumerate()
+    }
+
+    /// For each row that [`add_up`](Self::add_up) took, its sums by feature.
+    #[inline(always)]
+    pub(super) fn sums(&self) -> &[[u32; FEATURES]; MAX_ROWS] {
+        &self.sums
+    }
+}
+
+/// The sum at the position of a feature.
+#[inline(always)]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the remainder, which changes no position, is below the length"
+)]
+pub(super) fn sum_at(sums: &[u32; FEATURES], position: usize) -> u32 {
+    debug_assert!(position < FEATURES);
+    sums[position % FEATURES]
 }

@@ -1,13 +1,14 @@
 //! The functions of each family, as plain code.
 
+use super::pair_multiply::PairMultiply;
+use super::permutations::Permutations;
+use super::rows::{LANES, build_rows, high};
+use super::tabulation::Tabulation;
 use crate::sketch::hash::{derive, stream};
-use crate::sketch::minhash::min_hasher::LANES;
-use crate::sketch::minhash::pair_multiply::{PairMultiply, high};
-use crate::sketch::minhash::permutations::Permutations;
-use crate::sketch::minhash::tabulation::Tabulation;
 
+/// The functions of one seed, of the family that the schema chose.
 #[derive(Debug)]
-pub(crate) enum Family {
+pub(super) enum FunctionFamily {
     PairMultiply(PairMultiply),
     MultiplyShift(MultiplyShift),
     Modular(Modular),
@@ -15,9 +16,9 @@ pub(crate) enum Family {
     Jenkins(Jenkins),
 }
 
-impl Family {
-    /// The functions of some rows of lanes. Function i is the same however many there are.
-    pub(crate) fn new(seed: u64, rows: usize, permutations: Permutations) -> Self {
+impl FunctionFamily {
+    /// The functions of `rows` rows. Function i is the same whatever the number of rows.
+    pub(super) fn new(seed: u64, rows: usize, permutations: Permutations) -> Self {
         match permutations {
             Permutations::PairMultiply => Self::PairMultiply(PairMultiply::new(seed, rows)),
             Permutations::MultiplyShift => Self::MultiplyShift(MultiplyShift::new(seed, rows)),
@@ -27,10 +28,10 @@ impl Family {
         }
     }
 
-    /// Takes features in, given by their mixed hashes. Inlined into the kernels, to be compiled for
-    /// their instructions.
+    /// Lowers the minima to the values of the features with these mixed hashes. Kernels inline it, so
+    /// that it is compiled for their instructions.
     #[inline(always)]
-    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         match self {
             Self::PairMultiply(functions) => functions.update(minima, mixed),
             Self::MultiplyShift(functions) => functions.update(minima, mixed),
@@ -41,15 +42,10 @@ impl Family {
     }
 }
 
-/// Rows of what `number` makes of a function's number.
-fn rows<T>(rows: usize, number: impl Fn(u64) -> T) -> Vec<[T; LANES]> {
-    let row = |row: usize| std::array::from_fn(|lane| number((row * LANES + lane) as u64));
-    (0..rows).map(row).collect()
-}
-
 /// The high 32 bits of (a u + b) mod 2^64.
 #[derive(Debug)]
-pub(crate) struct MultiplyShift {
+pub(super) struct MultiplyShift {
+    /// Odd.
     multipliers: Vec<[u64; LANES]>,
     addends: Vec<[u64; LANES]>,
 }
@@ -57,8 +53,8 @@ pub(crate) struct MultiplyShift {
 impl MultiplyShift {
     fn new(seed: u64, count: usize) -> Self {
         Self {
-            multipliers: rows(count, |i| derive(seed, stream::MINHASH + 2 * i) | 1),
-            addends: rows(count, |i| derive(seed, stream::MINHASH + 2 * i + 1)),
+            multipliers: build_rows(count, |i| derive(seed, stream::MINHASH + 2 * i) | 1),
+            addends: build_rows(count, |i| derive(seed, stream::MINHASH + 2 * i + 1)),
         }
     }
 
@@ -66,7 +62,7 @@ impl MultiplyShift {
     fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         let functions = self.multipliers.iter().zip(&self.addends);
         for (minima, (multipliers, addends)) in minima.iter_mut().zip(functions) {
-            // The cut commutes with the minimum, and is quicker made once.
+            // The high bits of the minimum are the minimum of the high bits: one shift suffices.
             let mut least = [u64::MAX; LANES];
             for &mixed in mixed {
                 let functions = multipliers.iter().zip(addends);
@@ -84,12 +80,12 @@ impl MultiplyShift {
 /// 2^61 - 1, a prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Bits of a residue that are cut off to leave 32.
+/// The shift that leaves the high 32 of the 61 bits of a residue.
 const MODULAR_SHIFT: u32 = 61 - 32;
 
 /// The high 32 of the 61 bits of (a u + b) mod 2^61 - 1.
 #[derive(Debug)]
-pub(crate) struct Modular {
+pub(super) struct Modular {
     /// Multiplier and addend of each function.
     functions: Vec<[(u64, u64); LANES]>,
 }
@@ -97,12 +93,12 @@ pub(crate) struct Modular {
 impl Modular {
     fn new(seed: u64, count: usize) -> Self {
         let function = |i| {
-            let place = stream::MINHASH + 2 * i;
-            let multiplier = derive(seed, place) % (PRIME - 1) + 1;
-            (multiplier, derive(seed, place + 1) % PRIME)
+            let index = stream::MINHASH + 2 * i;
+            let multiplier = derive(seed, index) % (PRIME - 1) + 1;
+            (multiplier, derive(seed, index + 1) % PRIME)
         };
         Self {
-            functions: rows(count, function),
+            functions: build_rows(count, function),
         }
     }
 
@@ -111,15 +107,17 @@ impl Modular {
         for (minima, functions) in minima.iter_mut().zip(&self.functions) {
             for (minimum, &(a, b)) in minima.iter_mut().zip(functions) {
                 let residue = |&u: &u64| reduce(u128::from(a) * u128::from(u) + u128::from(b));
-                let least = mixed.iter().map(residue).min().unwrap_or(u64::MAX);
+                let least = mixed.iter().map(residue).fold(u64::MAX, u64::min);
                 *minimum = u64::from(*minimum).min(least >> MODULAR_SHIFT) as u32;
             }
         }
     }
 }
 
-/// A number below 2^125 + 2^61 modulo the prime: 2^61 is 1 there, so its upper bits are added to
-/// the lower ones, which leaves less than 2^64 + 2^62 and then less than twice the prime.
+/// A number below 2^125 + 2^61, modulo the prime.
+///
+/// 2^61 is 1 modulo the prime, so the bits from 2^61 on are added to those below. The first sum is
+/// less than 2^64 + 2^62, the second less than twice the prime: one subtraction ends it.
 #[inline(always)]
 fn reduce(number: u128) -> u64 {
     let prime = u128::from(PRIME);
@@ -128,13 +126,13 @@ fn reduce(number: u128) -> u64 {
     if twice >= PRIME { twice - PRIME } else { twice }
 }
 
-/// Robert Jenkins' mix of a function's key and the halves of the hash.
+/// Robert Jenkins' mix of a function's key and the two halves of the hash.
 #[derive(Debug)]
-pub(crate) struct Jenkins {
+pub(super) struct Jenkins {
     keys: Vec<[u32; LANES]>,
 }
 
-/// Keys differ in their lowest bits, whatever is derived from the seed.
+/// Lowest bits of a key, which hold the function's number: so all keys of a seed differ.
 const KEY_BITS: u32 = 10;
 
 impl Jenkins {
@@ -142,7 +140,7 @@ impl Jenkins {
         let lowest = (1 << KEY_BITS) - 1;
         let key = |i| high(derive(seed, stream::MINHASH + i)) & !lowest | i as u32 & lowest;
         Self {
-            keys: rows(count, key),
+            keys: build_rows(count, key),
         }
     }
 
@@ -158,7 +156,7 @@ impl Jenkins {
     }
 }
 
-/// The third word that the mix makes of three.
+/// The third of the three words after the mix.
 #[inline(always)]
 fn jenkins(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     for [first, second, third] in [[13, 8, 13], [12, 16, 5], [3, 10, 15]] {

@@ -1,16 +1,16 @@
-//! Which instructions compute the minima. All give the same values.
+//! The instructions that compute the minima. All give the same values.
 
 #[cfg(target_arch = "x86_64")]
-use crate::sketch::minhash::avx2::Avx2;
+use super::avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
-use crate::sketch::minhash::avx512::Avx512;
-use crate::sketch::minhash::batch::Batch;
-use crate::sketch::minhash::families::Family;
-use crate::sketch::minhash::min_hasher::LANES;
+use super::avx512::Avx512;
+use super::batch::FeatureBatch;
+use super::families::FunctionFamily;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-use crate::sketch::minhash::neon;
+use super::neon;
+use super::rows::LANES;
 
-/// The instructions to use; a value exists only where the processor has them.
+/// The instructions to use. A kernel exists only if the processor has its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel(Instructions);
 
@@ -26,8 +26,8 @@ enum Instructions {
 }
 
 impl Kernel {
-    /// The quickest one that this processor has.
-    pub(crate) fn detect() -> Self {
+    /// The fastest kernel that this processor can run.
+    pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(avx512) = Avx512::detect() {
@@ -43,7 +43,7 @@ impl Kernel {
         Self(Instructions::Portable)
     }
 
-    /// All that this processor has, by name, the portable one first.
+    /// All kernels that this processor can run, each with its name; the portable one first.
     #[allow(dead_code, reason = "for tests and measurements")]
     pub(crate) fn available() -> Vec<(&'static str, Self)> {
         let mut kernels = vec![("portable", Self(Instructions::Portable))];
@@ -61,13 +61,13 @@ impl Kernel {
         kernels
     }
 
-    /// Takes a batch of features in, of which the hashes are not mixed yet; they are then.
-    pub(crate) fn update(
+    /// Mixes the hashes of a batch with `key`, and lowers the minima to the values of its features.
+    pub(super) fn update(
         self,
-        family: &Family,
+        family: &FunctionFamily,
         key: u64,
         minima: &mut [[u32; LANES]],
-        batch: &mut Batch,
+        batch: &mut FeatureBatch,
     ) {
         match self.0 {
             Instructions::Portable => {

@@ -1,8 +1,8 @@
 //! MinHash (Broder 1997): k minima of k functions; the share of equal ones estimates Jaccard.
 //!
-//! Value i is the minimum of function i, of 32 bits, over the features' mixed hashes u. What the
-//! functions are is the recipe's choice of [`Permutations`]; all take u as a random number, which
-//! it is but for the quality of the mixing under the schema's key. Each value alone is then exactly
+//! Value i is the minimum of function i, of 32 bits, over the features' mixed hashes u. The recipe
+//! chooses the functions by their [`Permutations`]; all of them take u for a random number, which it
+//! is but for the quality of the mixing under the schema's key. Each value alone is then exactly
 //! fair, and the estimate has the variance J (1 - J) / k as far as any two functions are
 //! independent of each other.
 //!
@@ -10,21 +10,19 @@
 //! probability about n / 2^33, so similarity is over-estimated by at most about (1 - J) n / 2^33
 //! for n features in the union: 0.0001 at a million, 0.01 at 100 million.
 
+use super::batch::FeatureBatch;
+use super::families::FunctionFamily;
+use super::kernel::Kernel;
+use super::permutations::Permutations;
+use super::rows::LANES;
 use crate::sketch::hash::{derive, stream};
-use crate::sketch::minhash::batch::Batch;
-use crate::sketch::minhash::families::Family;
-use crate::sketch::minhash::kernel::Kernel;
-use crate::sketch::minhash::permutations::Permutations;
-
-/// Functions that are taken together: a vector register of 512 bits, or a few of less.
-pub(crate) const LANES: usize = 16;
 
 /// The k functions of one seed.
 #[derive(Debug)]
 pub(crate) struct MinHasher {
     key: u64,
     values: usize,
-    family: Family,
+    family: FunctionFamily,
     kernel: Kernel,
 }
 
@@ -43,12 +41,12 @@ impl MinHasher {
         Self {
             key: derive(seed, stream::FEATURE_KEY),
             values,
-            family: Family::new(seed, values.div_ceil(LANES), permutations),
+            family: FunctionFamily::new(seed, values.div_ceil(LANES), permutations),
             kernel,
         }
     }
 
-    /// The minima of no feature.
+    /// The minima of a document without features.
     pub(crate) fn minima(&self) -> Minima {
         Minima {
             rows: vec![[u32::MAX; LANES]; self.values.div_ceil(LANES)],
@@ -56,10 +54,11 @@ impl MinHasher {
         }
     }
 
-    /// Takes features in. Repeats change nothing, nor does the order.
+    /// Lowers the minima to the values of the features with these hashes. Neither repeats nor order
+    /// change the result.
     pub(crate) fn update(&self, minima: &mut Minima, hashes: impl IntoIterator<Item = u64>) {
         let mut hashes = hashes.into_iter();
-        let mut batch = Batch::new();
+        let mut batch = FeatureBatch::new();
         while batch.fill(&mut hashes) {
             self.kernel
                 .update(&self.family, self.key, &mut minima.rows, &mut batch);
@@ -67,7 +66,8 @@ impl MinHasher {
     }
 }
 
-/// The minima so far, in whole rows of lanes; those beyond the last value are not looked at.
+/// The minima of the features so far, in whole rows: those beyond the last value are computed, and
+/// dropped in the end.
 pub(crate) struct Minima {
     rows: Vec<[u32; LANES]>,
     values: usize,

@@ -1,4 +1,6 @@
 //! The minima of k hash functions, and the kernels that compute them.
+//!
+//! `sketch` imports [`MinHasher`] and its [`Minima`], [`Permutations`], and for tests the kernels.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -9,12 +11,13 @@ mod families;
 mod kernel;
 mod min_hasher;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-pub(crate) mod neon;
+mod neon;
 mod pair_multiply;
 mod permutations;
+mod rows;
 mod tabulation;
 
 #[cfg(test)]
-pub(crate) use kernel::Kernel;
-pub(crate) use min_hasher::{MinHasher, Minima};
+pub(super) use kernel::Kernel;
+pub(super) use min_hasher::{MinHasher, Minima};
 pub use permutations::Permutations;

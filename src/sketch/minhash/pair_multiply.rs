@@ -1,7 +1,7 @@
 //! (a_i x + c_j y + b_j) mod 2^32, where x is the low and y the high half of the mixed hash: value
-//! 16 j + i, of column i and row j.
+//! 16 j + i belongs to column i and row j.
 //!
-//! Why so: a comparison and one more operation of 32 bits a function is the least that a kernel can
+//! Why this form: a comparison and one more operation of 32 bits a function is the least that a kernel can
 //! do, as registers hold most lanes of 32 bits. With one operation alone (x + b_i, or x ^ b_i) all
 //! functions order features by the same circle or tree of x, so that two of them choose the same
 //! feature about twice as often as chance, which multiplies the variance by about 1 + k / n. A
@@ -16,42 +16,44 @@
 //! minima do not meet. The shortest cycle, of four functions (v - v' - v'' + v''' = 0), lets four
 //! minima fall on one feature out of n about as often as n^-2 rather than n^-3.
 
+use super::rows::{LANES, high};
 use crate::sketch::hash::{derive, stream};
-use crate::sketch::minhash::min_hasher::LANES;
 
 #[derive(Debug)]
-pub(crate) struct PairMultiply {
-    pub(crate) columns: [u32; LANES],
-    pub(crate) rows: Vec<Row>,
+pub(super) struct PairMultiply {
+    /// The multipliers a.
+    pub(super) columns: [u32; LANES],
+    pub(super) rows: Vec<RowTerm>,
 }
 
-/// What the functions of one row add to those of its columns.
+/// The part c y + b of the functions of one row, which is added to the part of each column.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    pub(crate) multiplier: u32,
-    pub(crate) addend: u32,
+pub(super) struct RowTerm {
+    pub(super) multiplier: u32,
+    pub(super) addend: u32,
 }
 
-impl Row {
+impl RowTerm {
     #[inline(always)]
-    pub(crate) fn of(self, high: u32) -> u32 {
+    pub(super) fn sum(self, high: u32) -> u32 {
         high.wrapping_mul(self.multiplier).wrapping_add(self.addend)
     }
 }
 
-/// Columns and rows differ in their lowest bits, so that no two of a kind are the same or nearly so
-/// modulo a power of two. All are odd, so that each half of the hash counts in full.
+/// Lowest bits of a multiplier, which hold its number: so no two columns, and no two rows, are equal or
+/// nearly equal modulo a power of two. All multipliers are odd, so that each half of the hash counts in
+/// full. Frozen.
 const COLUMN_BITS: u32 = 5;
 const ROW_BITS: u32 = 7;
 
 impl PairMultiply {
-    pub(crate) fn new(seed: u64, rows: usize) -> Self {
+    pub(super) fn new(seed: u64, rows: usize) -> Self {
         let column = |i: usize| odd(seed, stream::MINHASH + i as u64, i, COLUMN_BITS);
         let row = |j: usize| {
-            let place = stream::MINHASH + LANES as u64 + 2 * j as u64;
-            Row {
-                multiplier: odd(seed, place, j, ROW_BITS),
-                addend: high(derive(seed, place + 1)),
+            let index = stream::MINHASH + LANES as u64 + 2 * j as u64;
+            RowTerm {
+                multiplier: odd(seed, index, j, ROW_BITS),
+                addend: high(derive(seed, index + 1)),
             }
         };
         Self {
@@ -61,11 +63,11 @@ impl PairMultiply {
     }
 
     #[inline(always)]
-    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         for &mixed in mixed {
             let products = self.columns.map(|a| a.wrapping_mul(mixed as u32));
             for (minima, row) in minima.iter_mut().zip(&self.rows) {
-                let sum = row.of(high(mixed));
+                let sum = row.sum(high(mixed));
                 for (minimum, product) in minima.iter_mut().zip(products) {
                     *minimum = (*minimum).min(product.wrapping_add(sum));
                 }
@@ -74,11 +76,9 @@ impl PairMultiply {
     }
 }
 
-fn odd(seed: u64, place: u64, index: usize, bits: u32) -> u32 {
+/// The multiplier with this number in its lowest `bits` bits, after a 1; its other bits are derived from
+/// the seed.
+fn odd(seed: u64, index: u64, number: usize, bits: u32) -> u32 {
     let lowest = (1 << bits) - 1;
-    high(derive(seed, place)) & !lowest | (2 * index as u32 + 1) & lowest
-}
-
-pub(crate) fn high(number: u64) -> u32 {
-    (number >> 32) as u32
+    high(derive(seed, index)) & !lowest | (2 * number as u32 + 1) & lowest
 }

@@ -2,56 +2,61 @@
 
 use std::sync::OnceLock;
 
+use super::rows::{LANES, high};
 use crate::sketch::hash::{derive, stream};
-use crate::sketch::minhash::min_hasher::LANES;
-use crate::sketch::minhash::pair_multiply::high;
 
-/// Bytes of a hash, lowest first.
+/// Bytes in a hash, lowest first.
 const BYTES: usize = 8;
-/// Values of a byte.
+/// Values that a byte can have.
 const ENTRIES: usize = 256;
 
-/// Tables of all functions, side by side: a feature reads eight rows of k words, each in one piece.
+/// The tables of all functions, interleaved: for each byte of a hash, and each value of the byte, the
+/// words of all functions stand together. So a feature reads eight runs of k words.
 #[derive(Debug)]
-pub(crate) struct Tabulation {
+pub(super) struct Tabulation {
     seed: u64,
     rows: usize,
     words: OnceLock<Vec<[u32; LANES]>>,
 }
 
 impl Tabulation {
-    pub(crate) fn new(seed: u64, rows: usize) -> Self {
+    pub(super) fn new(seed: u64, rows: usize) -> Self {
         let words = OnceLock::new();
         Self { seed, rows, words }
     }
 
     fn words(&self) -> &[[u32; LANES]] {
         self.words.get_or_init(|| {
-            let words = (0..BYTES * ENTRIES).flat_map(|place| {
+            let words = (0..BYTES * ENTRIES).flat_map(|entry| {
                 (0..self.rows).map(move |row| {
-                    std::array::from_fn(|lane| self.word(row * LANES + lane, place))
+                    std::array::from_fn(|lane| self.word(row * LANES + lane, entry))
                 })
             });
             words.collect()
         })
     }
 
-    /// The word of a function for a byte's value: `place` is the byte's number × 256 + its value.
-    fn word(&self, function: usize, place: usize) -> u32 {
-        let place = (function * BYTES * ENTRIES + place) as u64;
-        high(derive(self.seed, stream::MINHASH + place))
+    /// The word of a function for an entry: the number of a byte × 256 + the value of the byte.
+    fn word(&self, function: usize, entry: usize) -> u32 {
+        let index = (function * BYTES * ENTRIES + entry) as u64;
+        high(derive(self.seed, stream::MINHASH + index))
     }
 
+    /// Lowers the minima to the values of the features with these mixed hashes.
+    ///
     /// Not inlined into the kernels: it waits for memory, and wider registers made it slower.
     #[inline(never)]
-    pub(crate) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+    pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         let words = self.words();
+        debug_assert_eq!(words.len(), BYTES * ENTRIES * self.rows);
         for &mixed in mixed {
             let mut byte = 0;
             let entries = mixed.to_le_bytes().map(|value| {
-                let first = (byte * ENTRIES + usize::from(value)) * self.rows;
+                let entry = byte * ENTRIES + usize::from(value);
                 byte += 1;
-                words.get(first..first + self.rows).unwrap_or_default()
+                // There are BYTES * ENTRIES entries of as many rows.
+                let (_, from_entry) = words.split_at(entry * self.rows);
+                from_entry.split_at(self.rows).0
             });
             let [a, b, c, d, e, f, g, h] = entries.map(|entry| entry.iter());
             let pairs = a.zip(b).zip(c.zip(d)).zip(e.zip(f).zip(g.zip(h)));
