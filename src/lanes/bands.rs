@@ -1,4 +1,4 @@
-//! MinHash bands: how many, how long, and the code under which a band is filed.
+//! MinHash bands: their number, their length, and the code of a band.
 
 use std::fmt;
 
@@ -73,10 +73,10 @@ impl Banding {
         let enough = recall - ROUNDING;
         let reaches = |bands, rows| Self { bands, rows }.probability(threshold) >= enough;
         for rows in (1..=values).rev() {
-            let most = values / rows;
-            if reaches(most, rows) {
+            let max_bands = values / rows;
+            if reaches(max_bands, rows) {
                 return Ok(Self {
-                    bands: smallest(most, |bands| reaches(bands, rows)),
+                    bands: smallest(max_bands, |bands| reaches(bands, rows)),
                     rows,
                 });
             }
@@ -153,10 +153,10 @@ impl Banding {
         -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
     }
 
-    /// About the similarity at which the S-curve climbs: `(1/bands)^(1/rows)`, where a pair is
+    /// The similarity near which the S-curve is steepest: `(1/bands)^(1/rows)`, at which a pair is
     /// found with a probability of 1 - (1 - 1/bands)^bands, 0.63 or more (Leskovec, Rajaraman and
-    /// Ullman, section 3.4.2). It is not the similarity from which on pairs are found reliably:
-    /// that is the threshold given to [`by_recall`](Self::by_recall).
+    /// Ullman, section 3.4.2). It is not the similarity above which pairs are found reliably: that is
+    /// the threshold given to [`by_recall`](Self::by_recall).
     ///
     /// ```
     /// use resemblance::Banding;
@@ -172,10 +172,10 @@ impl Banding {
     }
 
     /// The expected number of candidates of a query among this many documents, if each of them
-    /// has the similarity `background` to it: `documents * probability(background)`. Of a real
-    /// corpus the mean of [`probability`](Self::probability) over its pairs takes the place of the
-    /// second factor. Different bands whose codes are equal by chance are not counted: with codes
-    /// of 40 bits they add `documents * bands / 2^40`.
+    /// has the similarity `background` to it: `documents * probability(background)`. For a
+    /// real corpus, put the mean of [`probability`](Self::probability) over its pairs in the place of
+    /// the second factor. Unequal bands whose codes are equal by chance are not counted: with codes of
+    /// 40 bits they add `documents * bands / 2^40`.
     ///
     /// ```
     /// use resemblance::Banding;
@@ -189,14 +189,14 @@ impl Banding {
     }
 }
 
-/// What a probability may fall short of the recall by, so that rounding, which differs between
-/// platforms, does not decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
+/// The amount by which a probability may miss the recall. Without it rounding, which differs between
+/// platforms, would decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
 const ROUNDING: f64 = 1e-12;
 
-/// The smallest number in `1..=most` for which `holds`, which stays true once it is, and is true
-/// for `most`.
-fn smallest(most: u16, holds: impl Fn(u16) -> bool) -> u16 {
-    let (mut low, mut high) = (1, most);
+/// The smallest number in `1..=max` for which `holds` is true. It must be true for `max`, and for all
+/// numbers above one for which it is true.
+fn smallest(max: u16, holds: impl Fn(u16) -> bool) -> u16 {
+    let (mut low, mut high) = (1, max);
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {
@@ -236,42 +236,41 @@ impl fmt::Display for Banding {
     }
 }
 
-/// The fewest bits of a band's code.
+/// The least number of bits in a band's code.
 pub(crate) const MIN_CODE_BITS: u8 = 32;
-/// The most bits of a band's code.
+/// The greatest number of bits in a band's code.
 pub(crate) const MAX_CODE_BITS: u8 = 64;
 
-/// Bands of up to this many rows are hashed from one buffer on the stack.
+/// The greatest number of rows that are hashed from one buffer on the stack.
 const BUFFERED_ROWS: usize = 64;
 
-/// The code under which a band is filed: the top `code_bits` bits (32 to 64) of the XXH3-64 hash,
-/// seed 0, of the rows as little-endian 32-bit words. Frozen by the format.
+/// The code of a band: the top `code_bits` bits (32 to 64) of the XXH3-64 hash, seed 0, of the rows as
+/// little-endian 32-bit words. Frozen by the format.
 ///
-/// The band's number is not hashed: every band has a lane of its own, so equal codes in two bands
-/// never meet. Codes are uniform whatever the rows are, on which the Elias-Fano blocks rely.
+/// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
+/// compared. Codes are uniform whatever the rows are; the Elias-Fano blocks rely on that.
 pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
-    let shift = MAX_CODE_BITS.saturating_sub(code_bits).min(63);
+    let shift = MAX_CODE_BITS - code_bits;
     let mut buffer = [0_u8; BUFFERED_ROWS * 4];
-    if let Some(bytes) = little_endian(rows, &mut buffer) {
-        return xxh3_64(bytes) >> shift;
+    if rows.len() <= BUFFERED_ROWS {
+        return xxh3_64(little_endian(rows, &mut buffer)) >> shift;
     }
     let mut hasher = Xxh3::new();
     for rows in rows.chunks(BUFFERED_ROWS) {
-        if let Some(bytes) = little_endian(rows, &mut buffer) {
-            hasher.update(bytes);
-        }
+        hasher.update(little_endian(rows, &mut buffer));
     }
     hasher.digest() >> shift
 }
 
-/// The rows' bytes, written to the head of the buffer; nothing if they do not fit.
-fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8; BUFFERED_ROWS * 4]) -> Option<&'a [u8]> {
-    let bytes = buffer.get_mut(..rows.len().checked_mul(4)?)?;
-    for (bytes, row) in bytes.chunks_exact_mut(4).zip(rows) {
-        bytes.copy_from_slice(&row.to_le_bytes());
+/// The bytes of up to [`BUFFERED_ROWS`] rows, written to the head of the buffer.
+fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8; BUFFERED_ROWS * 4]) -> &'a [u8] {
+    let (words, _) = buffer.as_chunks_mut::<4>();
+    for (word, row) in words.iter_mut().zip(rows) {
+        *word = row.to_le_bytes();
     }
-    Some(bytes)
+    let (bytes, _) = buffer.split_at(4 * rows.len());
+    bytes
 }
 
 #[cfg(test)]

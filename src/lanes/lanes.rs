@@ -1,21 +1,21 @@
-//! From a signature to the codes under which it is filed, one a lane.
+//! The lanes of a store, and the code of a signature in each.
 
 use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::bands::{Banding, MAX_CODE_BITS, MIN_CODE_BITS, band_code};
+use super::tables::{PermutedTable, TableDesign};
 use crate::error::{Error, Result};
-use crate::lanes::bands::{Banding, MAX_CODE_BITS, MIN_CODE_BITS, band_code};
-use crate::lanes::tables::TableDesign;
 
-/// What a lane files documents by.
+/// The part of a document that a lane indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum LaneRole {
     /// The hash of the key.
     Key,
-    /// A MinHash band, by its number from 0.
+    /// A MinHash band, numbered from 0.
     Band(u16),
-    /// A SimHash table, by its number from 0.
+    /// A SimHash table, numbered from 0.
     Table(u16),
 }
 
@@ -29,8 +29,8 @@ impl fmt::Display for LaneRole {
     }
 }
 
-/// Seeds the hash of keys, lest anything else that is hashed with seed 0 (bands, checksums of
-/// callers) coincide with it: the bytes "key lane" as a big-endian number. Frozen by the format.
+/// The seed for hashes of keys, so that they differ from everything that is hashed with seed 0 (bands,
+/// checksums of callers): the bytes "key lane" as a big-endian number. Frozen by the format.
 const KEY_SEED: u64 = 0x6b65_7920_6c61_6e65;
 
 /// The code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
@@ -38,8 +38,8 @@ pub(crate) fn hash_key(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, KEY_SEED)
 }
 
-/// The bits of a code that are the same in a whole bucket: `length` of them, after a shift to the
-/// left by `shift`.
+/// The bits that all codes of a bucket share: the first `length` bits after a shift to the left by
+/// `shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BucketBits {
     pub(crate) shift: u32,
@@ -51,33 +51,37 @@ impl BucketBits {
     /// The bucket of a code, in the order of the codes, spread over all numbers of 64 bits.
     #[inline]
     pub(crate) fn bucket(self, code: u64) -> u64 {
-        let mask = u64::MAX << (64 - u32::from(self.length.clamp(1, 64)));
+        debug_assert!((1..=64).contains(&self.length));
+        let mask = u64::MAX << (64 - u32::from(self.length));
         (code << self.shift) & mask
     }
 }
 
-/// The lanes of a store and how a signature is coded in each.
-///
-/// A fresh store numbers them 0 for the key, then the bands, then the tables.
+/// The lanes of a store: number 0 for the key, then one for each band, then one for each permuted table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lanes {
-    /// With the number of bits of a band's code.
+    /// The banding, and the bits of a band's code.
     banding: Option<(Banding, u8)>,
     design: Option<TableDesign>,
 }
 
 impl Lanes {
-    /// The lanes of a schema: the MinHash bands with the bits of their codes, the SimHash tables.
+    /// The lanes of a schema: MinHash bands with the bits of their codes, and SimHash tables.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if a code has fewer than 32 or more than 64 bits, or there are more
+    /// bands than can be numbered.
     pub(crate) fn new(banding: Option<(Banding, u8)>, design: Option<TableDesign>) -> Result<Self> {
         if let Some((banding, code_bits)) = banding {
             if !(MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits) {
                 let expected = format!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
                 return Err(Error::invalid("code_bits", code_bits, expected));
             }
-            // The key and at most 256 tables need numbers too.
-            let most = u16::MAX - 1_000;
-            if banding.bands() > most {
-                let expected = format!("at most {most}");
+            // Lanes have numbers of 16 bits, and the key and at most 256 tables need numbers, too.
+            let max_bands = u16::MAX - 1_000;
+            if banding.bands() > max_bands {
+                let expected = format!("at most {max_bands}");
                 return Err(Error::invalid("bands", banding.bands(), expected));
             }
         }
@@ -111,36 +115,35 @@ impl Lanes {
         self.design.as_ref()
     }
 
-    /// The least and the greatest code that share a bucket of a lane with `code`: itself, and in a
-    /// permuted table all with its prefix.
+    /// The least and the greatest code in the bucket of `code`. In a permuted table a bucket has all codes
+    /// with the same prefix, elsewhere one code.
     pub(crate) fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
-        let table = lane
-            .checked_sub(1 + self.band_count())
-            .and_then(|table| self.design.as_ref()?.tables().get(usize::from(table)));
+        let table = self.table(lane);
         table.map_or((code, code), |table| table.prefix_range(code))
     }
 
-    /// Which bits of a lane's codes tell its buckets apart.
+    /// The table of a lane; `None` for the lanes of keys and bands.
+    fn table(&self, lane: u16) -> Option<&PermutedTable> {
+        let number = lane.checked_sub(1 + self.band_count())?;
+        self.design.as_ref()?.tables().get(usize::from(number))
+    }
+
+    /// The bits of a lane's codes that tell its buckets apart.
     pub(crate) fn bucket_bits(&self, lane: u16) -> BucketBits {
-        let bands = self.band_count();
-        if (1..=bands).contains(&lane) {
-            let code_bits = self.banding.map_or(64, |(_, code_bits)| code_bits);
-            return BucketBits {
-                shift: 64 - u32::from(code_bits.clamp(1, 64)),
-                length: code_bits.clamp(1, 64),
-            };
-        }
-        let tables = self.design.as_ref().map(TableDesign::tables);
-        let table = lane
-            .checked_sub(1 + bands)
-            .and_then(|table| tables?.get(usize::from(table)));
-        BucketBits {
-            shift: 0,
-            length: table.map_or(64, |table| table.prefix_bits()),
+        match self.banding {
+            Some((banding, code_bits)) if (1..=banding.bands()).contains(&lane) => BucketBits {
+                shift: 64 - u32::from(code_bits),
+                length: code_bits,
+            },
+            // Keys have codes of 64 bits, each a bucket of its own.
+            _ => BucketBits {
+                shift: 0,
+                length: self.table(lane).map_or(64, |table| table.prefix_bits()),
+            },
         }
     }
 
-    /// Appends the codes of a MinHash signature, one a band; nothing without bands.
+    /// Appends the codes of a MinHash signature, given by its rows: one a band, none without bands.
     ///
     /// # Errors
     ///
@@ -159,7 +162,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Appends the codes of a SimHash fingerprint, one a table; nothing without tables.
+    /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
     pub(crate) fn table_codes(&self, fingerprint: u128, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
             codes.extend(

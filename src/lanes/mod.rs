@@ -1,6 +1,8 @@
-//! Signatures become codes: bands, tables and how they are chosen.
+//! MinHash values and SimHash fingerprints become codes, one a lane: bands, permuted tables, and how they
+//! are chosen.
 //!
-//! Knows no signature and no file, only values and fingerprints.
+//! Every room above may import all that stands here. This room knows errors alone: no signature and no
+//! file.
 
 mod bands;
 mod lanes;

@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Bits of a code: those of a permuted fingerprint that are stored.
+/// Bits of a code: the number of permuted bits that are stored.
 const CODE_BITS: u8 = 64;
 
-/// The most tables that a design may have: a bound for what untrusted bytes can ask for.
+/// The greatest number of tables in a design. It bounds the memory that a damaged file can ask for.
 const MAX_TABLES: u64 = 256;
 
-/// The most blocks that fingerprints are cut into.
+/// The greatest number of blocks into which fingerprints are cut.
 const MAX_BLOCKS: u64 = 64;
 
-/// How fingerprints are filed so that every one within a Hamming distance is found.
+/// Permuted tables by which every fingerprint within a Hamming distance is found.
 ///
 /// The bits of a fingerprint are cut into blocks, the blocks into groups. Group `(s, r)` has `s`
 /// blocks and one table for every choice of `r` of them; in a table the fingerprint's bits are
 /// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
-/// prefix. (Of fingerprints of 128 bits a table keeps the first 64 permuted ones: enough for the
-/// prefix and to leave most others out; the stored fingerprint decides.) Spoiling every table of a group takes at least `s - r + 1` differing blocks, so the
-/// design finds **every** fingerprint within distance `k` if the sum of `s - r + 1` over the
-/// groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
+/// prefix. (Of fingerprints of 128 bits a table keeps the first 64 permuted bits: enough for the
+/// prefix, and to rule most others out; the stored fingerprint decides.) Spoiling every table of a
+/// group takes at least `s - r + 1` differing blocks, so the design finds **every** fingerprint
+/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
 /// Near-Duplicates for Web Crawling* (WWW 2007).
 ///
 /// Blocks are numbered from the most significant bit down, group after group. Of `n` blocks,
@@ -42,31 +42,31 @@ const MAX_BLOCKS: u64 = 64;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredDesign", into = "StoredDesign")]
 pub struct TableDesign {
     bits: u8,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
-    tables: Vec<Table>,
+    tables: Vec<PermutedTable>,
 }
 
-/// What a design is stored as; the rest follows from it.
+/// The stored form of a design; the tables follow from it. Frozen by the format.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredDesign {
     bits: u8,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
 }
 
-impl TryFrom<Stored> for TableDesign {
+impl TryFrom<StoredDesign> for TableDesign {
     type Error = Error;
 
-    fn try_from(stored: Stored) -> Result<Self> {
+    fn try_from(stored: StoredDesign) -> Result<Self> {
         Self::new(stored.bits, stored.max_distance, &stored.groups)
     }
 }
 
-impl From<TableDesign> for Stored {
+impl From<TableDesign> for StoredDesign {
     fn from(design: TableDesign) -> Self {
         Self {
             bits: design.bits,
@@ -94,7 +94,7 @@ impl TableDesign {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn new(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
-        check(bits, max_distance, groups)?;
+        check_groups(bits, max_distance, groups)?;
         let tables = build_tables(bits, groups);
         if tables.iter().any(|table| table.prefix_bits > CODE_BITS) {
             let expected = format!("prefixes of at most {CODE_BITS} bits, those of a code");
@@ -126,27 +126,31 @@ impl TableDesign {
         &self.groups
     }
 
-    /// The number of tables: every fingerprint is filed once in each.
+    /// The number of tables. Each of them has every fingerprint once.
     #[must_use]
     pub const fn table_count(&self) -> usize {
         self.tables.len()
     }
 
-    /// The shortest and the longest prefix, in bits, that a probe of a table goes by.
+    /// The lengths of the shortest and of the longest prefix by which a table is probed, in bits.
     #[must_use]
     pub fn prefix_bits(&self) -> RangeInclusive<u8> {
-        let bits = || self.tables.iter().map(|table| table.prefix_bits);
-        bits().min().unwrap_or(0)..=bits().max().unwrap_or(0)
+        // A design has at least one table: no groups would find nothing.
+        let bits = self.tables.iter().map(|table| table.prefix_bits);
+        let (shortest, longest) = bits.fold((u8::MAX, 0), |(shortest, longest), bits| {
+            (shortest.min(bits), longest.max(bits))
+        });
+        shortest..=longest
     }
 
     /// The tables in the order of their lanes.
-    pub(crate) fn tables(&self) -> &[Table] {
+    pub(crate) fn tables(&self) -> &[PermutedTable] {
         &self.tables
     }
 
-    /// The first table in which two fingerprints share the prefix; none if they do in no table,
-    /// and then they are further apart than `max_distance`. A join that reads table after table
-    /// emits a pair where this is the table at hand, hence once.
+    /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
+    /// such table; then they are further apart than `max_distance`. A join reads table after table, and
+    /// emits a pair only from this table, hence once.
     pub(crate) fn first_meeting_table(&self, a: u128, b: u128) -> Option<usize> {
         let differing = a ^ b;
         self.tables
@@ -154,7 +158,7 @@ impl TableDesign {
             .position(|table| differing & table.leading == 0)
     }
 
-    /// Whether a code holds all bits of the fingerprint.
+    /// Returns true if a code holds all bits of the fingerprint.
     pub(crate) const fn codes_are_whole(&self) -> bool {
         self.bits <= CODE_BITS
     }
@@ -180,36 +184,35 @@ impl fmt::Display for TableDesign {
 
 /// One permutation of a fingerprint's bits, and the length of the prefix by which it is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct PermutedTable {
     prefix_bits: u8,
-    /// The bits of a fingerprint that lead.
+    /// The bits of a fingerprint that become the prefix.
     leading: u128,
-    moves: Box<[Move]>,
-    /// The same for the bits 64 and up of a fingerprint, counted from the least significant.
-    high_moves: Box<[Move]>,
+    moves: Box<[BitMove]>,
+    /// The same for the bits from 64 on of a fingerprint of 128 bits, counted from the least significant.
+    high_moves: Box<[BitMove]>,
 }
 
-/// Bits that keep their distances in a permutation: they turn left together.
+/// Bits that a permutation rotates left by the same number of positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Move {
+struct BitMove {
     mask: u64,
-    turn: u32,
+    rotation: u32,
 }
 
-fn permute(half: u64, moves: &[Move]) -> u64 {
-    moves.iter().fold(0, |code, part| {
-        code | (half & part.mask).rotate_left(part.turn)
+fn permute(half: u64, moves: &[BitMove]) -> u64 {
+    moves.iter().fold(0, |code, bits| {
+        code | (half & bits.mask).rotate_left(bits.rotation)
     })
 }
 
-impl Table {
+impl PermutedTable {
     /// The length of the prefix, 1 to 64 bits.
     pub(crate) const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
-    /// The code under which a fingerprint is filed: its bits, those of the leading blocks on top;
-    /// of more than 64 the first 64.
+    /// The code of a fingerprint: its bits, those of the leading blocks first; of 128 bits the first 64.
     pub(crate) fn permute(&self, fingerprint: u128) -> u64 {
         let code = permute(fingerprint as u64, &self.moves);
         if self.high_moves.is_empty() {
@@ -218,23 +221,25 @@ impl Table {
         code | permute((fingerprint >> 64) as u64, &self.high_moves)
     }
 
-    /// The fingerprint of 64 bits that is filed under the code.
+    /// The fingerprint of 64 bits that has this code.
     pub(crate) fn restore(&self, code: u64) -> u64 {
-        self.moves.iter().fold(0, |fingerprint, part| {
-            fingerprint | (code.rotate_right(part.turn) & part.mask)
+        self.moves.iter().fold(0, |fingerprint, bits| {
+            fingerprint | (code.rotate_right(bits.rotation) & bits.mask)
         })
     }
 
-    /// The smallest and the largest code that share the code's prefix.
+    /// The least and the greatest code with the prefix of `code`.
     pub(crate) fn prefix_range(&self, code: u64) -> (u64, u64) {
         let rest = u64::MAX
             .checked_shr(u32::from(self.prefix_bits))
+            // A prefix of 64 bits leaves no rest.
             .unwrap_or(0);
         (code & !rest, code | rest)
     }
 }
 
-fn check(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
+/// Checks everything but the length of prefixes.
+fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
     if !matches!(bits, 64 | 128) {
         return Err(Error::invalid("bits", bits, "64 or 128"));
     }
@@ -269,9 +274,10 @@ fn total(groups: &[(u8, u8)], count: impl Fn(u8, u8) -> u64) -> u64 {
         .fold(0, |sum: u64, &(s, r)| sum.saturating_add(count(s, r)))
 }
 
-/// The number of choices of `r` out of `s`; more than a `u64` holds count as `u64::MAX`.
+/// The number of choices of `r` out of `s`, which is at least `r`. Numbers that a `u64` cannot hold count
+/// as `u64::MAX`.
 pub(crate) fn binomial(s: u8, r: u8) -> u64 {
-    let (s, r) = (u128::from(s), u128::from(r.min(s.saturating_sub(r))));
+    let (s, r) = (u128::from(s), u128::from(r.min(s - r)));
     let mut choices = 1_u128;
     for i in 0..r {
         // Exact: the product so far is the number of choices of i + 1 out of s.
@@ -280,17 +286,17 @@ pub(crate) fn binomial(s: u8, r: u8) -> u64 {
     u64::try_from(choices).unwrap_or(u64::MAX)
 }
 
-/// A run of bits: the first, counted from the most significant, and how many.
+/// A run of bits of a fingerprint: its first bit, counted from the most significant, and its length.
 #[derive(Clone, Copy)]
-pub(crate) struct Block {
+pub(crate) struct BitBlock {
     first: u32,
     pub(crate) bits: u32,
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
-pub(crate) fn cut(bits: u8, count: u32) -> impl Iterator<Item = Block> + Clone {
+pub(crate) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
-    (0..count).map(move |i| Block {
+    (0..count).map(move |i| BitBlock {
         first: start(i),
         bits: start(i + 1) - start(i),
     })
@@ -304,7 +310,7 @@ pub(crate) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
             found.push(chosen);
             return;
         }
-        for i in from..=end.saturating_sub(missing) {
+        for i in from..=end - missing {
             extend(chosen | 1 << i, i + 1, end, missing - 1, found);
         }
     }
@@ -313,10 +319,10 @@ pub(crate) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
     found
 }
 
-/// The tables of groups that passed `check`.
-fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<Table> {
+/// The tables of groups that have been checked.
+fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
     let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
-    let blocks: Vec<Block> = cut(bits, count).collect();
+    let blocks: Vec<BitBlock> = cut(bits, count).collect();
     let mut tables = Vec::new();
     let mut first = 0;
     for &(s, r) in groups {
@@ -328,17 +334,18 @@ fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<Table> {
     tables
 }
 
-/// The table in which the chosen blocks lead.
-fn build_table(bits: u8, blocks: &[Block], chosen: u64) -> Table {
+/// The table whose prefix consists of the chosen blocks.
+fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let is_chosen = |i: usize| chosen >> i & 1 == 1;
     let numbered = || blocks.iter().enumerate();
     let leading = numbered().filter(|&(i, _)| is_chosen(i));
     let others = numbered().filter(|&(i, _)| !is_chosen(i));
-    let mut halves: [Vec<Move>; 2] = [Vec::new(), Vec::new()];
+    let mut halves: [Vec<BitMove>; 2] = [Vec::new(), Vec::new()];
+    // `to` counts from the most significant bit of the code.
     let (mut prefix_bits, mut leading_mask, mut to) = (0, 0, 0);
     for (i, block) in leading.chain(others) {
         for bit in block.first..block.first + block.bits {
-            // From here on bits are counted from the least significant one.
+            // Blocks count bits from the most significant one, masks from the least significant one.
             let from = u32::from(bits) - 1 - bit;
             if is_chosen(i) {
                 leading_mask |= 1_u128 << from;
@@ -353,7 +360,7 @@ fn build_table(bits: u8, blocks: &[Block], chosen: u64) -> Table {
         }
     }
     let [moves, high_moves] = halves;
-    Table {
+    PermutedTable {
         prefix_bits,
         leading: leading_mask,
         moves: moves.into_boxed_slice(),
@@ -361,12 +368,12 @@ fn build_table(bits: u8, blocks: &[Block], chosen: u64) -> Table {
     }
 }
 
-/// Adds a bit to those that turn left as far as it does.
-fn move_bit(moves: &mut Vec<Move>, from: u32, to: u32) {
-    let (mask, turn) = (1 << from, (64 + to - from) % 64);
-    match moves.iter_mut().find(|part| part.turn == turn) {
-        Some(part) => part.mask |= mask,
-        None => moves.push(Move { mask, turn }),
+/// Adds a bit to the bits that are rotated as far as it is. Positions count from the least significant bit.
+fn move_bit(moves: &mut Vec<BitMove>, from: u32, to: u32) {
+    let (mask, rotation) = (1 << from, (64 + to - from) % 64);
+    match moves.iter_mut().find(|bits| bits.rotation == rotation) {
+        Some(bits) => bits.mask |= mask,
+        None => moves.push(BitMove { mask, rotation }),
     }
 }
 

@@ -1,13 +1,13 @@
-//! Which table design suits a number of documents.
+//! The choice of a table design for a number of documents.
 //!
-//! The cost of a design for `n` documents is counted in units of one candidate read:
+//! The cost of a design for `n` documents is counted in reads of one candidate:
 //!
-//! - `LEAF_READ` a table: a probe finds and reads one leaf of the run that holds most documents
+//! - `LEAF_READ` for each table: a probe finds and reads one leaf of the run that holds most documents
 //!   (the smaller runs stay cached). A leaf of 4,072 bytes holds some 490 postings of 8.3 bytes,
 //!   so a candidate costs 1/490 of a leaf to read, and about as much again to decode and compare:
 //!   a leaf is worth 256 candidates.
-//! - `n * 2^-p` a table with a prefix of `p` bits: the candidates, fingerprints being uniform.
-//! - `STORED` a table: the bytes that its posting takes for as long as the document lives, 8.3 at
+//! - `n * 2^-p` for each table with a prefix of `p` bits: the candidates among uniform fingerprints.
+//! - `STORED` for each table: the bytes that its posting takes as long as the document lives, 8.3 at
 //!   about 8 units each. This weight is a judgement: a table must save a quarter more than the leaf
 //!   that it reads.
 //!
@@ -15,18 +15,18 @@
 //! candidates, and of the designs with equally many tables the one with the fewest candidates is
 //! best for every `n`: a short list to choose from.
 
+use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
-use crate::lanes::tables::{TableDesign, binomial, choices, cut};
 
 const LEAF_READ: u128 = 256;
 const STORED: u128 = 64;
 
-/// The most tables that the chooser takes: 33 would store more than 270 bytes a document to find
+/// The greatest number of tables that is chosen: 33 would store more than 270 bytes a document to find
 /// a fingerprint of 8. The largest published design for web scale has 20 (Manku et al.).
-const MOST_TABLES: u64 = 32;
-/// The most blocks that the chooser cuts 64 bits into. Finer cuts change no choice (the tests
-/// try 22 blocks, up to 2^40 documents), and there are many more of them.
-const MOST_BLOCKS: u8 = 20;
+const MAX_TABLES: u64 = 32;
+/// The greatest number of blocks that is tried. Finer cuts change no choice (the tests try 22 blocks, up
+/// to 2^40 documents), and there are many more of them.
+const MAX_BLOCKS: u8 = 20;
 /// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
 /// of all fingerprints is the better probe.
 pub(crate) const MAX_DISTANCE: u8 = 8;
@@ -45,13 +45,13 @@ pub(crate) fn choose_design(
     max_distance: u8,
     expected_documents: u64,
 ) -> Result<TableDesign> {
-    let most = match bits {
+    let limit = match bits {
         64 => MAX_DISTANCE,
         128 => MAX_DISTANCE_128,
         _ => return Err(Error::invalid("bits", bits, "64 or 128")),
     };
-    if !(1..=most).contains(&max_distance) {
-        let expected = format!("1 to {most}");
+    if !(1..=limit).contains(&max_distance) {
+        let expected = format!("1 to {limit}");
         return Err(Error::invalid("max_distance", max_distance, expected));
     }
     let listed = best_by_tables(bits, max_distance);
@@ -69,11 +69,11 @@ pub(crate) fn choose_design(
 }
 
 impl TableDesign {
-    /// The cheapest design for so many documents: what a schema with this
+    /// The cheapest design for `expected_documents` documents, which a schema with this
     /// [`expected_documents`](crate::SchemaBuilder::expected_documents) gets.
     ///
-    /// Weighed are the blocks that a probe reads, the candidates among uniform fingerprints, and
-    /// the bytes stored.
+    /// The cost consists of the blocks that a probe reads, the candidates among uniform fingerprints,
+    /// and the bytes stored.
     ///
     /// # Errors
     ///
@@ -146,9 +146,8 @@ impl TableDesign {
     }
 }
 
-/// How many fingerprints of `bits` bits lie within a Hamming distance of one, itself included: the
-/// probes that a search without permuted tables takes. More than a `u128` holds count as
-/// `u128::MAX`.
+/// The number of fingerprints of `bits` bits within a Hamming distance of one, itself included: the
+/// probes of a search without permuted tables. Numbers that a `u128` cannot hold count as `u128::MAX`.
 ///
 /// ```
 /// use resemblance::hamming_ball;
@@ -172,10 +171,10 @@ pub fn hamming_ball(bits: u8, distance: u8) -> u128 {
     sum.saturating_add(ways)
 }
 
-/// A design to choose from. The order of the fields is the order of preference among designs with
+/// A design that may be chosen. The order of the fields is the order of preference among designs with
 /// equally many tables: few candidates, then few blocks, then the groups, for a definite choice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
+struct DesignOption {
     tables: u64,
     /// The sum of 2^(64 - p) over the tables: the candidates among 2^64 documents.
     candidates: u128,
@@ -184,7 +183,7 @@ struct Candidate {
     groups: Vec<(u8, u8)>,
 }
 
-impl Candidate {
+impl DesignOption {
     /// `None` if a prefix is longer than a code of 64 bits.
     fn new(bits: u8, groups: &[(u8, u8)]) -> Option<Self> {
         let mut groups = groups.to_vec();
@@ -226,55 +225,56 @@ impl Candidate {
 }
 
 /// The best design for every number of tables, fewest tables first.
-fn best_by_tables(bits: u8, max_distance: u8) -> Vec<Candidate> {
-    let mut best: Vec<Candidate> = Vec::new();
-    for_each_design(max_distance, MOST_BLOCKS, &mut |groups| {
-        let Some(candidate) = Candidate::new(bits, groups) else {
+fn best_by_tables(bits: u8, max_distance: u8) -> Vec<DesignOption> {
+    let mut best: Vec<DesignOption> = Vec::new();
+    for_each_design(max_distance, MAX_BLOCKS, &mut |groups| {
+        let Some(candidate) = DesignOption::new(bits, groups) else {
             return;
         };
         match best.binary_search_by_key(&candidate.tables, |other| other.tables) {
-            Ok(at) => {
-                if let Some(other) = best.get_mut(at).filter(|other| candidate < **other) {
+            Ok(index) => {
+                if let Some(other) = best.get_mut(index).filter(|other| candidate < **other) {
                     *other = candidate;
                 }
             }
-            Err(at) => best.insert(at, candidate),
+            Err(index) => best.insert(index, candidate),
         }
     });
     best
 }
 
-/// Visits the designs that are worth a look: those that find everything within the distance and
-/// nothing beyond it for certain (more would be wasted), without groups `(s, 1)` of several blocks,
-/// which are as many `(1, 1)`.
-fn for_each_design(max_distance: u8, most_blocks: u8, visit: &mut impl FnMut(&[(u8, u8)])) {
+/// Visits the designs worth considering: those that find everything within the distance, and do not
+/// guarantee any more, which would be wasted.
+fn for_each_design(max_distance: u8, max_blocks: u8, visit: &mut impl FnMut(&[(u8, u8)])) {
     let mut kinds = Vec::new();
-    for s in 1..=most_blocks {
+    for s in 1..=max_blocks {
         for r in 1..=s {
-            let is_several_groups = r == 1 && s > 1;
-            if !is_several_groups && s - r <= max_distance && binomial(s, r) <= MOST_TABLES {
+            // As many groups (1, 1) are the same.
+            let is_redundant = r == 1 && s > 1;
+            if !is_redundant && s - r <= max_distance && binomial(s, r) <= MAX_TABLES {
                 kinds.push((s, r));
             }
         }
     }
-    let room = Room {
+    let remaining = RemainingLimits {
         spoiling: max_distance + 1,
-        tables: MOST_TABLES,
-        blocks: most_blocks,
+        tables: MAX_TABLES,
+        blocks: max_blocks,
     };
-    extend(&kinds, room, &mut Vec::new(), visit);
+    extend(&kinds, remaining, &mut Vec::new(), visit);
 }
 
-/// What is left for further groups.
+/// The limits that remain for further groups.
 #[derive(Clone, Copy)]
-struct Room {
-    /// How many differing blocks more it must take to spoil all tables.
+struct RemainingLimits {
+    /// The number of differing blocks that must be added to those that spoil all tables so far.
     spoiling: u8,
     tables: u64,
     blocks: u8,
 }
 
-impl Room {
+impl RemainingLimits {
+    /// The limits after one more group; `None` if it exceeds them.
     fn after(self, (s, r): (u8, u8)) -> Option<Self> {
         Some(Self {
             spoiling: self.spoiling.checked_sub(s - r + 1)?,
@@ -286,19 +286,19 @@ impl Room {
 
 fn extend(
     kinds: &[(u8, u8)],
-    room: Room,
+    remaining: RemainingLimits,
     groups: &mut Vec<(u8, u8)>,
     visit: &mut impl FnMut(&[(u8, u8)]),
 ) {
-    if room.spoiling == 0 {
+    if remaining.spoiling == 0 {
         visit(groups);
         return;
     }
     let mut kinds = kinds;
     while let Some((&kind, others)) = kinds.split_first() {
-        if let Some(room) = room.after(kind) {
+        if let Some(remaining) = remaining.after(kind) {
             groups.push(kind);
-            extend(kinds, room, groups, visit);
+            extend(kinds, remaining, groups, visit);
             groups.pop();
         }
         kinds = others;
@@ -315,9 +315,8 @@ pub(crate) fn simhash_probability(bits: u8, max_distance: u8, jaccard: f64) -> f
     let cosine = 2.0 * jaccard / (1.0 + jaccard);
     let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
     let agrees = 1.0 - differs;
-    let most = max_distance.min(bits);
     let (mut sum, mut ways) = (0.0, 1.0);
-    for distance in 0..=most {
+    for distance in 0..=max_distance.min(bits) {
         let same = i32::from(bits - distance);
         sum += ways * differs.powi(distance.into()) * agrees.powi(same);
         ways *= f64::from(bits - distance) / (f64::from(distance) + 1.0);

@@ -103,7 +103,7 @@ fn permutations_are_frozen() {
     let fingerprint = 0x0123_4567_89ab_cdef;
     let codes = |k, groups: Groups| -> Vec<u64> {
         let design = TableDesign::new(64, k, groups).unwrap();
-        let permute = |table: &Table| table.permute(fingerprint);
+        let permute = |table: &PermutedTable| table.permute(fingerprint);
         design.tables().iter().map(permute).collect()
     };
     assert_eq!(
@@ -225,7 +225,7 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
             // From equal to unrelated.
             let flips = round % 30;
             let b = (0..flips).fold(a, |b, _| b ^ 1 << (next() % 64));
-            let shares_prefix = |table: &Table| {
+            let shares_prefix = |table: &PermutedTable| {
                 let (low, high) = table.prefix_range(table.permute(a.into()));
                 (low..=high).contains(&table.permute(b.into()))
             };

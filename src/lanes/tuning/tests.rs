@@ -71,8 +71,8 @@ fn numbers_of_documents() -> Vec<u64> {
 fn every_design_finds_everything_within_its_distance() {
     let mut count = 0;
     for k in 1..=MAX_DISTANCE {
-        for_each_design(k, MOST_BLOCKS, &mut |groups| {
-            let candidate = Candidate::new(64, groups).unwrap();
+        for_each_design(k, MAX_BLOCKS, &mut |groups| {
+            let candidate = DesignOption::new(64, groups).unwrap();
             let design = TableDesign::new(64, k, &candidate.groups).unwrap();
             let blocks = spoiled_tables(&design);
             let tables = all_tables(&design);
@@ -139,8 +139,8 @@ fn the_choice_is_the_cheapest_of_all_designs() {
     // Against the whole enumeration, with blocks cut finer still, by the cost in plain floats.
     for k in 1..=MAX_DISTANCE {
         let mut all: Vec<(f64, f64)> = Vec::new();
-        for_each_design(k, MOST_BLOCKS + 2, &mut |groups| {
-            let candidate = Candidate::new(64, groups).unwrap();
+        for_each_design(k, MAX_BLOCKS + 2, &mut |groups| {
+            let candidate = DesignOption::new(64, groups).unwrap();
             let design = TableDesign::new(64, k, &candidate.groups).unwrap();
             let exact = candidate.candidates as f64 / 2_f64.powi(64);
             assert_eq!(design.candidates(1), exact, "{design}");
