@@ -367,7 +367,8 @@ impl MinHashValues {
             (Some(a), Some(b)) => a == b && bits == other_bits,
             _ => true,
         };
-        if count != other_count || !fits {
+        let is_bottom_k = |values: &Self| matches!(values, Self::Smallest { .. });
+        if count != other_count || !fits || is_bottom_k(self) || is_bottom_k(other) {
             let found = format!("{other_count} MinHash values of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
             return Err(Error::signature(found, expected));
@@ -485,6 +486,25 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn hashes_are_not_compared_with_values() {
+        let hashes = MinHashValues::Smallest {
+            most: 16,
+            hashes: (0..16).collect(),
+        };
+        let values = MinHashValues::Minima(numbers(1, 16));
+        for refused in [hashes.estimate(&values), values.estimate(&hashes)] {
+            assert!(matches!(refused, Err(Error::SignatureMismatch { .. })));
+        }
+    }
+
+    #[test]
+    fn more_values_than_a_store_takes_are_all_counted() {
+        let a = MinHashValues::Minima(vec![1; 140_000]);
+        let half = [vec![1; 70_000], vec![2; 70_000]].concat();
+        assert_eq!(a.estimate(&MinHashValues::Minima(half)).unwrap(), 0.5);
     }
 
     #[test]
