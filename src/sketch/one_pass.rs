@@ -1,21 +1,21 @@
 //! MinHash at a cost a feature that does not depend on the number of values: fast similarity
 //! sketching (Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017).
 //!
-//! Features are thrown at k places in rounds. In round r < k a feature falls on a place and at a
-//! time within the round, both random; in round k + i all features fall on place i, so that no
-//! place stays empty. A place keeps the least (round, time) that fell on it, and no round need be
-//! played that is later than those of all places. Expected cost: O(n + k log k) for n features.
+//! Features are thrown at k bins in rounds. In round r < k a feature falls on a bin and at a
+//! time within the round, both random; in round k + i all features fall on bin i, so that no
+//! bin stays empty. A bin keeps the least (round, time) that fell on it, and no round need be
+//! played that is later than those of all bins. Expected cost: O(n + k log k) for n features.
 //!
-//! Every place has the least of times that are drawn alike for all features, so two sets agree in
+//! Every bin has the least of times that are drawn alike for all features, so two sets agree in
 //! it with probability J, whatever their sizes, and the estimate's variance is at most
 //! J (1 - J) / k, that of k independent functions (their theorem 1.2): less for large sets, whose
-//! places draw without replacement. One-permutation hashing with optimal densification (Shrivastava
-//! 2017) copies places where a set has fewer features than about k ln k, and varies more there: with
+//! bins draw without replacement. One-permutation hashing with optimal densification (Shrivastava
+//! 2017) copies bins where a set has fewer features than about k ln k, and varies more there: with
 //! 32 features in the union and k = 128 the tests find 1.3 times the variance of independent
 //! values, and 0.5 times here.
 //!
 //! A value keeps (round, time) as a number of 64 bits, cut to 32: 6 bits say how long it is, 26
-//! follow its leading one. The cut keeps the order, so **the values of a union are the place-wise
+//! follow its leading one. The cut keeps the order, so **the values of a union are the bin-wise
 //! minima**. It makes values of different features equal with probability at most 2^-26 for sets
 //! of up to 2^21 k features, whatever their sizes, and n / (2^47 k) beyond: the first arrival at
 //! rate n / k in cells no wider than 2^-26 of its own time. Only sets of a handful of features meet
@@ -31,7 +31,7 @@ const TIME_BITS: u32 = 47;
 /// Bits of a value that follow the leading one of (round, time).
 const MANTISSA_BITS: u32 = 26;
 
-/// Features that are collected and then taken through the rounds together, as long as the last place
+/// Features that are collected and then taken through the rounds together, as long as the last bin
 /// got its feature after the first round.
 const BLOCK_FEATURES: usize = 4_096;
 
@@ -49,9 +49,9 @@ pub(crate) struct OnePass {
 /// The earliest arrivals so far: 16 bytes a value, and up to 32 KiB of features that are held back.
 #[derive(Clone, Debug)]
 pub(crate) struct OnePassState {
-    /// For each place the least (round, time); `u64::MAX` if nothing has fallen on it.
+    /// For each bin the least (round, time); `u64::MAX` if nothing has fallen on it.
     earliest: Vec<u64>,
-    /// For each round how many places have their earliest arrival in it; last, the number of empty places.
+    /// For each round how many bins have their earliest arrival in it; last, the number of empty bins.
     counts: Vec<u32>,
     /// The latest round of any earliest arrival: later rounds change nothing.
     last_round: usize,
@@ -68,19 +68,19 @@ impl OnePass {
         }
     }
 
-    fn places(&self) -> usize {
+    fn bins(&self) -> usize {
         self.values.into()
     }
 
     /// The state of a document without features.
     pub(crate) fn state(&self) -> OnePassState {
-        let places = self.places();
-        let mut counts = vec![0; 2 * places];
+        let bins = self.bins();
+        let mut counts = vec![0; 2 * bins];
         counts.push(self.values.into());
         OnePassState {
-            earliest: vec![u64::MAX; places],
+            earliest: vec![u64::MAX; bins],
             counts,
-            last_round: 2 * places,
+            last_round: 2 * bins,
             held_back: Vec::new(),
         }
     }
@@ -97,10 +97,10 @@ impl OnePass {
             }
             self.play(state);
         }
-        // Every place has an arrival in round 0, in which a feature's word is its own.
+        // Every bin has an arrival in round 0, in which a feature's word is its own.
         for word in words {
-            let (place, time) = self.throw(word);
-            if let Some(earliest) = state.earliest.get_mut(place) {
+            let (bin, time) = self.throw(word);
+            if let Some(earliest) = state.earliest.get_mut(bin) {
                 *earliest = time.min(*earliest);
             }
         }
@@ -121,8 +121,8 @@ impl OnePass {
     fn play(&self, state: &mut OnePassState) -> usize {
         let mut words = std::mem::take(&mut state.held_back);
         let mut throws = 0;
-        let places = self.places();
-        for round in 0..2 * places {
+        let bins = self.bins();
+        for round in 0..2 * bins {
             if round > state.last_round || words.is_empty() {
                 break;
             }
@@ -133,33 +133,33 @@ impl OnePass {
             throws += words.len();
             let start = (round as u64) << TIME_BITS;
             let thrown = words.iter().map(|&word| round_word(word, round as u64));
-            if round < places {
+            if round < bins {
                 for word in thrown {
-                    let (place, time) = self.throw(word);
-                    state.offer(place, round, start | time);
+                    let (bin, time) = self.throw(word);
+                    state.offer(bin, round, start | time);
                 }
             } else if let Some(first) = thrown.min() {
                 let time = first >> (u64::BITS - TIME_BITS);
-                state.offer(round - places, round, start | time);
+                state.offer(round - bins, round, start | time);
             }
         }
         throws
     }
 
-    /// The place of a word, below k, and its time within the round: the two halves of word × k.
+    /// The bin of a word, below k, and its time within the round: the two halves of word × k.
     #[inline]
     fn throw(&self, word: u64) -> (usize, u64) {
         let product = u128::from(word) * u128::from(self.values);
-        let place = (product >> u64::BITS) as usize;
-        (place, product as u64 >> (u64::BITS - TIME_BITS))
+        let bin = (product >> u64::BITS) as usize;
+        (bin, product as u64 >> (u64::BITS - TIME_BITS))
     }
 }
 
 impl OnePassState {
-    /// Records an arrival at `place`, which is below k, if it is the earliest there.
-    fn offer(&mut self, place: usize, round: usize, arrival: u64) {
-        debug_assert!(place < self.earliest.len() && round + 1 < self.counts.len());
-        let Some(earliest) = self.earliest.get_mut(place) else {
+    /// Records an arrival at `bin`, which is below k, if it is the earliest there.
+    fn offer(&mut self, bin: usize, round: usize, arrival: u64) {
+        debug_assert!(bin < self.earliest.len() && round + 1 < self.counts.len());
+        let Some(earliest) = self.earliest.get_mut(bin) else {
             return;
         };
         if arrival >= *earliest {
@@ -211,10 +211,10 @@ mod tests {
         let functions = OnePass::new(7, 1_024);
         for distinct in [1, 2, 10, 100] {
             let mut state = functions.state();
-            let words = (0..BLOCK_FEATURES as u64).map(|place| mix64(place % distinct));
+            let words = (0..BLOCK_FEATURES as u64).map(|bin| mix64(bin % distinct));
             state.held_back = words.collect();
             let throws = functions.play(&mut state);
-            let rounds = 2 * functions.places();
+            let rounds = 2 * functions.bins();
             let most = ROUNDS_WITH_REPEATS * BLOCK_FEATURES + rounds * distinct as usize;
             assert!(throws <= most, "{distinct}: {throws} of at most {most}");
             let mut once = functions.state();

@@ -34,7 +34,7 @@ const BYTES_PER_SHINGLE: usize = 6;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
-    functions: Arc<HashFunctions>,
+    pub(super) functions: Arc<HashFunctions>,
 }
 
 impl Sketcher {

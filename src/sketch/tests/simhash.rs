@@ -104,7 +104,7 @@ fn the_sum_of_the_weights_is_bounded() {
         })
     ));
     let sketcher = sketcher(0, None, Some(64));
-    let hasher = sketcher.inner.simhash.as_ref().unwrap();
+    let hasher = sketcher.functions.simhash.as_ref().unwrap();
     let expected: Vec<_> = most
         .iter()
         .map(|&(x, weight)| (x, i128::from(weight)))
