@@ -237,9 +237,9 @@ impl fmt::Display for Banding {
 }
 
 /// The least number of bits in a band's code.
-pub(crate) const MIN_CODE_BITS: u8 = 32;
+pub(super) const MIN_CODE_BITS: u8 = 32;
 /// The greatest number of bits in a band's code.
-pub(crate) const MAX_CODE_BITS: u8 = 64;
+pub(super) const MAX_CODE_BITS: u8 = 64;
 
 /// The greatest number of rows that are hashed from one buffer on the stack.
 const BUFFERED_ROWS: usize = 64;
@@ -249,7 +249,7 @@ const BUFFERED_ROWS: usize = 64;
 ///
 /// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
 /// compared. Codes are uniform whatever the rows are; the Elias-Fano blocks rely on that.
-pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
+pub(super) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
     let shift = MAX_CODE_BITS - code_bits;
     let mut buffer = [0_u8; BUFFERED_ROWS * 4];

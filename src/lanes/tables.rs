@@ -208,7 +208,7 @@ fn permute(half: u64, moves: &[BitMove]) -> u64 {
 
 impl PermutedTable {
     /// The length of the prefix, 1 to 64 bits.
-    pub(crate) const fn prefix_bits(&self) -> u8 {
+    pub(super) const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 
@@ -276,7 +276,7 @@ fn total(groups: &[(u8, u8)], count: impl Fn(u8, u8) -> u64) -> u64 {
 
 /// The number of choices of `r` out of `s`, which is at least `r`. Numbers that a `u64` cannot hold count
 /// as `u64::MAX`.
-pub(crate) fn binomial(s: u8, r: u8) -> u64 {
+pub(super) fn binomial(s: u8, r: u8) -> u64 {
     let (s, r) = (u128::from(s), u128::from(r.min(s - r)));
     let mut choices = 1_u128;
     for i in 0..r {
@@ -288,13 +288,13 @@ pub(crate) fn binomial(s: u8, r: u8) -> u64 {
 
 /// A run of bits of a fingerprint: its first bit, counted from the most significant, and its length.
 #[derive(Clone, Copy)]
-pub(crate) struct BitBlock {
+pub(super) struct BitBlock {
     first: u32,
-    pub(crate) bits: u32,
+    pub(super) bits: u32,
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
-pub(crate) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
+pub(super) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
     (0..count).map(move |i| BitBlock {
         first: start(i),
@@ -304,7 +304,7 @@ pub(crate) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clon
 
 /// Every choice of `r` of the numbers from `first` to `first + s - 1`, as sets of bits, in
 /// lexicographic order.
-pub(crate) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
+pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
     fn extend(chosen: u64, from: u32, end: u32, missing: u32, found: &mut Vec<u64>) {
         if missing == 0 {
             found.push(chosen);

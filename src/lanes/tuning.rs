@@ -29,9 +29,9 @@ const MAX_TABLES: u64 = 32;
 const MAX_BLOCKS: u8 = 20;
 /// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
 /// of all fingerprints is the better probe.
-pub(crate) const MAX_DISTANCE: u8 = 8;
+pub(super) const MAX_DISTANCE: u8 = 8;
 /// The same for fingerprints of 128 bits: prefixes are as long at twice the distance.
-pub(crate) const MAX_DISTANCE_128: u8 = 16;
+pub(super) const MAX_DISTANCE_128: u8 = 16;
 
 /// The cheapest design for this many documents, by the cost above; of equally cheap ones the one
 /// with the fewest tables.

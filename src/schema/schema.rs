@@ -21,12 +21,12 @@ pub enum Near {
 /// The MinHash part of a [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MinHashSchema {
-    pub(crate) kind: MinHashKind,
-    pub(crate) values: u16,
-    pub(crate) value_bits: u8,
-    pub(crate) threshold: f64,
-    pub(crate) banding: Banding,
-    pub(crate) code_bits: u8,
+    pub(super) kind: MinHashKind,
+    pub(super) values: u16,
+    pub(super) value_bits: u8,
+    pub(super) threshold: f64,
+    pub(super) banding: Banding,
+    pub(super) code_bits: u8,
 }
 
 impl MinHashSchema {
@@ -115,7 +115,7 @@ impl MinHashSchema {
 /// The SimHash part of a [`Schema`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimHashSchema {
-    pub(crate) design: TableDesign,
+    pub(super) design: TableDesign,
 }
 
 impl SimHashSchema {
@@ -154,13 +154,13 @@ impl SimHashSchema {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
-    pub(crate) recipe: Recipe,
+    pub(super) recipe: Recipe,
     /// The version of the Unicode data by which texts are normalised.
-    pub(crate) unicode_version: (u8, u8, u8),
-    pub(crate) minhash: Option<MinHashSchema>,
-    pub(crate) simhash: Option<SimHashSchema>,
-    pub(crate) near: Near,
-    pub(crate) expected_documents: u64,
+    pub(super) unicode_version: (u8, u8, u8),
+    pub(super) minhash: Option<MinHashSchema>,
+    pub(super) simhash: Option<SimHashSchema>,
+    pub(super) near: Near,
+    pub(super) expected_documents: u64,
 }
 
 impl Schema {

@@ -16,7 +16,7 @@
 /// bits tell little, and with very many features also the low ones. The mix is MurmurHash3's
 /// 32-bit finalizer (Appleby), a bijection.
 #[inline]
-pub(crate) fn cut(value: u32, bits: u8) -> u32 {
+pub(super) fn cut(value: u32, bits: u8) -> u32 {
     let value = (value ^ (value >> 16)).wrapping_mul(0x85eb_ca6b);
     let value = (value ^ (value >> 13)).wrapping_mul(0xc2b2_ae35);
     let value = value ^ (value >> 16);
@@ -25,7 +25,7 @@ pub(crate) fn cut(value: u32, bits: u8) -> u32 {
 
 /// The estimate of J where `equal` of `values` values of `bits` bits are: unbiased, hence below 0 for
 /// dissimilar sets at times. NaN for no values.
-pub(crate) fn unclamped(equal: usize, values: usize, bits: u8) -> f64 {
+pub(super) fn unclamped(equal: usize, values: usize, bits: u8) -> f64 {
     let chance = chance(bits);
     (equal as f64 / values as f64 - chance) / (1.0 - chance)
 }
@@ -48,7 +48,7 @@ fn low_mask(bits: u8) -> u64 {
 
 /// Cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the first
 /// byte on. Bits that are left in the last byte are 0.
-pub(crate) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
+pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (mut pending, mut filled) = (0_u64, 0_u32);
     for value in values {
@@ -67,7 +67,7 @@ pub(crate) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
 }
 
 /// The first `count` values of packed ones, or as many as there are.
-pub(crate) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
+pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
     let mut bytes = bytes.iter();
     let (mut pending, mut filled) = (0_u64, 0_u32);
     let mut next = || {
@@ -86,7 +86,7 @@ pub(crate) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
 /// The number of `count` packed values that are equal, position by position: 64 bits at a time, each
 /// difference of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
 /// does, so that the unused bits of the last byte are equal. A shorter one's missing values are unequal.
-pub(crate) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
+pub(super) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();
     if a.len() != b.len() {

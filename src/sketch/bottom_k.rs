@@ -13,14 +13,14 @@ use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
 /// The function of one seed.
 #[derive(Debug)]
-pub(crate) struct BottomK {
+pub(super) struct BottomK {
     key: u64,
     size: usize,
 }
 
 /// The least values so far, and some more: at most 16 bytes for each of the k values.
 #[derive(Clone, Debug)]
-pub(crate) struct BottomKState {
+pub(super) struct BottomKState {
     /// In any order and with repeats. The k least distinct values so far are among them.
     kept: Vec<u64>,
     /// No greater value can be among the k least.
@@ -37,7 +37,7 @@ impl BottomK {
     }
 
     /// The state of a document without features.
-    pub(crate) fn state(&self) -> BottomKState {
+    pub(super) fn state(&self) -> BottomKState {
         BottomKState {
             kept: Vec::with_capacity(2 * self.size),
             threshold: u64::MAX,
@@ -45,7 +45,7 @@ impl BottomK {
     }
 
     /// Takes features in. Neither order nor repeats change the result.
-    pub(crate) fn update(&self, state: &mut BottomKState, hashes: impl IntoIterator<Item = u64>) {
+    pub(super) fn update(&self, state: &mut BottomKState, hashes: impl IntoIterator<Item = u64>) {
         for hash in hashes {
             // Sketches that are kept side by side in memory are padded with `u64::MAX`.
             let value = mix64(hash ^ self.key).min(u64::MAX - 1);
@@ -83,13 +83,13 @@ fn keep_least(values: &mut Vec<u64>, size: usize) {
 }
 
 /// The sketch of the union of two sets from their sketches.
-pub(crate) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
+pub(super) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
     union(a, b).take(size).map(|(value, _)| value).collect()
 }
 
 /// Looks at the `size` least values of two sketches together, or at all if there are fewer. Returns how
 /// many of them are in both sketches, and how many there are.
-pub(crate) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
+pub(super) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     let (mut all, mut shared) = (0_usize, 0_usize);
     for (_, in_both) in union(a, b).take(size) {
         all += 1;
@@ -99,7 +99,7 @@ pub(crate) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
 }
 
 /// The estimate of J from two sketches of up to `size` values: 0 to 1, and 1 for two empty ones.
-pub(crate) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
+pub(super) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     match shared(a, b, size) {
         (_, 0) => 1.0,
         (shared, all) => shared as f64 / all as f64,

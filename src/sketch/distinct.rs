@@ -10,7 +10,7 @@ const MIN_SLOTS: usize = 1 << 10;
 const MAX_SPARSE_SLOTS: usize = 1 << 16;
 
 /// A set of hashes: an open-addressing table beside a list. Large sets take 19 to 30 bytes a hash.
-pub(crate) struct DistinctHashes {
+pub(super) struct DistinctHashes {
     /// As many as a power of two. 0 marks an empty slot.
     slots: Vec<u64>,
     /// All hashes, in the order of their first occurrences.
@@ -21,7 +21,7 @@ pub(crate) struct DistinctHashes {
 
 impl DistinctHashes {
     /// A set that is expected to hold about `hashes` hashes.
-    pub(crate) fn with_capacity(hashes: usize) -> Self {
+    pub(super) fn with_capacity(hashes: usize) -> Self {
         // The number is a hint of the caller: it must not make us reserve much memory.
         let slots = 4 * hashes.min(MAX_SPARSE_SLOTS / 4);
         let slots = slots.next_power_of_two().max(MIN_SLOTS);
@@ -33,7 +33,7 @@ impl DistinctHashes {
     }
 
     /// Adds hashes; those that it holds already change nothing.
-    pub(crate) fn extend(&mut self, hashes: &[u64]) {
+    pub(super) fn extend(&mut self, hashes: &[u64]) {
         for hash in hashes {
             if self.list.len() >= self.max_hashes() {
                 self.grow();
@@ -70,7 +70,7 @@ impl DistinctHashes {
     }
 
     /// All hashes, in no particular order.
-    pub(crate) fn into_vec(self) -> Vec<u64> {
+    pub(super) fn into_vec(self) -> Vec<u64> {
         self.list
     }
 }

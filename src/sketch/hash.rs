@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 /// 2^64 divided by the golden ratio: the step of a splitmix64 stream.
-pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a feature's bytes: XXH3-64 with seed 0. Ready-made hashes take its place.
 #[inline]
@@ -22,7 +22,7 @@ pub(crate) const fn mix64(number: u64) -> u64 {
 
 /// The number that [`mix64`] maps to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
 #[inline]
-pub(crate) const fn unmix64(mixed: u64) -> u64 {
+pub(super) const fn unmix64(mixed: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
     let mixed = (mixed ^ (mixed >> 27) ^ (mixed >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
     mixed ^ (mixed >> 30) ^ (mixed >> 60)
@@ -30,13 +30,13 @@ pub(crate) const fn unmix64(mixed: u64) -> u64 {
 
 /// The number at `index` of the splitmix64 stream of `seed`. The stream's start is mixed, so that
 /// neighbouring seeds do not share a shifted stream.
-pub(crate) const fn derive(seed: u64, index: u64) -> u64 {
+pub(super) const fn derive(seed: u64, index: u64) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN_GAMMA));
     mix64(start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
 }
 
 /// Indexes into the stream of a recipe's seed. Frozen.
-pub(crate) mod stream {
+pub(super) mod stream {
     /// The key that feature hashes are mixed with.
     pub(crate) const FEATURE_KEY: u64 = 0;
     /// The key of SimHash's projection words.

@@ -41,14 +41,14 @@ const ROUNDS_WITH_REPEATS: usize = 32;
 
 /// The functions of one seed.
 #[derive(Debug)]
-pub(crate) struct OnePass {
+pub(super) struct OnePass {
     key: u64,
     values: u16,
 }
 
 /// The earliest arrivals so far: 16 bytes a value, and up to 32 KiB of features that are held back.
 #[derive(Clone, Debug)]
-pub(crate) struct OnePassState {
+pub(super) struct OnePassState {
     /// For each bin the least (round, time); `u64::MAX` if nothing has fallen on it.
     earliest: Vec<u64>,
     /// For each round how many bins have their earliest arrival in it; last, the number of empty bins.
@@ -73,7 +73,7 @@ impl OnePass {
     }
 
     /// The state of a document without features.
-    pub(crate) fn state(&self) -> OnePassState {
+    pub(super) fn state(&self) -> OnePassState {
         let bins = self.bins();
         let mut counts = vec![0; 2 * bins];
         counts.push(self.values.into());
@@ -86,7 +86,7 @@ impl OnePass {
     }
 
     /// Takes features in. Neither repeats nor order nor the number of updates change the result.
-    pub(crate) fn update(&self, state: &mut OnePassState, hashes: impl IntoIterator<Item = u64>) {
+    pub(super) fn update(&self, state: &mut OnePassState, hashes: impl IntoIterator<Item = u64>) {
         let mut words = hashes.into_iter().map(|hash| mix64(hash ^ self.key));
         while state.last_round > 0 {
             // `play` empties the list once it is full.

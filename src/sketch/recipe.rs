@@ -155,7 +155,7 @@ impl Recipe {
     }
 
     /// A hash of the whole recipe, the version of the Unicode data included. Frozen.
-    pub(crate) fn fingerprint(&self) -> u64 {
+    pub(super) fn fingerprint(&self) -> u64 {
         let mut bytes = b"resemblance recipe 1".to_vec();
         match self.text {
             None => bytes.extend_from_slice(&[0; 3]),

@@ -9,7 +9,7 @@ const MAX_WEIGHT: f64 = 65_536.0;
 
 /// Steps in a weight of 1. Weights are whole steps because sums of integers do not depend on their
 /// order; sums of floats would. Frozen.
-pub(crate) const WHOLE_WEIGHT: u64 = 65_536;
+pub(super) const WHOLE_WEIGHT: u64 = 65_536;
 
 /// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
 const MAX_TOTAL: u64 = u64::MAX / 2;
@@ -20,11 +20,11 @@ const PLANES: usize = 8;
 const MAX_PLANE_COUNT: usize = (1 << PLANES) - 1;
 
 /// A feature's hash and its weight in steps.
-pub(crate) type WeightedHash = (u64, u64);
+pub(super) type WeightedHash = (u64, u64);
 
 /// The projections of one seed.
 #[derive(Debug)]
-pub(crate) struct SimHasher {
+pub(super) struct SimHasher {
     feature_key: u64,
     /// For bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
     projections: Vec<Projection>,
@@ -140,7 +140,7 @@ impl SimHasher {
     }
 
     /// The fingerprint of distinct features of weight 1; 0 if there are none.
-    pub(crate) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
+    pub(super) fn unweighted(&self, distinct: &[u64]) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.count(distinct);
             let hashes = distinct.iter().copied();
@@ -150,7 +150,7 @@ impl SimHasher {
 
     /// The fingerprint of distinct features of positive weights, of which `total` is the sum, as
     /// [`merge`] returns it; 0 if there are none.
-    pub(crate) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
+    pub(super) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.sum(distinct);
             let hashes = distinct.iter().map(|&(hash, _)| hash);
@@ -211,7 +211,7 @@ impl SimHasher {
 }
 
 /// A weight in steps, rounded half to even. 0 means that the feature is absent.
-pub(crate) fn quantise(weight: f64) -> Result<u64> {
+pub(super) fn quantise(weight: f64) -> Result<u64> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
         // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
         return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
@@ -228,7 +228,7 @@ pub(crate) fn quantise(weight: f64) -> Result<u64> {
 /// # Errors
 ///
 /// [`Error::InvalidParameter`] if the sum is 2^47 or more.
-pub(crate) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
+pub(super) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
     let mut total = 0_u64;
     for &(_, weight) in features.iter() {
         total = total
@@ -247,7 +247,7 @@ pub(crate) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
 }
 
 /// Sorts features by hash, and adds up the weights of repeated ones, whose sum fits 64 bits.
-pub(crate) fn add_up(features: &mut Vec<WeightedHash>) {
+pub(super) fn add_up(features: &mut Vec<WeightedHash>) {
     features.sort_unstable();
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

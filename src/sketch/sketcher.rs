@@ -52,7 +52,7 @@ impl Sketcher {
         }
     }
 
-    pub(crate) fn recipe(&self) -> &Recipe {
+    pub(super) fn recipe(&self) -> &Recipe {
         &self.functions.recipe
     }
 

@@ -184,7 +184,7 @@ fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
 }
 
 impl MinHashValues {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
                 values.is_empty()
@@ -194,7 +194,7 @@ impl MinHashValues {
     }
 
     /// The values; `None` for bottom-k.
-    pub(crate) fn words(&self) -> Option<&[u32]> {
+    pub(super) fn words(&self) -> Option<&[u32]> {
         match self {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => Some(values),
             Self::Smallest { .. } => None,
@@ -202,7 +202,7 @@ impl MinHashValues {
     }
 
     /// Number of values, or greatest number of hashes, and bits of each.
-    pub(crate) fn shape(&self) -> (usize, u8) {
+    pub(super) fn shape(&self) -> (usize, u8) {
         match self {
             Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
             Self::Cut { bits, values, .. } => (values.len(), *bits),
@@ -219,7 +219,7 @@ impl MinHashValues {
     }
 
     /// The values cut to `bits` bits; `None` unless they are of 32 bits.
-    pub(crate) fn cut(&self, bits: u8) -> Option<Self> {
+    pub(super) fn cut(&self, bits: u8) -> Option<Self> {
         let is_whole = matches!(self, Self::Minima(_) | Self::Samples(_));
         is_whole.then(|| Self::Cut {
             bits,
@@ -243,7 +243,7 @@ impl MinHashValues {
     }
 
     /// Appends the values as bytes. They fit the layout: the caller has checked that.
-    pub(crate) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
+    pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
             (Self::Smallest { hashes, .. }, _) => {
@@ -351,7 +351,7 @@ impl MinHashValues {
     /// # Errors
     ///
     /// [`Error::SignatureMismatch`] if the values cannot be compared.
-    pub(crate) fn estimate(&self, other: &Self) -> Result<f64> {
+    pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
         if let (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) =
             (self, other)
         {
@@ -385,7 +385,7 @@ impl MinHashValues {
     /// # Errors
     ///
     /// [`Error::SignatureMismatch`] if they do not follow from these values.
-    pub(crate) fn merge(&self, other: &Self) -> Result<Self> {
+    pub(super) fn merge(&self, other: &Self) -> Result<Self> {
         match (self, other) {
             (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
                 a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),

@@ -29,7 +29,7 @@ const EVENT_WORDS: u64 = 3;
 
 /// The process of one seed.
 #[derive(Debug)]
-pub(crate) struct WeightedMinHasher {
+pub(super) struct WeightedMinHasher {
     key: u64,
     values: usize,
 }
@@ -69,7 +69,7 @@ impl WeightedMinHasher {
     }
 
     /// The first events of all values. Those whose time is below the limit do not depend on it.
-    pub(crate) fn firsts(&self, features: &[WeightedHash], limit: f64) -> Vec<FirstEvent> {
+    pub(super) fn firsts(&self, features: &[WeightedHash], limit: f64) -> Vec<FirstEvent> {
         let mut firsts = vec![NO_EVENT; self.values];
         for &(hash, weight) in features {
             let word = mix64(hash ^ self.key);
@@ -170,7 +170,7 @@ fn unit(word: u64) -> f64 {
 ///
 /// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series
 /// of 11 terms: s² ≤ 0.0295, so that what is left out is below 2^-60 of the sum.
-pub(crate) fn negative_ln(x: f64) -> f64 {
+pub(super) fn negative_ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
     const TERMS: [f64; 11] = [
