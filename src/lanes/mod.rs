@@ -5,12 +5,12 @@
 //! file.
 
 mod bands;
-mod lanes;
+mod lane_set;
 mod tables;
 mod tuning;
 
 pub use bands::Banding;
-pub(crate) use lanes::{BucketBits, LaneRole, Lanes, hash_key};
+pub(crate) use lane_set::{BucketBits, LaneRole, Lanes, hash_key};
 pub use tables::TableDesign;
 pub use tuning::hamming_ball;
 pub(crate) use tuning::{choose_design, simhash_probability};

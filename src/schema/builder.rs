@@ -1,6 +1,6 @@
 //! Builders of schemas.
 
-use super::schema::{MinHashSchema, Near, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, choose_design};
 use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};

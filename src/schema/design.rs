@@ -1,6 +1,6 @@
 //! Whether the bands and tables of a schema fit the number of documents in a store.
 
-use super::schema::Schema;
+use super::definition::Schema;
 
 /// How the bands and tables of a schema fit a number of documents. Answers are right whatever that
 /// number is; a query takes more work if it exceeds the expected number.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::schema::Schema;
+use super::definition::Schema;
 
 /// A part of the recipe in which two schemas differ.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::schema::{Near, Schema};
+use super::definition::{Near, Schema};
 use crate::lanes::simhash_probability;
 use crate::sketch::MinHashKind;
 

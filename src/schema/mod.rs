@@ -4,14 +4,14 @@
 //! errors: no store and no file.
 
 mod builder;
+mod definition;
 mod design;
 mod difference;
 mod display;
 mod rebanding;
-mod schema;
 mod stored;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
+pub use definition::{MinHashSchema, Near, Schema, SimHashSchema};
 pub use design::DesignReport;
 pub use rebanding::Rebanding;
-pub use schema::{MinHashSchema, Near, Schema, SimHashSchema};

@@ -1,7 +1,7 @@
 //! Changes of a schema that the stored signatures allow.
 
 use super::builder::MinHash;
-use super::schema::{MinHashSchema, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Schema, SimHashSchema};
 use crate::error::{Error, Result};
 use crate::lanes::choose_design;
 

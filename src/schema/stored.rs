@@ -1,7 +1,7 @@
 //! Checks of a schema that was read from a file.
 
 use super::builder::MinHash;
-use super::schema::{MinHashSchema, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Schema, SimHashSchema};
 use crate::error::{Error, Result};
 use crate::text::UNICODE_VERSION;
 
