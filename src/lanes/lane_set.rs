@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::bands::{Banding, MAX_CODE_BITS, MIN_CODE_BITS, band_code};
 use super::tables::{PermutedTable, TableDesign};
 use crate::error::{Error, Result};
+use crate::invariant::invariant;
 
 /// The part of a document that a lane indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,8 +158,14 @@ impl Lanes {
             let found = format!("{} MinHash values", minhash.len());
             return Err(Error::signature(found, expected));
         };
+        let before = codes.len();
         let bands = values.chunks_exact(usize::from(banding.rows()));
         codes.extend(bands.map(|rows| band_code(rows, code_bits)));
+        let found = codes.len() - before;
+        invariant!(
+            found == usize::from(banding.bands()),
+            "{found} codes for bands of {banding}"
+        );
         Ok(())
     }
 

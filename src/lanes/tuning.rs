@@ -17,6 +17,7 @@
 
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
+use crate::invariant::OrBug;
 
 const LEAF_READ: u128 = 256;
 const STORED: u128 = 64;
@@ -58,14 +59,8 @@ pub(crate) fn choose_design(
     let cheapest = listed
         .iter()
         .min_by_key(|option| option.cost(expected_documents));
-    match cheapest {
-        Some(option) => TableDesign::new(bits, max_distance, &option.groups),
-        None => Err(Error::invalid(
-            "max_distance",
-            max_distance,
-            "a smaller one",
-        )),
-    }
+    let option = cheapest.or_bug("there is a design for every distance up to the limit")?;
+    TableDesign::new(bits, max_distance, &option.groups)
 }
 
 impl TableDesign {
