@@ -207,8 +207,8 @@ fn parameters_out_of_range_are_named() {
 
 #[test]
 fn candidates_of_the_known_designs() {
-    type Groups = &'static [(u8, u8)];
-    let known: [(Groups, f64, f64); 6] = [
+    type KnownGroups = &'static [(u8, u8)];
+    let known: [(KnownGroups, f64, f64); 6] = [
         (&[(1, 1), (1, 1), (1, 1), (1, 1)], 61.0, 0.5),
         (&[(3, 2), (2, 2), (2, 2)], 15.0, 0.5),
         (&[(3, 2), (3, 2)], 2.4, 0.05),

@@ -13,7 +13,7 @@ const ROWS: usize = 7;
 
 /// What is seen of the estimates of one similarity.
 #[derive(Clone, Default)]
-struct Seen {
+struct SharedRows {
     pairs: f64,
     deviations: f64,
     squares: f64,
@@ -29,7 +29,7 @@ struct Scores {
     candidates: f64,
 }
 
-impl Seen {
+impl SharedRows {
     fn add(&mut self, j: f64, a: &[u32], b: &[u32]) {
         let deviation = estimate_equal(a, b) as f64 / a.len() as f64 - j;
         let bands = a.chunks_exact(ROWS).zip(b.chunks_exact(ROWS));
@@ -76,9 +76,9 @@ fn binomial_score(found: f64, tried: f64, share: f64) -> f64 {
 }
 
 /// Features that two sets share, and that each has of its own.
-type Shape = (u64, u64);
+type PairShape = (u64, u64);
 
-fn similarity((common, each): Shape) -> f64 {
+fn similarity((common, each): PairShape) -> f64 {
     let union = (common + 2 * each) as f64;
     let j = common as f64 / union;
     j + (1.0 - j) * union / 2_f64.powi(33)
@@ -88,7 +88,7 @@ fn similarity((common, each): Shape) -> f64 {
 fn signatures(
     hasher: &MinHasher,
     begin: u64,
-    shape: Shape,
+    shape: PairShape,
     structure: fn(u64) -> u64,
 ) -> [Vec<u32>; 2] {
     let (common, each) = shape;
@@ -118,11 +118,11 @@ fn structure_of(pair: u64, end: u64) -> fn(u64) -> u64 {
 
 /// Checks prefixes of the signatures of many documents under the functions of one seed, which is
 /// what a store sees.
-fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) {
+fn check(family: Permutations, shape: PairShape, pairs: u64, prefixes: &[usize]) {
     let most = prefixes.iter().copied().max().unwrap();
     let hasher = MinHasher::new(shape.0 ^ shape.1 << 32, most as u16, family);
     let j = similarity(shape);
-    let mut seen = vec![Seen::default(); prefixes.len()];
+    let mut seen = vec![SharedRows::default(); prefixes.len()];
     for pair in 0..pairs {
         let begin = pair * (shape.0 + 2 * shape.1);
         let structure = structure_of(pair, begin + shape.0 + 2 * shape.1);
@@ -147,9 +147,9 @@ fn check(family: Permutations, shape: Shape, pairs: u64, prefixes: &[usize]) {
 }
 
 /// Shapes of about n features in the union, of similarities from 0.1 to 0.95 as far as they exist.
-fn shapes(n: u64) -> Vec<Shape> {
+fn shapes(n: u64) -> Vec<PairShape> {
     let shape = |percent: u64| (n * percent / 100, n * (100 - percent) / 200);
-    let exists = |&(common, each): &Shape| common > 0 && each > 0;
+    let exists = |&(common, each): &PairShape| common > 0 && each > 0;
     [10, 30, 50, 70, 80, 90, 95]
         .map(shape)
         .into_iter()
@@ -202,7 +202,7 @@ fn over_seeds_the_estimate_is_unbiased_and_its_values_are_independent() {
         ] {
             let j = similarity(shape);
             for structure in STRUCTURES {
-                let mut seen = Seen::default();
+                let mut seen = SharedRows::default();
                 for seed in 0..seeds / part {
                     let hasher = MinHasher::new(seed, VALUES as u16, family);
                     let [a, b] = signatures(&hasher, 0, shape, structure);
@@ -273,7 +273,7 @@ fn what_is_correlated_is_noticed() {
     let (common, each) = (8, 2);
     let j = similarity((common, each));
     let addends: Vec<u32> = (0..128).map(|i: u64| mix64(!i) as u32).collect();
-    let mut seen = Seen::default();
+    let mut seen = SharedRows::default();
     for document in 0..1_000 {
         let values = |set: &mut dyn Iterator<Item = u64>| -> Vec<u32> {
             let hashes: Vec<u32> = set.map(|feature| mix64(feature) as u32).collect();
