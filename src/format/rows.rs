@@ -216,7 +216,9 @@ impl<'a> SignatureRow<'a> {
         let fits = shape
             .values
             .map_or(count == 0, |layout| layout.allows(count));
-        let values_bytes = shape.values.map_or(0, |layout| layout.bytes_of(count));
+        let values_bytes = shape
+            .values
+            .map_or(0, |layout| layout.size_bytes_for(count));
         let (values, rest) = rest.split_at_checked(values_bytes)?;
         let bands = shape.codes.map_or(0, |(bands, ..)| usize::from(bands));
         let (codes, rest) = rest.split_at_checked(bands * shape.code_bytes())?;
@@ -335,7 +337,7 @@ mod tests {
 
     fn places(count: u16, bits: u8) -> Option<ValueLayout> {
         let is_cut = bits < 32;
-        Some(ValueLayout::Places {
+        Some(ValueLayout::Packed {
             count,
             bits,
             is_cut,
@@ -409,7 +411,7 @@ mod tests {
     #[test]
     fn rows_of_the_smallest_hashes_are_as_long_as_there_are_hashes() {
         let shape = Shape {
-            values: Some(ValueLayout::Smallest { most: 64 }),
+            values: Some(ValueLayout::Smallest { max_count: 64 }),
             fingerprint_bits: 128,
             ..Shape::default()
         };

@@ -35,7 +35,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
     let count = input.pick(&[16, 17, 64, 100, 128, 1_024]);
     let bits = input.pick(&[1, 2, 4, 8, 16]);
     let places = |bits, is_cut| {
-        Some(ValueLayout::Places {
+        Some(ValueLayout::Packed {
             count,
             bits,
             is_cut,
@@ -46,7 +46,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
         1 | 2 => places(32, false),
         3 => places(bits, true),
         4 => places(bits, false),
-        _ => Some(ValueLayout::Smallest { most: count }),
+        _ => Some(ValueLayout::Smallest { max_count: count }),
     };
     let banding = (input.pick(&[1, 2, 7]), 2, 32 + input.byte() % 33);
     let fingerprint_bits = input.pick(&[64, 128, 0]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, Posting};
-use crate::lanes::Lanes;
+use crate::lanes::LaneSet;
 use crate::read::SnapshotView;
 use crate::read::{PostingStream, PostingTable};
 use crate::state::Tombstones;
@@ -90,7 +90,7 @@ impl BucketStream {
     /// there may be none. `false` at the end of the lane.
     pub(crate) fn read(
         &mut self,
-        lanes: &Lanes,
+        lanes: &LaneSet,
         live: &Live,
         bucket: &mut Vec<Posting>,
     ) -> Result<bool> {

@@ -7,7 +7,7 @@ use crate::join::batch::{Batch, CutBuckets, Group};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::stopped;
-use crate::lanes::Lanes;
+use crate::lanes::LaneSet;
 
 /// Comparisons of a round, about. What they find is in memory until it is taken: 32 bytes each.
 const ROUND_COMPARISONS: usize = 1 << 17;
@@ -122,7 +122,7 @@ impl Cursor {
 /// Compares the groups of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Comparer<'a> {
-    pub(crate) lanes: &'a Lanes,
+    pub(crate) lanes: &'a LaneSet,
     pub(crate) settings: &'a Settings,
     pub(crate) cut: &'a CutBuckets,
     pub(crate) batch: &'a Batch,
@@ -222,7 +222,7 @@ impl Comparer<'_> {
             return false;
         };
         if self.cut.is_empty() {
-            let meeting = design.first_meeting_table(a.fingerprint, b.fingerprint);
+            let meeting = design.first_shared_table(a.fingerprint, b.fingerprint);
             return meeting != Some(table.into());
         }
         design

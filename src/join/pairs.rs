@@ -233,7 +233,7 @@ impl Pairs {
     pub(crate) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
         let layout = self.settings.layout;
         let (equal, distance) = match event {
-            Event::Equal { .. } => (layout.map_or(0, ValueLayout::whole), 0),
+            Event::Equal { .. } => (layout.map_or(0, ValueLayout::max_agreement), 0),
             Event::Near {
                 equal, distance, ..
             } => (equal as usize, distance),

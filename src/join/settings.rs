@@ -54,7 +54,7 @@ impl Settings {
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
         let design = snapshot.context().lanes.design();
-        let codes_are_whole = design.is_none_or(TableDesign::codes_are_whole);
+        let codes_are_exact = design.is_none_or(TableDesign::codes_are_exact);
         let with_codes = bounds.probes_bands();
         let document_bytes = SignatureBatch::document_bytes(snapshot);
         Ok(Self {
@@ -63,7 +63,7 @@ impl Settings {
             options,
             links_only,
             verifies: false,
-            reads_signatures: shape.values.is_some() || has_empty || !codes_are_whole,
+            reads_signatures: shape.values.is_some() || has_empty || !codes_are_exact,
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
             // What is left out of a bucket that is cut short is counted document by document.
@@ -121,11 +121,11 @@ impl TableLane<'_> {
     /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table. Of
     /// 128 bits the codes do not say.
     pub(crate) fn may_meet_first(&self, a: u64, b: u64) -> bool {
-        if !self.design.codes_are_whole() {
+        if !self.design.codes_are_exact() {
             return true;
         }
         // Only where they differ matters, and bits move alike in both.
         let differing = self.fingerprint(a ^ b);
-        self.design.first_meeting_table(differing.into(), 0) == Some(self.number)
+        self.design.first_shared_table(differing.into(), 0) == Some(self.number)
     }
 }

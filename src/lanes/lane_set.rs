@@ -60,13 +60,13 @@ impl BucketBits {
 
 /// The lanes of a store: number 0 for the key, then one for each band, then one for each permuted table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lanes {
+pub(crate) struct LaneSet {
     /// The banding, and the bits of a band's code.
     banding: Option<(Banding, u8)>,
     design: Option<TableDesign>,
 }
 
-impl Lanes {
+impl LaneSet {
     /// The lanes of a schema: MinHash bands with the bits of their codes, and SimHash tables.
     ///
     /// # Errors
@@ -198,13 +198,13 @@ mod tests {
     fn lanes_are_numbered_key_bands_tables() {
         let banding = Banding::explicit(3, 2, 8).unwrap();
         let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
-        let lanes = Lanes::new(Some((banding, 40)), Some(design)).unwrap();
+        let lanes = LaneSet::new(Some((banding, 40)), Some(design)).unwrap();
         let roles: Vec<String> = lanes.roles().map(|role| role.to_string()).collect();
         let expected = ["key", "band 0", "band 1", "band 2", "table 0", "table 1"];
         assert_eq!(roles, expected);
         assert_eq!(usize::from(lanes.count()), roles.len());
 
-        let none = Lanes::new(None, None).unwrap();
+        let none = LaneSet::new(None, None).unwrap();
         assert_eq!(none.roles().collect::<Vec<_>>(), [LaneRole::Key]);
         assert_eq!(none.count(), 1);
         let mut codes = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
     fn codes_are_those_of_bands_and_tables() {
         let banding = Banding::explicit(3, 2, 8).unwrap();
         let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();
-        let lanes = Lanes::new(Some((banding, 40)), Some(design)).unwrap();
+        let lanes = LaneSet::new(Some((banding, 40)), Some(design)).unwrap();
         let values = [1, 2, 3, 4, 5, 6, 7, 8];
         let mut codes = vec![99];
         lanes.band_codes(&values, &mut codes).unwrap();
@@ -238,9 +238,9 @@ mod tests {
     #[test]
     fn lanes_refuse_what_they_cannot_number() {
         let banding = Banding::explicit(3, 2, 8).unwrap();
-        assert!(Lanes::new(Some((banding, 31)), None).is_err());
-        assert!(Lanes::new(Some((banding, 65)), None).is_err());
+        assert!(LaneSet::new(Some((banding, 31)), None).is_err());
+        assert!(LaneSet::new(Some((banding, 65)), None).is_err());
         let many = Banding::explicit(u16::MAX, 1, u16::MAX).unwrap();
-        assert!(Lanes::new(Some((many, 40)), None).is_err());
+        assert!(LaneSet::new(Some((many, 40)), None).is_err());
     }
 }

@@ -10,7 +10,7 @@ mod tables;
 mod tuning;
 
 pub use bands::Banding;
-pub(crate) use lane_set::{BucketBits, LaneRole, Lanes, hash_key};
+pub(crate) use lane_set::{BucketBits, LaneRole, LaneSet, hash_key};
 pub use tables::TableDesign;
 pub use tuning::hamming_ball;
 pub(crate) use tuning::{choose_design, simhash_probability};

@@ -151,7 +151,7 @@ impl TableDesign {
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
     /// such table; then they are further apart than `max_distance`. A join reads table after table, and
     /// emits a pair only from this table, hence once.
-    pub(crate) fn first_meeting_table(&self, a: u128, b: u128) -> Option<usize> {
+    pub(crate) fn first_shared_table(&self, a: u128, b: u128) -> Option<usize> {
         let differing = a ^ b;
         self.tables
             .iter()
@@ -159,7 +159,7 @@ impl TableDesign {
     }
 
     /// Returns true if a code holds all bits of the fingerprint.
-    pub(crate) const fn codes_are_whole(&self) -> bool {
+    pub(crate) const fn codes_are_exact(&self) -> bool {
         self.bits <= CODE_BITS
     }
 }

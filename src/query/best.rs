@@ -238,7 +238,7 @@ fn codes_tell_all(context: &SharedContext, table: PostingTable) -> bool {
     let is_whole = context
         .lanes
         .design()
-        .is_some_and(TableDesign::codes_are_whole);
+        .is_some_and(TableDesign::codes_are_exact);
     table == PostingTable::Permuted
         && is_whole
         && context.shape().values.is_none()

@@ -225,7 +225,9 @@ fn a_budget_bounds_what_is_compared_and_says_so() {
             }
         }
         let looks_first = schema.simhash().is_some()
-            || !schema.minhash().is_some_and(|m| m.layout().hides_codes());
+            || !schema
+                .minhash()
+                .is_some_and(|m| m.layout().needs_stored_codes());
         assert!(
             beyond > 10 && (first > 0) == looks_first,
             "{schema}: {beyond}, {first}"

@@ -105,7 +105,7 @@ impl Bounds {
         let both = by == By::Both;
         let layout = schema.minhash().map(|minhash| minhash.layout());
         let least = min_similarity.zip(layout).map(|(similarity, layout)| {
-            let equal = layout.least(similarity);
+            let equal = layout.min_agreement(similarity);
             (equal, layout.similarity(equal))
         });
         let (least_equal, least_estimate) = least.unzip();

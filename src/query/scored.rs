@@ -103,11 +103,11 @@ impl Subject<'_> {
         distance: u32,
         codes: impl FnOnce(&mut Vec<u64>) -> Result<()>,
     ) -> bool {
-        let codes_are_whole = context
+        let codes_are_exact = context
             .lanes
             .design()
-            .is_none_or(TableDesign::codes_are_whole);
-        let Some(bounds) = bounds.filter(|_| !codes_are_whole) else {
+            .is_none_or(TableDesign::codes_are_exact);
+        let Some(bounds) = bounds.filter(|_| !codes_are_exact) else {
             return true;
         };
         if bounds.max_distance.is_none_or(|most| distance <= most) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::lanes::{Banding, Lanes, TableDesign};
+use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout};
 use crate::text::Text;
 
@@ -66,8 +66,10 @@ impl MinHashSchema {
     /// The layout of the values in bytes.
     pub(crate) fn layout(&self) -> ValueLayout {
         match self.kind {
-            MinHashKind::BottomK => ValueLayout::Smallest { most: self.values },
-            kind => ValueLayout::Places {
+            MinHashKind::BottomK => ValueLayout::Smallest {
+                max_count: self.values,
+            },
+            kind => ValueLayout::Packed {
                 count: self.values,
                 bits: self.value_bits,
                 is_cut: self.value_bits < 32 && kind != MinHashKind::External,
@@ -221,8 +223,8 @@ impl Schema {
     }
 
     /// The lanes of a store with this schema.
-    pub(crate) fn lane_set(&self) -> Result<Lanes> {
+    pub(crate) fn lane_set(&self) -> Result<LaneSet> {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
-        Lanes::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))
+        LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))
     }
 }

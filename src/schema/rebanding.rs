@@ -167,7 +167,7 @@ impl Schema {
     /// ```
     pub fn can_reband(&self) -> Result<()> {
         match self.minhash.map(|minhash| minhash.layout()) {
-            Some(layout) if layout.hides_codes() => Err(Error::NotRebandable {
+            Some(layout) if layout.needs_stored_codes() => Err(Error::NotRebandable {
                 value_bits: layout.bits(),
             }),
             _ => Ok(()),

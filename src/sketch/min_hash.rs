@@ -86,7 +86,7 @@ impl AnyMinHasher {
             }
             (Self::BottomK { sketch, max_values }, MinHashState::BottomK(state)) => {
                 MinHashValues::Smallest {
-                    most: *max_values,
+                    max_count: *max_values,
                     hashes: sketch.values(&state),
                 }
             }

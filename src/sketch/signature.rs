@@ -102,8 +102,8 @@ impl Signature {
         Self::new(Some(values), None, false, None)
     }
 
-    /// A signature of the smallest hashes of a set, at most `most` of them (bottom-k): sorted and
-    /// without repeats they are kept, the smallest `most`. Fewer say that the set has no more.
+    /// A signature of the smallest hashes of a set, at most `max_count` of them (bottom-k): sorted and
+    /// without repeats they are kept, the smallest `max_count`. Fewer say that the set has no more.
     /// `u64::MAX` counts as one less.
     ///
     /// ```
@@ -115,16 +115,16 @@ impl Signature {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
-    pub fn from_bottom_k(most: u16, mut hashes: Vec<u64>) -> Self {
+    pub fn from_bottom_k(max_count: u16, mut hashes: Vec<u64>) -> Self {
         for hash in &mut hashes {
             *hash = (*hash).min(u64::MAX - 1);
         }
         hashes.sort_unstable();
         hashes.dedup();
-        hashes.truncate(most.into());
+        hashes.truncate(max_count.into());
         let is_empty = hashes.is_empty();
         Self::new(
-            Some(MinHashValues::Smallest { most, hashes }),
+            Some(MinHashValues::Smallest { max_count, hashes }),
             None,
             is_empty,
             None,
@@ -229,7 +229,7 @@ impl Signature {
     ) -> Self {
         let values = values.map(|(layout, bytes, are_samples)| match layout {
             // `u32::MAX`, which stands for no feature, has more bits than these values.
-            ValueLayout::Places {
+            ValueLayout::Packed {
                 count,
                 bits,
                 is_cut: false,
@@ -299,8 +299,8 @@ impl Signature {
     /// The rows from which the codes of the bands are made. Empty without MinHash values.
     pub(crate) fn rows(&self) -> Cow<'_, [u32]> {
         match &self.values {
-            Some(MinHashValues::Smallest { most, hashes }) => {
-                let count = usize::from(bottom_k::row_count(*most));
+            Some(MinHashValues::Smallest { max_count, hashes }) => {
+                let count = usize::from(bottom_k::row_count(*max_count));
                 Cow::Owned(bottom_k::rows(hashes, count))
             }
             Some(

@@ -25,8 +25,8 @@ pub(crate) enum MinHashValues {
         was_whole: bool,
         values: Vec<u32>,
     },
-    /// The smallest hashes of a set, ascending and distinct, at most `most`.
-    Smallest { most: u16, hashes: Vec<u64> },
+    /// The smallest hashes of a set, ascending and distinct, at most `max_count`.
+    Smallest { max_count: u16, hashes: Vec<u64> },
 }
 
 /// How the MinHash values of a schema are laid out in bytes.
@@ -34,53 +34,53 @@ pub(crate) enum MinHashValues {
 pub(crate) enum ValueLayout {
     /// `count` values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
     /// first byte on.
-    Places {
+    Packed {
         count: u16,
         bits: u8,
         /// Whether values are cut to these bits here; external ones come with their width.
         is_cut: bool,
     },
-    /// At most `most` hashes of 64 bits, ascending, little-endian.
-    Smallest { most: u16 },
+    /// At most `max_count` hashes of 64 bits, ascending, little-endian.
+    Smallest { max_count: u16 },
 }
 
 impl ValueLayout {
     /// The number of values, or the greatest number of hashes.
     pub(crate) fn count(self) -> u16 {
         match self {
-            Self::Places { count, .. } => count,
-            Self::Smallest { most } => most,
+            Self::Packed { count, .. } => count,
+            Self::Smallest { max_count } => max_count,
         }
     }
 
     /// Bits of a value.
     pub(crate) fn bits(self) -> u8 {
         match self {
-            Self::Places { bits, .. } => bits,
+            Self::Packed { bits, .. } => bits,
             Self::Smallest { .. } => 64,
         }
     }
 
     /// Returns true if the codes of the bands cannot be made from the stored values.
-    pub(crate) fn hides_codes(self) -> bool {
-        matches!(self, Self::Places { is_cut: true, .. })
+    pub(crate) fn needs_stored_codes(self) -> bool {
+        matches!(self, Self::Packed { is_cut: true, .. })
     }
 
     /// Bytes of a signature with all its values.
     pub(crate) fn size_bytes(self) -> usize {
-        self.bytes_of(self.count())
+        self.size_bytes_for(self.count())
     }
 
     /// Bytes of a signature with `count` values.
-    pub(crate) fn bytes_of(self, count: u16) -> usize {
+    pub(crate) fn size_bytes_for(self, count: u16) -> usize {
         (usize::from(count) * usize::from(self.bits())).div_ceil(8)
     }
 
     /// Returns true if a signature can have `count` values.
     pub(crate) fn allows(self, count: u16) -> bool {
         match self {
-            Self::Places { count: all, .. } => count == all,
-            Self::Smallest { most } => count <= most,
+            Self::Packed { count: all, .. } => count == all,
+            Self::Smallest { max_count } => count <= max_count,
         }
     }
 
@@ -88,22 +88,22 @@ impl ValueLayout {
     /// that grows with the estimate, for packed values the number of equal ones.
     pub(crate) fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {
-            Self::Places { bits: 32, .. } => {
+            Self::Packed { bits: 32, .. } => {
                 let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
                 equal_words(a, b)
             }
-            Self::Places { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
-            Self::Smallest { most } => {
+            Self::Packed { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
+            Self::Smallest { max_count } => {
                 let hashes = |bytes| hashes(bytes).collect::<Vec<u64>>();
-                bottom_k_agreement(shared(&hashes(a), &hashes(b), most.into()))
+                bottom_k_agreement(shared(&hashes(a), &hashes(b), max_count.into()))
             }
         }
     }
 
     /// The agreement of equal signatures.
-    pub(crate) fn whole(self) -> usize {
+    pub(crate) fn max_agreement(self) -> usize {
         match self {
-            Self::Places { count, .. } => count.into(),
+            Self::Packed { count, .. } => count.into(),
             Self::Smallest { .. } => MAX_BOTTOM_K_AGREEMENT,
         }
     }
@@ -116,7 +116,7 @@ impl ValueLayout {
     /// The unbiased estimate for an agreement. With cut values it may be below 0.
     fn unclamped(self, agreement: usize) -> f64 {
         match self {
-            Self::Places { count, bits, .. } => unclamped(agreement, count.into(), bits),
+            Self::Packed { count, bits, .. } => unclamped(agreement, count.into(), bits),
             Self::Smallest { .. } => agreement as f64 / MAX_BOTTOM_K_AGREEMENT as f64,
         }
     }
@@ -131,10 +131,10 @@ impl ValueLayout {
     }
 
     /// The smallest agreement whose estimate is at least `similarity`, which is at most 1.
-    pub(crate) fn least(self, similarity: f64) -> usize {
+    pub(crate) fn min_agreement(self, similarity: f64) -> usize {
         match self {
             // Equal signatures have the estimate 1.
-            Self::Places { count, .. } => (0..usize::from(count))
+            Self::Packed { count, .. } => (0..usize::from(count))
                 .find(|equal| self.similarity(*equal) >= similarity)
                 .unwrap_or(count.into()),
             Self::Smallest { .. } => (similarity * MAX_BOTTOM_K_AGREEMENT as f64).round() as usize,
@@ -189,7 +189,7 @@ impl MinHashValues {
             Self::Minima(values) | Self::Samples(values) | Self::Cut { values, .. } => {
                 values.is_empty()
             }
-            Self::Smallest { most, .. } => *most == 0,
+            Self::Smallest { max_count, .. } => *max_count == 0,
         }
     }
 
@@ -206,7 +206,7 @@ impl MinHashValues {
         match self {
             Self::Minima(values) | Self::Samples(values) => (values.len(), 32),
             Self::Cut { bits, values, .. } => (values.len(), *bits),
-            Self::Smallest { most, .. } => ((*most).into(), 64),
+            Self::Smallest { max_count, .. } => ((*max_count).into(), 64),
         }
     }
 
@@ -249,7 +249,7 @@ impl MinHashValues {
             (Self::Smallest { hashes, .. }, _) => {
                 bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
             }
-            (_, ValueLayout::Places { bits, is_cut, .. }) if bits < 32 => {
+            (_, ValueLayout::Packed { bits, is_cut, .. }) if bits < 32 => {
                 bytes.extend(b_bit::pack(self.places(bits, is_cut), bits));
             }
             _ => {
@@ -269,7 +269,7 @@ impl MinHashValues {
     /// `are_samples`.
     pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
         match layout {
-            ValueLayout::Places { bits: 32, .. } => {
+            ValueLayout::Packed { bits: 32, .. } => {
                 let words = bytes.as_chunks::<4>().0.iter();
                 let values = words.map(|bytes| u32::from_le_bytes(*bytes)).collect();
                 if are_samples {
@@ -278,7 +278,7 @@ impl MinHashValues {
                     Self::Minima(values)
                 }
             }
-            ValueLayout::Places {
+            ValueLayout::Packed {
                 count,
                 bits,
                 is_cut,
@@ -287,8 +287,8 @@ impl MinHashValues {
                 was_whole: is_cut,
                 values: b_bit::unpack(bytes, count.into(), bits),
             },
-            ValueLayout::Smallest { most } => Self::Smallest {
-                most,
+            ValueLayout::Smallest { max_count } => Self::Smallest {
+                max_count,
                 hashes: hashes(bytes).collect(),
             },
         }
@@ -298,11 +298,11 @@ impl MinHashValues {
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
-            (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { most }) => {
+            (Self::Smallest { hashes: own, .. }, ValueLayout::Smallest { max_count }) => {
                 let stored: Vec<u64> = hashes(stored).collect();
-                bottom_k_agreement(shared(own, &stored, most.into()))
+                bottom_k_agreement(shared(own, &stored, max_count.into()))
             }
-            (_, ValueLayout::Places { bits: 32, .. }) => {
+            (_, ValueLayout::Packed { bits: 32, .. }) => {
                 let own = self.words().into_iter().flatten();
                 let stored = stored.as_chunks::<4>().0;
                 let pairs = own.zip(stored);
@@ -312,7 +312,7 @@ impl MinHashValues {
             }
             (
                 _,
-                ValueLayout::Places {
+                ValueLayout::Packed {
                     count,
                     bits,
                     is_cut,
@@ -335,9 +335,9 @@ impl MinHashValues {
             (
                 Self::Smallest { hashes: own, .. },
                 Self::Smallest { hashes: other, .. },
-                ValueLayout::Smallest { most },
-            ) => bottom_k_agreement(shared(own, other, most.into())),
-            (_, _, ValueLayout::Places { bits, is_cut, .. }) => {
+                ValueLayout::Smallest { max_count },
+            ) => bottom_k_agreement(shared(own, other, max_count.into())),
+            (_, _, ValueLayout::Packed { bits, is_cut, .. }) => {
                 let pairs = self.kept(bits, is_cut).zip(other.kept(bits, is_cut));
                 pairs.filter(|(own, other)| own == other).count()
             }
@@ -352,8 +352,16 @@ impl MinHashValues {
     ///
     /// [`Error::SignatureMismatch`] if the values cannot be compared.
     pub(super) fn estimate(&self, other: &Self) -> Result<f64> {
-        if let (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) =
-            (self, other)
+        if let (
+            Self::Smallest {
+                max_count: a,
+                hashes: x,
+            },
+            Self::Smallest {
+                max_count: b,
+                hashes: y,
+            },
+        ) = (self, other)
         {
             return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
         }
@@ -390,11 +398,21 @@ impl MinHashValues {
             (Self::Minima(a), Self::Minima(b)) if a.len() == b.len() => Ok(Self::Minima(
                 a.iter().zip(b).map(|(a, b)| *a.min(b)).collect(),
             )),
-            (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y })
-                if a == b =>
-            {
+            (
+                Self::Smallest {
+                    max_count: a,
+                    hashes: x,
+                },
+                Self::Smallest {
+                    max_count: b,
+                    hashes: y,
+                },
+            ) if a == b => {
                 let hashes = bottom_k::merge(x, y, usize::from(*a));
-                Ok(Self::Smallest { most: *a, hashes })
+                Ok(Self::Smallest {
+                    max_count: *a,
+                    hashes,
+                })
             }
             _ => Err(Error::signature(
                 "values that cannot be merged",
@@ -408,9 +426,16 @@ impl MinHashValues {
 impl PartialEq for MinHashValues {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Smallest { most: a, hashes: x }, Self::Smallest { most: b, hashes: y }) => {
-                (a, x) == (b, y)
-            }
+            (
+                Self::Smallest {
+                    max_count: a,
+                    hashes: x,
+                },
+                Self::Smallest {
+                    max_count: b,
+                    hashes: y,
+                },
+            ) => (a, x) == (b, y),
             _ => (self.shape(), self.words()) == (other.shape(), other.words()),
         }
     }
@@ -433,7 +458,7 @@ mod tests {
     use super::*;
 
     fn places(count: u16, bits: u8) -> ValueLayout {
-        ValueLayout::Places {
+        ValueLayout::Packed {
             count,
             bits,
             is_cut: bits < 32,
@@ -481,7 +506,9 @@ mod tests {
                 assert_eq!(read.agreement_with(layout, &x), expected);
                 assert_eq!(a.estimate(&read).unwrap(), layout.unclamped(expected));
                 assert_eq!(
-                    layout.least(layout.similarity(expected)).max(expected),
+                    layout
+                        .min_agreement(layout.similarity(expected))
+                        .max(expected),
                     expected
                 );
             }
@@ -491,7 +518,7 @@ mod tests {
     #[test]
     fn hashes_are_not_compared_with_values() {
         let hashes = MinHashValues::Smallest {
-            most: 16,
+            max_count: 16,
             hashes: (0..16).collect(),
         };
         let values = MinHashValues::Minima(numbers(1, 16));
@@ -510,7 +537,7 @@ mod tests {
     #[test]
     fn the_smallest_hashes_are_compared_by_those_of_the_union() {
         let smallest = |hashes: &[u64]| MinHashValues::Smallest {
-            most: 4,
+            max_count: 4,
             hashes: hashes.to_vec(),
         };
         let (a, b) = (smallest(&[1, 3, 5, 7]), smallest(&[1, 2, 5, 9]));
@@ -521,12 +548,14 @@ mod tests {
         assert_eq!(few.estimate(&b).unwrap(), 0.5);
         assert_eq!(few.estimate(&smallest(&[2])).unwrap(), 0.5);
         assert_eq!(a.merge(&b).unwrap(), smallest(&[1, 2, 3, 5]));
-        let layout = ValueLayout::Smallest { most: 4 };
+        let layout = ValueLayout::Smallest { max_count: 4 };
         let mut bytes = Vec::new();
         b.encode(layout, &mut bytes);
         let agreement = a.agreement_with(layout, &bytes);
         assert_eq!(layout.similarity(agreement), 0.5);
-        assert!(agreement >= layout.least(0.5) && agreement < layout.least(0.500_001));
+        assert!(
+            agreement >= layout.min_agreement(0.5) && agreement < layout.min_agreement(0.500_001)
+        );
         assert_eq!(MinHashValues::decode(layout, &bytes, false), b);
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::{catch_engine_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::FilterCache;
-use crate::lanes::Lanes;
+use crate::lanes::LaneSet;
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
@@ -17,7 +17,7 @@ use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayou
 pub(crate) struct SharedContext {
     pub(crate) path: PathBuf,
     pub(crate) schema: Schema,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: LaneSet,
     pub(crate) sketcher: Sketcher,
     /// The fingerprint of the recipe, which signatures made or read here carry.
     pub(crate) recipe: u64,
@@ -145,7 +145,7 @@ impl SharedContext {
     /// has all 32 bits set in each value, where fewer are stored.
     fn rows<'a>(&self, signature: &'a Signature) -> Cow<'a, [u32]> {
         let mut rows = signature.rows();
-        if let Some(ValueLayout::Places {
+        if let Some(ValueLayout::Packed {
             bits,
             is_cut: false,
             ..
@@ -211,13 +211,13 @@ impl SharedContext {
 pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
     let layout = minhash.map(|minhash| minhash.layout());
-    let hides_codes = layout.is_some_and(ValueLayout::hides_codes);
+    let needs_stored_codes = layout.is_some_and(ValueLayout::needs_stored_codes);
     let bits = schema.simhash().map_or(0, |simhash| simhash.bits());
     Shape {
         values: layout,
         are_samples: minhash.is_some_and(|minhash| minhash.kind() == MinHashKind::Weighted),
         codes: minhash
-            .filter(|_| hides_codes)
+            .filter(|_| needs_stored_codes)
             .map(|minhash| (minhash.bands(), minhash.rows(), minhash.code_bits())),
         fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
     }

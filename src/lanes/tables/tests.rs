@@ -231,7 +231,7 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
             };
             let expected = design.tables().iter().position(shares_prefix);
             assert_eq!(
-                design.first_meeting_table(a.into(), b.into()),
+                design.first_shared_table(a.into(), b.into()),
                 expected,
                 "{design}"
             );

@@ -256,7 +256,7 @@ fn probes_find_every_fingerprint_within_the_distance() {
                         assert!(probe_finds(&design, fingerprint, near), "{design}");
                         assert!(
                             design
-                                .first_meeting_table(fingerprint.into(), near.into())
+                                .first_shared_table(fingerprint.into(), near.into())
                                 .is_some()
                         );
                     }
