@@ -1,35 +1,20 @@
-//! The file underneath: opening and creating it, telling its errors apart, its tables.
+//! The open redb file: opening, creating and closing it, and its transactions.
 
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyDatabase, ReadOnlyTable, ReadTransaction, TableDefinition};
+use redb::{Database, ReadOnlyDatabase, ReadTransaction, WriteTransaction};
 
-use crate::engine::errors::page_error;
+use crate::engine::errors::{io_error, open_error};
 use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
+use crate::engine::panics::{PanicSafe, catch_engine_panic};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::types::Access;
-
-pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
-pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
-pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
-
-pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
-pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
-pub(crate) const SIGNATURES: RowTable = TableDefinition::new("signatures");
-pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
-pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
-pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
-pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
-pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
-pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");
-pub(crate) const FILTERS: FilterTable = TableDefinition::new("filters");
 
 /// The open file.
 pub(crate) struct RedbFile {
@@ -106,7 +91,7 @@ impl RedbFile {
         })
     }
 
-    pub(crate) fn begin_write(&self) -> Result<redb::WriteTransaction> {
+    pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
         match self.database.get()? {
             Handle::Writable(database) => Ok(database.begin_write()?),
             Handle::ReadOnly(_) => Err(Error::ReadOnly),
@@ -146,37 +131,6 @@ pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> 
         Ok(())
     })?;
     pages
-}
-
-/// A table of blocks of a snapshot.
-pub(crate) type ReadOnlyBlocks = ReadOnlyTable<&'static [u8; 22], &'static [u8]>;
-/// The table of pieces of filters of a snapshot.
-pub(crate) type ReadOnlyPieces = ReadOnlyTable<&'static [u8; 10], &'static [u8]>;
-
-/// The tables that readers use, of one snapshot.
-pub(crate) struct ReadTables {
-    /// For the tables that few readers ask for.
-    pub(crate) read: ReadTransaction,
-    pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
-    pub(crate) signatures: ReadOnlyTable<u64, &'static [u8]>,
-    pub(crate) keys: ReadOnlyBlocks,
-    pub(crate) bands: ReadOnlyBlocks,
-    pub(crate) permuted: ReadOnlyBlocks,
-    pub(crate) filters: ReadOnlyPieces,
-}
-
-impl ReadTables {
-    pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
-        Ok(Self {
-            documents: read.open_table(DOCUMENTS)?,
-            signatures: read.open_table(SIGNATURES)?,
-            keys: read.open_table(KEYS)?,
-            bands: read.open_table(BANDS)?,
-            permuted: read.open_table(PERMUTED)?,
-            filters: read.open_table(FILTERS)?,
-            read,
-        })
-    }
 }
 
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
@@ -227,91 +181,6 @@ pub(crate) fn open_bytes(
         },
         _ => io_error("opening", path, error),
     })
-}
-
-fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
-    match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
-        redb::DatabaseError::UpgradeRequired(version) => Error::NotAStore {
-            path: path.into(),
-            reason: format!("its pages have the old layout {version}"),
-        },
-        redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
-            if let Some(damage) = page_error(&error) {
-                return damage;
-            }
-            if error.kind() == std::io::ErrorKind::InvalidData {
-                return Error::corrupt(path.display().to_string(), error.to_string());
-            }
-            io_error("opening", path, error)
-        }
-        error => error.into(),
-    }
-}
-
-pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Error {
-    Error::Io {
-        action: format!("{action} {}", path.display()),
-        source,
-    }
-}
-
-/// Runs something in the engine; a panic there, which damaged pages can cause, becomes `Corrupt`.
-pub(crate) fn catch_engine_panic<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            let detail = text.unwrap_or("no message").to_owned();
-            Err(Error::corrupt("the storage engine stopped", detail))
-        }
-    }
-}
-
-/// Something of the engine that is let go of without a panic: a lock that an earlier panic poisoned
-/// makes the engine panic again whenever one of its values is dropped, outside any call.
-pub(crate) struct PanicSafe<T>(Option<T>);
-
-impl<T> PanicSafe<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(Some(value))
-    }
-
-    pub(crate) fn get(&self) -> Result<&T> {
-        let reason = || Error::Closed {
-            reason: "it was let go of".into(),
-        };
-        self.0.as_ref().ok_or_else(reason)
-    }
-
-    /// For what takes the value itself, which must be contained too.
-    pub(crate) fn into_inner(mut self) -> Result<T> {
-        let reason = || Error::Closed {
-            reason: "it was let go of".into(),
-        };
-        self.0.take().ok_or_else(reason)
-    }
-}
-
-impl<I: Iterator> Iterator for PanicSafe<I> {
-    type Item = I::Item;
-
-    #[inline]
-    fn next(&mut self) -> Option<I::Item> {
-        self.0.as_mut()?.next()
-    }
-}
-
-impl<T> Drop for PanicSafe<T> {
-    fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
-            let _ = catch_engine_panic(|| {
-                drop(value);
-                Ok(())
-            });
-        }
-    }
 }
 
 /// Length and bytes on disk.

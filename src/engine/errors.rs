@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use crate::error::Error;
 
@@ -113,6 +114,33 @@ pub(crate) fn engine_error(error: impl Into<redb::Error>) -> Error {
             reason: "an earlier read or write of the file failed".into(),
         },
         other => Error::Storage(Box::new(other)),
+    }
+}
+
+pub(super) fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
+        redb::DatabaseError::UpgradeRequired(version) => Error::NotAStore {
+            path: path.into(),
+            reason: format!("its pages have the old layout {version}"),
+        },
+        redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+            if let Some(damage) = page_error(&error) {
+                return damage;
+            }
+            if error.kind() == ErrorKind::InvalidData {
+                return Error::corrupt(path.display().to_string(), error.to_string());
+            }
+            io_error("opening", path, error)
+        }
+        error => error.into(),
+    }
+}
+
+pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io {
+        action: format!("{action} {}", path.display()),
+        source,
     }
 }
 

@@ -8,18 +8,24 @@ mod layout;
 mod layout_check;
 mod page_layout;
 mod page_tree;
+mod panics;
+mod tables;
 mod temporary;
 mod verified_file;
 
-pub(crate) use database::{
-    BANDS, BlockTable, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS,
-    ReadOnlyBlocks, ReadOnlyPieces, ReadTables, RedbFile, RowTable, SIGNATURES, catch_engine_panic,
-    file_size, io_error, open_database, verify_pages,
-};
-pub(crate) use errors::{engine_error, is_of_page};
+pub(crate) use database::{RedbFile, file_size, open_database, verify_pages};
+pub(crate) use errors::{engine_error, io_error, is_of_page};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{
     Commit, Found, KeyRange, LeafPage, PageFile, Tree, Walk, ids_of, ids_of_chunks, intact_rows,
     open_commit, problem_of, row_check,
+};
+pub(crate) use panics::{PanicSafe, catch_engine_panic};
+pub(crate) use tables::{
+    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, FileBackend, FilterTable,
+    KEYS, Key, LANES, META, OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, Range, ReadOnlyBlocks,
+    ReadOnlyPieces, ReadOnlyTable, ReadTables, ReadTransaction, ReadableTable,
+    ReadableTableMetadata, RowTable, SIGNATURES, StorageBackend, StorageError, Table,
+    TableDefinition, TableError, TableHandle, Value, WriteTransaction,
 };
 pub(crate) use temporary::{TemporaryFile, must_not_exist};

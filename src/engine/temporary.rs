@@ -1,10 +1,11 @@
 //! Files under temporary names, which go when they are dropped.
 
 use std::fs::{self, File};
-use std::io::{Error as IoError, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::engine::errors::io_error;
 use crate::error::{Error, Result};
 use crate::types::FileSource;
 
@@ -98,13 +99,6 @@ pub(crate) fn must_not_exist(path: &Path, files: &FileSource) -> Result<()> {
         Ok(true) => Err(Error::AlreadyExists { path: path.into() }),
         Ok(false) => Ok(()),
         Err(error) => Err(io_error("looking for", path, error)),
-    }
-}
-
-pub(crate) fn io_error(action: &str, path: &Path, source: IoError) -> Error {
-    Error::Io {
-        action: format!("{action} {}", path.display()),
-        source,
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use redb::StorageBackend;
 
-use crate::engine::database::{io_error, open_bytes};
+use crate::engine::database::open_bytes;
+use crate::engine::errors::io_error;
 use crate::engine::layout::unknown_layout;
 use crate::engine::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
