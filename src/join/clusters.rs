@@ -5,10 +5,34 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::join::disjoint_sets::{DisjointSets, Sets};
-use crate::join::options::LeftOut;
+use crate::join::linker::Linker;
+use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::pairs::Pairs;
-use crate::join::verify::{Linker, Verify};
+use crate::join::verify::Verify;
+use crate::query::Bounds;
+use crate::read::SnapshotView;
 use crate::types::DocumentId;
+
+/// Returns the clusters that the near pairs of a snapshot form.
+pub(crate) fn clusters_with(
+    snapshot: &SnapshotView,
+    bounds: Bounds,
+    options: &JoinOptions,
+) -> Result<Clusters> {
+    let links = Pairs::new(snapshot.clone(), bounds, *options, true)?;
+    Clusters::from_pairs(links, snapshot.len())
+}
+
+/// Returns the clusters of a snapshot, their links verified by the similarity that the caller computes.
+pub(crate) fn clusters_verified(
+    snapshot: &SnapshotView,
+    bounds: Bounds,
+    options: &JoinOptions,
+    similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+) -> Result<Clusters> {
+    let pairs = Pairs::new(snapshot.clone(), bounds, *options, false)?.unverified();
+    Clusters::from_verified(pairs, Arc::new(similarity), snapshot.len())
+}
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
@@ -41,27 +65,27 @@ impl Clusters {
     pub const SUSPICIOUS_DOCUMENTS: u64 = 1_000;
 
     /// `documents` is the number of those in the snapshot.
-    pub(crate) fn of(mut pairs: Pairs, documents: u64) -> Result<Self> {
-        let mut forest = DisjointSets::default();
+    pub(crate) fn from_pairs(mut pairs: Pairs, documents: u64) -> Result<Self> {
+        let mut sets = DisjointSets::default();
         for pair in pairs.by_ref() {
             let pair = pair?;
-            forest.join(pair.a.get(), pair.b.get())?;
+            sets.join(pair.a.get(), pair.b.get())?;
         }
-        Ok(Self::of_forest(forest, pairs.left_out(), documents))
+        Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 
     /// The same with every link verified.
-    pub(crate) fn of_verified(
+    pub(crate) fn from_verified(
         mut pairs: Pairs,
         verify: Arc<Verify>,
         documents: u64,
     ) -> Result<Self> {
-        let forest = Linker::link(&mut pairs, verify)?;
-        Ok(Self::of_forest(forest, pairs.left_out(), documents))
+        let sets = Linker::link(&mut pairs, verify)?;
+        Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 
-    fn of_forest(forest: DisjointSets, left_out: LeftOut, documents: u64) -> Self {
-        let sets = forest.into_sets();
+    fn from_sets(sets: DisjointSets, left_out: LeftOut, documents: u64) -> Self {
+        let sets = sets.into_sets();
         let suspicious = sets.sizes().filter_map(|(first, size)| {
             let share = size as f64 / documents.max(1) as f64;
             let is_suspicious =

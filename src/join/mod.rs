@@ -2,7 +2,6 @@
 //!
 //! Reads whole lanes of a snapshot; imports `query` for bounds and scores.
 
-mod api;
 mod batch;
 mod buckets;
 mod clusters;
@@ -10,7 +9,9 @@ mod compare;
 mod disjoint_sets;
 mod estimate;
 mod gather;
+mod linker;
 mod options;
+mod pair;
 mod pairs;
 mod partners;
 mod settings;
@@ -19,9 +20,11 @@ mod signature_batch;
 mod tests;
 mod verify;
 
-pub(crate) use api::{clusters_verified, clusters_with, pairs_verified, pairs_with};
 pub use clusters::{Clusters, SuspiciousCluster};
+pub(crate) use clusters::{clusters_verified, clusters_with};
 pub use estimate::JoinEstimate;
 pub(crate) use estimate::expect_join;
 pub use options::{JoinOptions, LeftOut};
-pub use pairs::{Pair, Pairs};
+pub use pair::Pair;
+pub use pairs::Pairs;
+pub(crate) use pairs::{pairs_verified, pairs_with};

@@ -9,6 +9,7 @@ use crate::join::batch::Batch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
+use crate::join::pair::Pair;
 use crate::join::settings::Settings;
 use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
 use crate::query::Bounds;
@@ -16,32 +17,24 @@ use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
 use crate::types::DocumentId;
 
-/// Two documents that are near-duplicates, `a` inserted before `b`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Pair {
-    /// The earlier document.
-    pub a: DocumentId,
-    /// The later document.
-    pub b: DocumentId,
-    /// The Jaccard similarity, 0 to 1: estimated, unless it is exact; `None` without MinHash in
-    /// the schema, unless it was verified.
-    pub similarity: Option<f64>,
-    /// Whether the similarity is exact: the one that the closure of
-    /// [`Snapshot::pairs_verified`] returned for these two. Else it is an estimate.
-    pub is_exact: bool,
-    /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
-    pub distance: Option<u32>,
+/// Returns the near pairs of a snapshot within the bounds, found while iterating.
+pub(crate) fn pairs_with(
+    snapshot: &SnapshotView,
+    bounds: Bounds,
+    options: &JoinOptions,
+) -> Result<Pairs> {
+    Pairs::new(snapshot.clone(), bounds, *options, false)
 }
 
-impl Pair {
-    /// With what the caller says in the place of the estimate.
-    pub(crate) fn settled(mut self, told: Option<f64>) -> Self {
-        if told.is_some() {
-            (self.similarity, self.is_exact) = (told, true);
-        }
-        self
-    }
+/// Returns the near pairs of a snapshot, each verified by the similarity that the caller computes.
+pub(crate) fn pairs_verified(
+    snapshot: &SnapshotView,
+    bounds: Bounds,
+    options: &JoinOptions,
+    similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+) -> Result<Pairs> {
+    let pairs = Pairs::new(snapshot.clone(), bounds, *options, false)?;
+    Ok(pairs.verified(Arc::new(similarity)))
 }
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`].

@@ -249,7 +249,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         assert_eq!(pairs.left_out(), left_out, "{bounds:?} {most:?}");
         orders.insert((batch_documents, order));
         let links = join(snapshot, bounds, options, true, batch_documents);
-        let found = Clusters::of(links, snapshot.len()).unwrap();
+        let found = Clusters::from_pairs(links, snapshot.len()).unwrap();
         assert_eq!(found.left_out(), left_out, "{bounds:?} {most:?}");
         let found = found.map(|cluster| cluster.into_iter().map(|id| id.get()).collect());
         let found: Vec<Vec<u64>> = found.collect();
