@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::engine::{DOCUMENTS, META, RUNS, SIGNATURES, catch_engine_panic};
+use crate::engine::{
+    DOCUMENTS, META, RUNS, ReadableTable, SIGNATURES, WriteTransaction, catch_engine_panic,
+};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, FilterShape, LaneSummary, Posting, RunDescriptor, State, encode_run, header,
@@ -40,7 +42,7 @@ struct DocumentRows {
 /// A store that nobody else has open, in one transaction.
 pub(crate) struct BulkStore {
     /// `None` once committed.
-    write: Option<Arc<redb::WriteTransaction>>,
+    write: Option<Arc<WriteTransaction>>,
     // after the transaction, which must end before its file is closed
     store: Arc<OpenStore>,
     /// Rows that are not in the tables yet, of the documents up to `next_id`.
@@ -168,14 +170,14 @@ impl BulkStore {
         Ok(rows)
     }
 
-    fn write(&self) -> Result<&Arc<redb::WriteTransaction>> {
+    fn write(&self) -> Result<&Arc<WriteTransaction>> {
         let ended = || Error::Closed {
             reason: "the build has ended".into(),
         };
         self.write.as_ref().ok_or_else(ended)
     }
 
-    fn in_tables<T>(&self, run: impl FnOnce(&redb::WriteTransaction) -> Result<T>) -> Result<T> {
+    fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
         let write = self.write()?;
         self.store.context.run_checked(|| run(write))
     }
@@ -184,7 +186,7 @@ impl BulkStore {
     pub(crate) fn key(&self, id: u64) -> Result<Option<Vec<u8>>> {
         self.in_tables(|write| {
             let table = write.open_table(DOCUMENTS)?;
-            match redb::ReadableTable::get(&table, id)? {
+            match ReadableTable::get(&table, id)? {
                 Some(row) => Ok(DocumentRow::decode(id, row.value())?
                     .key
                     .map(<[u8]>::to_vec)),
@@ -283,7 +285,7 @@ impl Drop for BulkStore {
 /// ascending order. `place`: the run and the lane.
 pub(crate) fn write_whole_lane(
     context: &SharedContext,
-    write: &redb::WriteTransaction,
+    write: &WriteTransaction,
     place: (u32, u16),
     keys: u64,
     postings: impl Iterator<Item = Result<Posting>>,

@@ -14,7 +14,7 @@ use crate::schema::{Rebanding, Schema};
 use crate::types::{folder_of, go_on};
 
 /// Documents that are read between two events.
-const DOCUMENTS_AN_EVENT: u64 = 4_096;
+const DOCUMENTS_PER_EVENT: u64 = 4_096;
 
 /// In errors.
 const WORK: &str = "rebanding the store";
@@ -115,7 +115,7 @@ fn read(
     let of = store.documents();
     let mut documents = 0_u64;
     store.each_document(|id, codes| {
-        if documents.is_multiple_of(DOCUMENTS_AN_EVENT) {
+        if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
             go_on(watch(RebandEvent::Read { documents, of }), WORK)?;
         }
         documents += 1;

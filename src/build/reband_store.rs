@@ -4,10 +4,9 @@
 use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
-use crate::engine::file_size;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, SIGNATURES,
-    catch_engine_panic, verify_pages,
+    WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
@@ -20,7 +19,7 @@ use crate::state::{SharedContext, Version, may_write};
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(crate) struct RebandStore {
     /// Once it has begun.
-    write: Option<PanicSafe<redb::WriteTransaction>>,
+    write: Option<PanicSafe<WriteTransaction>>,
     // after the transaction, which must end before its file is closed
     store: OpenStore,
     version: Version,
@@ -149,7 +148,7 @@ impl RebandStore {
     }
 
     /// Rows of documents that are marked dead, where there are any left.
-    fn remove_dead(&self, write: &redb::WriteTransaction) -> Result<()> {
+    fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
         let mut documents = write.open_table(DOCUMENTS)?;
         let mut signatures = write.open_table(SIGNATURES)?;
         for id in self.version.dead.ids() {
@@ -159,7 +158,7 @@ impl RebandStore {
         Ok(())
     }
 
-    fn in_tables<T>(&self, run: impl FnOnce(&redb::WriteTransaction) -> Result<T>) -> Result<T> {
+    fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
         let ended = || Error::Closed {
             reason: "the transaction has not begun, or has ended".into(),
         };

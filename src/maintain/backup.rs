@@ -6,13 +6,11 @@
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
-use redb::{Key, ReadableTableMetadata, TableDefinition, TableHandle, Value};
-
-use crate::engine::file_size;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, RedbFile,
-    SIGNATURES, TemporaryFile, catch_engine_panic, engine_error, io_error, must_not_exist,
-    row_check,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
+    RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition, TableHandle,
+    TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error, file_size, io_error,
+    must_not_exist, row_check,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
@@ -190,7 +188,7 @@ impl Piece {
     fn fill<K: Key + 'static>(
         &mut self,
         table: &str,
-        rows: &mut impl Iterator<Item = redb::Result<OwnedRow<K>>>,
+        rows: &mut impl Iterator<Item = Result<OwnedRow<K>, StorageError>>,
     ) -> Result<()> {
         self.bytes.clear();
         self.lengths.clear();
@@ -221,17 +219,14 @@ impl Piece {
     }
 }
 
-type OwnedRow<K> = (
-    redb::OwnedAccessGuard<K>,
-    redb::OwnedAccessGuard<&'static [u8]>,
-);
+type OwnedRow<K> = (OwnedAccessGuard<K>, OwnedAccessGuard<&'static [u8]>);
 
 /// A copy that is being made.
 struct Copy<'a> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
     // before the file that it is of
-    write: Option<PanicSafe<redb::WriteTransaction>>,
+    write: Option<PanicSafe<WriteTransaction>>,
     engine: RedbFile,
     /// What the transaction has written.
     written_bytes: u64,

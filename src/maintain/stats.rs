@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
-
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, SIGNATURES, file_size,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition, TableHandle, Value,
+    file_size,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
@@ -384,7 +384,7 @@ fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
     Ok(stats)
 }
 
-fn of_table<K: redb::Key + 'static, V: redb::Value + 'static>(
+fn of_table<K: Key + 'static, V: Value + 'static>(
     read: &ReadTransaction,
     definition: TableDefinition<'_, K, V>,
 ) -> Result<TableStats> {

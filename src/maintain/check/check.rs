@@ -6,11 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use redb::{ReadableTable, ReadableTableMetadata};
-
 use std::sync::Arc;
 
-use crate::engine::DEAD;
+use crate::engine::{DEAD, ReadableTable, ReadableTableMetadata};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, SignatureRow};
 use crate::index::lane_iter_owned;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redb::ReadableTable;
-
+use crate::engine::ReadableTable;
 use crate::error::{Error, Result};
 use crate::format::{
     FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,

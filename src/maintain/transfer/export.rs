@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use redb::{OwnedRange, TableHandle};
-
-use crate::engine::{PanicSafe, RowTable, SIGNATURES};
+use crate::engine::{OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
