@@ -1,6 +1,6 @@
-//! redb: tables, verified pages, page layout, panics caught, temporary files.
+//! redb: the open file, tables, verified pages, page trees, panics caught, temporary files.
 //!
-//! The one room that knows redb. Rooms above name its types through this one.
+//! The one room that knows redb: rooms above name its types through this one.
 
 mod database;
 mod errors;
@@ -17,10 +17,10 @@ pub(crate) use database::{RedbFile, file_size, open_database, verify_pages};
 pub(crate) use errors::{engine_error, io_error, is_of_page};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{
-    Commit, Found, KeyRange, LeafPage, PageFile, Tree, Walk, ids_of, ids_of_chunks, intact_rows,
+    Commit, KeyRange, LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, ids_of_chunks, intact_rows,
     open_commit, problem_of, row_check,
 };
-pub(crate) use panics::{PanicSafe, catch_engine_panic};
+pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
 pub(crate) use tables::{
     AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, FileBackend, FilterTable,
     KEYS, Key, LANES, META, OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, Range, ReadOnlyBlocks,

@@ -373,43 +373,28 @@ impl VerifiedFile {
     }
 }
 
-impl StorageBackend for VerifiedFile {
-    fn len(&self) -> Result<u64> {
-        self.file.len()
+impl VerifiedFile {
+    /// Notes a failure: the engine may panic on it later, and that panic is not ours.
+    fn note<T>(&self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|_| self.verification.counters.note_file_failure())
     }
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    fn read_verified(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         if offset == 0 && out.len() <= HEAD_BYTES {
             return self.read_head(out);
         }
         refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
         self.read_unverified(offset, out)?;
-        let verified = self.verification.verify(offset, out);
+        let verified = self.note(self.verification.verify(offset, out));
+        // After a crash pages of the last commit may be missing: the engine compares checksums
+        // itself, and falls back to the commit before. An error here would keep it from that.
         if self.verification.is_lenient() {
             return Ok(());
         }
         verified
     }
 
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)?;
-        let pages = len.div_ceil(PAGE_BYTES as u64);
-        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-        let expectations = &self.verification.expectations;
-        expectations.file_bytes.store(len, Ordering::Release);
-        expectations.forget_from(pages);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> Result<()> {
-        let began = Instant::now();
-        self.file.sync_data()?;
-        let latencies = &self.verification.counters.count.sync_latencies;
-        latencies.record(began.elapsed());
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+    fn write_verified(&self, offset: u64, data: &[u8]) -> Result<()> {
         if offset == 0
             && let Ok(head) = data.try_into()
         {
@@ -428,6 +413,38 @@ impl StorageBackend for VerifiedFile {
                 .set(std::iter::once((first, whole)).chain(behind));
         }
         Ok(())
+    }
+}
+
+impl StorageBackend for VerifiedFile {
+    fn len(&self) -> Result<u64> {
+        self.note(self.file.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.note(self.read_verified(offset, out))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.note(self.file.set_len(len))?;
+        let pages = len.div_ceil(PAGE_BYTES as u64);
+        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+        let expectations = &self.verification.expectations;
+        expectations.file_bytes.store(len, Ordering::Release);
+        expectations.forget_from(pages);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        let began = Instant::now();
+        self.note(self.file.sync_data())?;
+        let latencies = &self.verification.counters.count.sync_latencies;
+        latencies.record(began.elapsed());
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.note(self.write_verified(offset, data))
     }
 
     fn close(&self) -> Result<()> {

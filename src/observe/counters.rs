@@ -80,6 +80,7 @@ pub(crate) struct SharedCounters {
     next_snapshot: Counter,
     is_outgrown_told: AtomicBool,
     is_budget_told: AtomicBool,
+    has_file_failed: AtomicBool,
 }
 
 impl SharedCounters {
@@ -156,6 +157,16 @@ impl SharedCounters {
     /// True the first time.
     pub(crate) fn is_first_budget_met(&self) -> bool {
         !self.is_budget_told.swap(true, Relaxed)
+    }
+
+    /// Notes that a page was damaged, or that an access to the file was refused.
+    pub(crate) fn note_file_failure(&self) {
+        self.has_file_failed.store(true, Relaxed);
+    }
+
+    /// True once a page was damaged, or an access to the file was refused.
+    pub(crate) fn has_file_failed(&self) -> bool {
+        self.has_file_failed.load(Relaxed)
     }
 
     pub(crate) fn file_read(&self, length: usize) {

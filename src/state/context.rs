@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{catch_engine_panic, is_of_page};
+use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
 use crate::index::FilterCache;
@@ -185,12 +185,14 @@ impl SharedContext {
         !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
     }
 
-    /// Runs something in the engine. A panic there becomes an error; after that, or where a page is
-    /// damaged, the store is not used any more.
+    /// Runs code that reads or writes the file. A panic becomes an error: `Corrupt` if the file has
+    /// failed before, else `Bug` at the line of the caller. After a panic, or where a page is damaged,
+    /// the store is not used any more.
+    #[track_caller]
     pub(crate) fn run_checked<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.health.check()?;
         let mut panicked = true;
-        let result = catch_engine_panic(|| {
+        let result = catch_panic(&self.counters, || {
             let result = run();
             panicked = false;
             result

@@ -12,8 +12,9 @@ use crate::engine::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
     remaining_slots, was_sealed,
 };
-use crate::engine::page_tree::page_file::{DamagedPage, Found, LeafPage, PageFile, Tree, Walk};
+use crate::engine::page_tree::page_file::PageFile;
 use crate::engine::page_tree::remains::{intact_rows, meant};
+use crate::engine::page_tree::walk::{LeafPage, PageDamage, Tree, Walk, WalkStep};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 use crate::types::{Access, Problem};
@@ -124,7 +125,7 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<Problem>
     let is_whole = |commit: &mut Commit, slot: &Slot| {
         commit.roots = roots(slot);
         let mut whole = true;
-        commit.walk_all(|_, found| whole &= matches!(found, Found::Leaf(_)));
+        commit.walk_all(|_, found| whole &= matches!(found, WalkStep::Leaf(_)));
         whole
     };
     let mut chosen = None;
@@ -167,7 +168,7 @@ fn roots(slot: &Slot) -> Vec<Tree> {
 
 impl Commit {
     /// Walks over all trees and tells of everything that is found, with the tree's name.
-    pub(crate) fn walk_all(&self, mut tell: impl FnMut(&Tree, &Found)) {
+    pub(crate) fn walk_all(&self, mut tell: impl FnMut(&Tree, &WalkStep)) {
         for root in &self.roots {
             let tables = self.tables(root, true, &mut |found| tell(root, found));
             for table in tables {
@@ -180,12 +181,12 @@ impl Commit {
     }
 
     /// Our tables, as far as their definitions can be read.
-    pub(crate) fn our_tables(&self, damage: &mut Vec<(DamagedPage, Box<str>)>) -> Vec<Tree> {
+    pub(crate) fn our_tables(&self, damage: &mut Vec<(PageDamage, Box<str>)>) -> Vec<Tree> {
         let Some(root) = self.roots.first() else {
             return Vec::new();
         };
         self.tables(root, false, &mut |found| {
-            if let Found::Damaged(page, _) = found {
+            if let WalkStep::Damaged(page, _) = found {
                 damage.push((page.clone(), root.name.clone()));
             }
         })
@@ -193,14 +194,14 @@ impl Commit {
 
     /// The trees whose definitions are in one. Of damaged definitions those that lead to a page, or
     /// with `any` all that can be told.
-    fn tables(&self, root: &Tree, any: bool, tell: &mut dyn FnMut(&Found)) -> Vec<Tree> {
+    fn tables(&self, root: &Tree, any: bool, tell: &mut dyn FnMut(&WalkStep)) -> Vec<Tree> {
         let mut tables: Vec<Tree> = Vec::new();
         let mut walk = Walk::new(root);
         while let Some(found) = walk.next(&self.pages) {
             tell(&found);
             let page = match found {
-                Found::Leaf(page) => page,
-                Found::Damaged(_, Some(bytes)) => {
+                WalkStep::Leaf(page) => page,
+                WalkStep::Damaged(_, Some(bytes)) => {
                     // A definition names the checksum of its root.
                     let leads = |_: &[u8], row: &[u8]| self.meant_root(row).is_some();
                     let Some((rows, _)) = intact_rows(&bytes, root.widths, leads) else {
@@ -208,7 +209,7 @@ impl Commit {
                     };
                     LeafPage::damaged(bytes, root.widths, rows)
                 }
-                Found::Damaged(_, None) => continue,
+                WalkStep::Damaged(_, None) => continue,
             };
             let Some(leaf) = page.leaf() else {
                 continue;

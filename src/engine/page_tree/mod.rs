@@ -4,8 +4,10 @@ mod commit;
 mod page_file;
 mod remains;
 mod tables;
+mod walk;
 
 pub(crate) use commit::{Commit, open_commit};
-pub(crate) use page_file::{Found, KeyRange, LeafPage, PageFile, Tree, Walk};
+pub(crate) use page_file::PageFile;
 pub(crate) use remains::intact_rows;
 pub(crate) use tables::{ids_of, ids_of_chunks, problem_of, row_check};
+pub(crate) use walk::{KeyRange, LeafPage, Tree, Walk, WalkStep};

@@ -1,6 +1,6 @@
 //! What the rows and keys of our tables are, as the pages have them.
 
-use crate::engine::page_tree::page_file::{DamagedPage, KeyRange};
+use crate::engine::page_tree::walk::{KeyRange, PageDamage};
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, checksum, split_block_key, split_filter_key};
 use crate::types::Problem;
@@ -56,7 +56,7 @@ pub(crate) fn ids_of_chunks(first: u64, last: u64) -> (u64, u64) {
 }
 
 /// What is to be told of a damaged page.
-pub(crate) fn problem_of(page: &DamagedPage, table: &str) -> Problem {
+pub(crate) fn problem_of(page: &PageDamage, table: &str) -> Problem {
     let place = match page.offset {
         Some(offset) => format!("page at byte {offset}"),
         None => "page outside of the file".into(),

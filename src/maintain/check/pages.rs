@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{Found, Leaf, Tree, open_commit, problem_of, row_check, verify_pages};
+use crate::engine::{Leaf, Tree, WalkStep, open_commit, problem_of, row_check, verify_pages};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 use crate::types::CheckReport;
@@ -19,12 +19,12 @@ pub(crate) fn check_pages(
         report.push(problem.clone());
     }
     commit.walk_all(|tree, found| match found {
-        Found::Leaf(page) => {
+        WalkStep::Leaf(page) => {
             if let Some(leaf) = page.leaf() {
                 check_rows(tree, &leaf, report);
             }
         }
-        Found::Damaged(page, _) => {
+        WalkStep::Damaged(page, _) => {
             is_whole = false;
             report.push(problem_of(page, &tree.name));
         }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::types::{DocumentId, Problem};
 
 /// Beyond this many ranges or damaged places no more are listed.
-const MOST_LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 pub(crate) const DOCUMENT_ROWS: &str = "documents";
 pub(crate) const SIGNATURE_ROWS: &str = "signatures";
@@ -23,7 +23,7 @@ pub struct IdRange {
 
 /// What is lost.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct LossReport {
     pub(crate) damage: Vec<Problem>,
     pub(crate) lost: Vec<IdRange>,
     /// Documents that are lost for certain.
@@ -34,10 +34,10 @@ pub(crate) struct Losses {
     unreachable: [Vec<(u64, u64)>; 2],
 }
 
-impl Losses {
+impl LossReport {
     /// Notes a damaged place.
     pub(crate) fn problem(&mut self, problem: Problem) {
-        if self.damage.len() < MOST_LISTED {
+        if self.damage.len() < MAX_LISTED {
             self.damage.push(problem);
         } else {
             self.is_truncated = true;
@@ -74,7 +74,7 @@ impl Losses {
     }
 
     fn push_lost(&mut self, range: IdRange) {
-        if self.lost.len() < MOST_LISTED {
+        if self.lost.len() < MAX_LISTED {
             self.lost.push(range);
         } else {
             self.is_truncated = true;
@@ -93,7 +93,7 @@ impl Losses {
             && (last.1 == u64::MAX || ids.0 <= last.1 + 1)
         {
             last.1 = last.1.max(ids.1);
-        } else if ranges.len() < MOST_LISTED {
+        } else if ranges.len() < MAX_LISTED {
             ranges.push(ids);
         } else if let Some(last) = ranges.last_mut() {
             // Too much is said rather than too little.
@@ -122,8 +122,8 @@ impl Losses {
         self.may_be_back = back
             .map(|(first, last)| range(first, last, reason))
             .collect();
-        if self.may_be_back.len() > MOST_LISTED {
-            self.may_be_back.truncate(MOST_LISTED);
+        if self.may_be_back.len() > MAX_LISTED {
+            self.may_be_back.truncate(MAX_LISTED);
             self.is_truncated = true;
         }
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_one_range_and_many_are_cut() {
-        let mut losses = Losses::default();
+        let mut losses = LossReport::default();
         for id in [4, 5, 6, 8] {
             losses.lost(id, "gone".into());
         }
@@ -182,12 +182,12 @@ mod tests {
             .collect();
         assert_eq!(ranges, [(4, 6), (8, 8), (9, 9)]);
         assert_eq!((losses.documents, losses.is_truncated), (5, false));
-        for id in 0..2 * MOST_LISTED as u64 {
+        for id in 0..2 * MAX_LISTED as u64 {
             losses.lost(100 + 2 * id, "gone".into());
             losses.unreachable(DOCUMENT_ROWS, (3 * id, 3 * id + 1));
         }
         losses.unreachable(SIGNATURE_ROWS, (0, u64::MAX));
-        assert_eq!(losses.lost.len(), MOST_LISTED);
+        assert_eq!(losses.lost.len(), MAX_LISTED);
         assert!(losses.is_truncated);
         losses.lost.clear();
         losses.finish(Some(5_000), vec![(4_000, u64::MAX), (6_000, 7_000)]);

@@ -3,8 +3,8 @@
 use crate::engine::{Commit, Tree, row_check};
 use crate::error::{Error, Result};
 use crate::format::{Header, State, decode_meta, header};
-use crate::maintain::repair::losses::Losses;
-use crate::maintain::repair::scanner::each_row;
+use crate::maintain::repair::loss_report::LossReport;
+use crate::maintain::repair::rows::each_row;
 use crate::schema::Schema;
 
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct MetaRows {
 }
 
 impl MetaRows {
-    pub(crate) fn read(commit: &Commit, table: Option<&Tree>, losses: &mut Losses) -> Self {
+    pub(crate) fn read(commit: &Commit, table: Option<&Tree>, losses: &mut LossReport) -> Self {
         let mut rows = Self::default();
         let mut errors = Vec::new();
         if let Some(table) = table {

@@ -6,13 +6,13 @@ use std::path::Path;
 use crate::build::bulk_build;
 use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
 use crate::error::Result;
-use crate::maintain::repair::losses::IdRange;
+use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
 use crate::schema::Schema;
 use crate::types::{Problem, go_on};
 
 /// Documents that are read between two events.
-const DOCUMENTS_AN_EVENT: u64 = 4_096;
+const DOCUMENTS_PER_EVENT: u64 = 4_096;
 
 /// In errors.
 const WORK: &str = "repairing the store";
@@ -175,7 +175,7 @@ fn fill(
     let of = old.expected;
     let mut documents = 0_u64;
     loop {
-        if documents.is_multiple_of(DOCUMENTS_AN_EVENT) {
+        if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
             go_on(watch(RepairEvent::Read { documents, of }), WORK)?;
         }
         let more = old.next_document(&mut |id, document, signature| {

@@ -1,9 +1,11 @@
-//! The rows of `documents` or `signatures` one by one, ascending by id.
+//! Rows in the leaves of page trees, damaged leaves included.
 
-use crate::engine::{Found, Leaf, LeafPage, PageFile, Tree, Walk, ids_of, problem_of, row_check};
-use crate::maintain::repair::losses::Losses;
-use crate::maintain::repair::scan::ScannedRows;
-use crate::maintain::repair::scanner::remaining;
+use crate::engine::{
+    Commit, KeyRange, Leaf, LeafPage, Tree, Walk, WalkStep, Widths, intact_rows, problem_of,
+    row_check,
+};
+use crate::error::Result;
+use crate::maintain::repair::loss_report::LossReport;
 
 /// A row, intact if its checksum is right.
 #[derive(Debug)]
@@ -12,102 +14,67 @@ pub(crate) struct Row {
     pub(crate) value: Vec<u8>,
 }
 
-/// Where rows come from.
-pub(crate) enum Rows {
-    /// The tree of the table.
-    Tree(TreeRows),
-    /// Wherever they were found.
-    Scan(ScannedRows),
-    /// The table cannot be found.
-    None,
-}
-
-impl Rows {
-    pub(crate) fn of(name: &'static str, table: Option<&Tree>, losses: &mut Losses) -> Self {
-        match table {
-            Some(table) => Self::Tree(TreeRows {
-                table: name,
-                walk: Walk::new(table),
-                page: None,
-                next_row: 0,
-                last: None,
-            }),
-            None => {
-                losses.unreachable(name, (0, u64::MAX));
-                Self::None
-            }
-        }
-    }
-
-    pub(crate) fn scanned(rows: ScannedRows) -> Self {
-        Self::Scan(rows)
-    }
-
-    pub(crate) fn next(&mut self, pages: &PageFile, losses: &mut Losses) -> Option<Row> {
-        match self {
-            Self::Tree(rows) => rows.next(pages, losses),
-            Self::Scan(rows) => rows.next(pages),
-            Self::None => None,
-        }
-    }
-}
-
-/// The rows of a tree.
-pub(crate) struct TreeRows {
-    table: &'static str,
-    walk: Walk,
-    page: Option<LeafPage>,
-    next_row: usize,
-    /// Rows of a damaged tree that come again, or too late, are passed over.
-    last: Option<u64>,
-}
-
-impl TreeRows {
-    fn next(&mut self, pages: &PageFile, losses: &mut Losses) -> Option<Row> {
-        loop {
-            if let Some(row) = self.next_in_page() {
-                return Some(row);
-            }
-            self.next_row = 0;
-            self.page = match self.walk.next(pages)? {
-                Found::Leaf(page) => Some(page),
-                Found::Damaged(page, bytes) => {
-                    losses.problem(problem_of(&page, self.table));
-                    let widths = self.walk.widths();
-                    let (leaf, has_lost) = remaining(self.table, bytes, widths, page.has_lost);
-                    if let Some(ids) = ids_of(self.table, &page.keys).filter(|_| has_lost) {
-                        losses.unreachable(self.table, ids);
-                    }
-                    leaf
-                }
-            };
-        }
-    }
-
-    fn next_in_page(&mut self) -> Option<Row> {
-        let page = self.page.as_ref()?;
-        let leaf = page.leaf()?;
-        while self.next_row < leaf.rows() {
-            let place = self.next_row;
-            self.next_row += 1;
-            let Some((id, key, value)) = row_at(&leaf, place) else {
-                continue;
-            };
-            // A damaged row of a whole page is told with its document.
-            let is_good = page.is_whole() || row_check(self.table, key, value).is_ok();
-            if is_good && self.last.is_none_or(|last| last < id) {
-                self.last = Some(id);
-                let value = value.to_vec();
-                return Some(Row { id, value });
-            }
-        }
-        None
-    }
-}
-
 /// The id, key and value of a row.
 pub(crate) fn row_at<'l>(leaf: &Leaf<'l>, row: usize) -> Option<(u64, &'l [u8], &'l [u8])> {
     let (key, value) = leaf.key(row).zip(leaf.value(row))?;
     let id = u64::from_le_bytes(key.try_into().ok()?);
     Some((id, key, value))
+}
+
+/// Walks over a small table and hands every row to `take`, or the error that its checksum is another.
+/// `lost` gets the ranges of keys of which rows are out of reach.
+pub(crate) fn each_row(
+    commit: &Commit,
+    table: &Tree,
+    losses: &mut LossReport,
+    mut take: impl FnMut(&[u8], Result<&[u8]>),
+    mut lost: impl FnMut(&KeyRange),
+) {
+    let mut walk = Walk::new(table);
+    while let Some(found) = walk.next(&commit.pages) {
+        let page = match found {
+            WalkStep::Leaf(page) => page,
+            WalkStep::Damaged(page, bytes) => {
+                losses.problem(problem_of(&page, &table.name));
+                let (leaf, has_lost) = remaining(&table.name, bytes, table.widths, page.has_lost);
+                if has_lost {
+                    lost(&page.keys);
+                }
+                match leaf {
+                    Some(leaf) => leaf,
+                    None => continue,
+                }
+            }
+        };
+        let Some(leaf) = page.leaf() else {
+            continue;
+        };
+        for row in 0..leaf.rows() {
+            let Some((key, value)) = leaf.key(row).zip(leaf.value(row)) else {
+                continue;
+            };
+            match row_check(&table.name, key, value) {
+                Ok(()) => take(key, Ok(value)),
+                Err(error) if page.is_whole() => take(key, Err(error)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The rows that are left in a damaged page, and whether there are others that are lost.
+pub(crate) fn remaining(
+    table: &str,
+    bytes: Option<Vec<u8>>,
+    widths: Widths,
+    has_lost: bool,
+) -> (Option<LeafPage>, bool) {
+    let Some(bytes) = bytes else {
+        return (None, has_lost);
+    };
+    let good = |key: &[u8], value: &[u8]| row_check(table, key, value).is_ok();
+    match intact_rows(&bytes, widths, good) {
+        Some((rows, good)) => (Some(LeafPage::damaged(bytes, widths, rows)), good < rows),
+        None => (None, true),
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use crate::engine::{
     Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, row_check, stated_count,
 };
-use crate::maintain::repair::losses::{DOCUMENT_ROWS, SIGNATURE_ROWS};
+use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::rows::{Row, row_at};
 

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use crate::engine::{
-    Commit, Found, KeyRange, LeafPage, Tree, Walk, Widths, intact_rows, open_commit, problem_of,
-    row_check,
-};
+use crate::engine::{Commit, open_commit, problem_of};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Shape, SignatureRow};
 use crate::lanes::hash_key;
-use crate::maintain::repair::dead::DeadRows;
-use crate::maintain::repair::losses::{DOCUMENT_ROWS, Losses, SIGNATURE_ROWS};
+use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, LossReport, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
-use crate::maintain::repair::rows::{Row, Rows};
+use crate::maintain::repair::row_source::RowSource;
+use crate::maintain::repair::rows::Row;
+use crate::maintain::repair::scan::scan;
+use crate::maintain::repair::tombstones::RemainingTombstones;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::Signature;
@@ -26,15 +25,15 @@ const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
 /// A damaged file, whose documents come one by one.
 pub(crate) struct DamagedStore {
     commit: Commit,
-    documents: Rows,
-    signatures: Rows,
+    documents: RowSource,
+    signatures: RowSource,
     next: (Option<Row>, Option<Row>),
-    dead: DeadRows,
+    dead: RemainingTombstones,
     schema: Schema,
     shape: Shape,
     recipe: u64,
     next_id: Option<u64>,
-    pub(crate) losses: Losses,
+    pub(crate) losses: LossReport,
     /// How many documents there were, if that can be read.
     pub(crate) expected: Option<u64>,
     /// Whether the schema is that of the file.
@@ -51,7 +50,7 @@ impl DamagedStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let commit = open_commit(path, options, scans)?;
-        let mut losses = Losses::default();
+        let mut losses = LossReport::default();
         losses.damage.extend(commit.head.iter().cloned());
         let mut of_tables = Vec::new();
         let tables = commit.our_tables(&mut of_tables);
@@ -69,28 +68,29 @@ impl DamagedStore {
                 "they cannot be read, so that no document can be reached; scan all pages for rows",
             ));
         }
-        let found = scans.then(|| super::scan::scan(&commit.pages));
+        let found = scans.then(|| scan(&commit.pages));
         let mut meta = MetaRows::read(&commit, table("meta"), &mut losses);
         if let Some(found) = &found {
             meta.complete(&found.meta);
         }
         let has_own_schema = meta.schema.is_some();
         let schema = meta.usable_schema(given)?;
-        let mut dead = DeadRows::read(&commit, table("dead"), meta.state.as_ref(), &mut losses);
+        let mut dead =
+            RemainingTombstones::read(&commit, table("dead"), meta.state.as_ref(), &mut losses);
         if scans {
             dead.may_be_back = vec![(0, u64::MAX)];
         }
         let (documents, signatures) = match found {
             Some(found) => (
-                Rows::scanned(found.documents),
-                Rows::scanned(found.signatures),
+                RowSource::from_scan(found.documents),
+                RowSource::from_scan(found.signatures),
             ),
             None => (
-                Rows::of(DOCUMENT_ROWS, table("documents"), &mut losses),
-                Rows::of(SIGNATURE_ROWS, table("signatures"), &mut losses),
+                RowSource::from_tree(DOCUMENT_ROWS, table("documents"), &mut losses),
+                RowSource::from_tree(SIGNATURE_ROWS, table("signatures"), &mut losses),
             ),
         };
-        let mut salvage = Self {
+        let mut store = Self {
             next: (None, None),
             documents,
             signatures,
@@ -104,8 +104,8 @@ impl DamagedStore {
             has_own_schema,
             commit,
         };
-        salvage.advance(true, true);
-        Ok(salvage)
+        store.advance(true, true);
+        Ok(store)
     }
 
     /// The schema by which the documents can be stored.
@@ -192,7 +192,7 @@ impl DamagedStore {
     }
 
     /// What is lost, after the last document.
-    pub(crate) fn finish(self) -> Losses {
+    pub(crate) fn finish(self) -> LossReport {
         let mut losses = self.losses;
         losses.finish(self.next_id, self.dead.may_be_back);
         losses
@@ -207,63 +207,5 @@ fn reason(table: &str, error: &Error) -> String {
             format!("its row in {table}: {detail}")
         }
         _ => format!("its row in {table} is damaged"),
-    }
-}
-
-/// Walks over a small table and hands every row to `take`, or the error that its checksum is another.
-/// `lost` gets the ranges of keys of which rows are out of reach.
-pub(crate) fn each_row(
-    commit: &Commit,
-    table: &Tree,
-    losses: &mut Losses,
-    mut take: impl FnMut(&[u8], Result<&[u8]>),
-    mut lost: impl FnMut(&KeyRange),
-) {
-    let mut walk = Walk::new(table);
-    while let Some(found) = walk.next(&commit.pages) {
-        let page = match found {
-            Found::Leaf(page) => page,
-            Found::Damaged(page, bytes) => {
-                losses.problem(problem_of(&page, &table.name));
-                let (leaf, has_lost) = remaining(&table.name, bytes, table.widths, page.has_lost);
-                if has_lost {
-                    lost(&page.keys);
-                }
-                match leaf {
-                    Some(leaf) => leaf,
-                    None => continue,
-                }
-            }
-        };
-        let Some(leaf) = page.leaf() else {
-            continue;
-        };
-        for row in 0..leaf.rows() {
-            let Some((key, value)) = leaf.key(row).zip(leaf.value(row)) else {
-                continue;
-            };
-            match row_check(&table.name, key, value) {
-                Ok(()) => take(key, Ok(value)),
-                Err(error) if page.is_whole() => take(key, Err(error)),
-                Err(_) => {}
-            }
-        }
-    }
-}
-
-/// The rows that are left in a damaged page, and whether there are others that are lost.
-pub(crate) fn remaining(
-    table: &str,
-    bytes: Option<Vec<u8>>,
-    widths: Widths,
-    has_lost: bool,
-) -> (Option<LeafPage>, bool) {
-    let Some(bytes) = bytes else {
-        return (None, has_lost);
-    };
-    let good = |key: &[u8], value: &[u8]| row_check(table, key, value).is_ok();
-    match intact_rows(&bytes, widths, good) {
-        Some((rows, good)) => (Some(LeafPage::damaged(bytes, widths, rows)), good < rows),
-        None => (None, true),
     }
 }

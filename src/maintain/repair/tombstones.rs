@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Commit, Tree, ids_of, ids_of_chunks};
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk, State};
-use crate::maintain::repair::losses::Losses;
-use crate::maintain::repair::scanner::each_row;
+use crate::maintain::repair::loss_report::LossReport;
+use crate::maintain::repair::rows::each_row;
 
 #[derive(Debug, Default)]
-pub(crate) struct DeadRows {
+pub(crate) struct RemainingTombstones {
     chunks: BTreeMap<u64, DeadChunk>,
     /// Ids of which removed ones may be taken for live.
     pub(crate) may_be_back: Vec<(u64, u64)>,
 }
 
-impl DeadRows {
+impl RemainingTombstones {
     pub(crate) fn read(
         commit: &Commit,
         table: Option<&Tree>,
         state: Option<&State>,
-        losses: &mut Losses,
+        losses: &mut LossReport,
     ) -> Self {
         let mut dead = Self::default();
         let mut lost = Vec::new();

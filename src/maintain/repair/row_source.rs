@@ -1,0 +1,103 @@
+//! The rows of `documents` or `signatures` one by one, ascending by id.
+
+use crate::engine::{LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, problem_of, row_check};
+use crate::maintain::repair::loss_report::LossReport;
+use crate::maintain::repair::rows::{Row, remaining, row_at};
+use crate::maintain::repair::scan::ScannedRows;
+
+/// Where rows come from.
+pub(crate) enum RowSource {
+    /// The tree of the table.
+    Tree(TreeRows),
+    /// Wherever they were found.
+    Scan(ScannedRows),
+    /// The table cannot be found.
+    None,
+}
+
+impl RowSource {
+    pub(crate) fn from_tree(
+        name: &'static str,
+        table: Option<&Tree>,
+        losses: &mut LossReport,
+    ) -> Self {
+        match table {
+            Some(table) => Self::Tree(TreeRows {
+                table: name,
+                walk: Walk::new(table),
+                page: None,
+                next_row: 0,
+                last: None,
+            }),
+            None => {
+                losses.unreachable(name, (0, u64::MAX));
+                Self::None
+            }
+        }
+    }
+
+    pub(crate) fn from_scan(rows: ScannedRows) -> Self {
+        Self::Scan(rows)
+    }
+
+    pub(crate) fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<Row> {
+        match self {
+            Self::Tree(rows) => rows.next(pages, losses),
+            Self::Scan(rows) => rows.next(pages),
+            Self::None => None,
+        }
+    }
+}
+
+/// The rows of a tree.
+pub(crate) struct TreeRows {
+    table: &'static str,
+    walk: Walk,
+    page: Option<LeafPage>,
+    next_row: usize,
+    /// RowSource of a damaged tree that come again, or too late, are passed over.
+    last: Option<u64>,
+}
+
+impl TreeRows {
+    fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<Row> {
+        loop {
+            if let Some(row) = self.next_in_page() {
+                return Some(row);
+            }
+            self.next_row = 0;
+            self.page = match self.walk.next(pages)? {
+                WalkStep::Leaf(page) => Some(page),
+                WalkStep::Damaged(page, bytes) => {
+                    losses.problem(problem_of(&page, self.table));
+                    let widths = self.walk.widths();
+                    let (leaf, has_lost) = remaining(self.table, bytes, widths, page.has_lost);
+                    if let Some(ids) = ids_of(self.table, &page.keys).filter(|_| has_lost) {
+                        losses.unreachable(self.table, ids);
+                    }
+                    leaf
+                }
+            };
+        }
+    }
+
+    fn next_in_page(&mut self) -> Option<Row> {
+        let page = self.page.as_ref()?;
+        let leaf = page.leaf()?;
+        while self.next_row < leaf.rows() {
+            let place = self.next_row;
+            self.next_row += 1;
+            let Some((id, key, value)) = row_at(&leaf, place) else {
+                continue;
+            };
+            // A damaged row of a whole page is told with its document.
+            let is_good = page.is_whole() || row_check(self.table, key, value).is_ok();
+            if is_good && self.last.is_none_or(|last| last < id) {
+                self.last = Some(id);
+                let value = value.to_vec();
+                return Some(Row { id, value });
+            }
+        }
+        None
+    }
+}
