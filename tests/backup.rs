@@ -309,15 +309,15 @@ fn what_has_the_name_stays_and_what_is_stopped_leaves_nothing() {
         let result = snapshot.backup_with(&copy, &options(), |event| {
             let BackupEvent::Copied {
                 rows,
-                of,
+                total,
                 bytes,
-                of_bytes,
+                total_bytes,
             } = event
             else {
                 return ControlFlow::Continue(());
             };
-            assert!(rows <= of && bytes <= of_bytes);
-            seen.push((rows, of));
+            assert!(rows <= total && bytes <= total_bytes);
+            seen.push((rows, total));
             match seen.len() > stop {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

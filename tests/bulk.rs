@@ -374,8 +374,12 @@ fn nothing_is_left_of_a_build_that_does_not_finish() {
     // Stopped at the first, at some and at the last chunk.
     let (mut chunks, mut postings) = (0, 0);
     let count = |event: BulkEvent<'_>| {
-        if let BulkEvent::Merged { postings: done, of } = event {
-            assert!(done > postings && done <= of);
+        if let BulkEvent::Merged {
+            postings: done,
+            total,
+        } = event
+        {
+            assert!(done > postings && done <= total);
             (chunks, postings) = (chunks + 1, done);
         }
         ControlFlow::Continue(())

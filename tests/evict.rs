@@ -183,10 +183,10 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
     let mut slices = 0;
     let report = store
         .evict_older_than_with(6, &options, |event| {
-            let EvictEvent::Examined { evicted, of, .. } = event else {
+            let EvictEvent::Examined { evicted, total, .. } = event else {
                 panic!("{event:?}");
             };
-            assert_eq!(of, 200);
+            assert_eq!(total, 200);
             slices += u64::from(evicted > 0);
             if evicted == 10 && slices == 1 {
                 // The second slice is of 10 to 19 of the chosen: 20 to 25, 30 to 33.

@@ -97,8 +97,11 @@ fn export(snapshot: &Snapshot) -> Vec<u8> {
     let mut stream = Vec::new();
     let mut last = 0;
     let report = snapshot.export_with(&mut stream, |event| {
-        if let ExportEvent::Written { documents, of, .. } = event {
-            assert!(documents >= last && documents <= of && of == snapshot.len());
+        if let ExportEvent::Written {
+            documents, total, ..
+        } = event
+        {
+            assert!(documents >= last && documents <= total && total == snapshot.len());
             last = documents;
         }
         std::ops::ControlFlow::Continue(())

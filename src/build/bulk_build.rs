@@ -21,12 +21,12 @@ use crate::types::{Document, DocumentId, folder_of, go_on};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkEvent<'a> {
-    /// So many postings are in the store, of so many in all lanes.
+    /// Progress of merging the postings into the store.
     Merged {
-        /// Postings written or left out until now.
+        /// Postings written or left out so far, in all lanes.
         postings: u64,
-        /// All of them.
-        of: u64,
+        /// Postings to merge, in all lanes.
+        total: u64,
     },
     /// A document is left out because an earlier one has its key, or a later one, if the options
     /// say to keep the last. These events come in the order of insertion.
@@ -209,7 +209,7 @@ impl BulkBuild {
         self.sorter.finish()?;
         let mut repeated = Repeated::default();
         let watch: &mut Watch<'_> = &mut watch;
-        let mut tell = |postings, of| go_on(watch(BulkEvent::Merged { postings, of }), WORK);
+        let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
         let lanes = Lanes {
             store: &self.store,
             repeated: &mut repeated,

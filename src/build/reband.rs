@@ -23,19 +23,19 @@ const WORK: &str = "rebanding the store";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RebandEvent {
-    /// The signatures of so many documents have been read, of so many.
+    /// Progress of reading signatures.
     Read {
-        /// Documents read until now.
+        /// Documents read so far.
         documents: u64,
-        /// All of them.
-        of: u64,
+        /// Documents to read.
+        total: u64,
     },
-    /// So many postings are written, of so many in all lanes.
+    /// Progress of writing postings.
     Written {
-        /// Postings written until now.
+        /// Postings written so far, in all lanes.
         postings: u64,
-        /// All of them.
-        of: u64,
+        /// Postings to write, in all lanes.
+        total: u64,
     },
 }
 
@@ -112,16 +112,16 @@ fn read(
     sorter: &mut Sorter,
     watch: &mut dyn FnMut(RebandEvent) -> ControlFlow<()>,
 ) -> Result<()> {
-    let of = store.documents();
+    let total = store.documents();
     let mut documents = 0_u64;
     store.each_document(|id, codes| {
         if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
-            go_on(watch(RebandEvent::Read { documents, of }), WORK)?;
+            go_on(watch(RebandEvent::Read { documents, total }), WORK)?;
         }
         documents += 1;
         sorter.push(id, codes)
     })?;
-    go_on(watch(RebandEvent::Read { documents, of }), WORK)
+    go_on(watch(RebandEvent::Read { documents, total }), WORK)
 }
 
 /// Writes all lanes.
@@ -130,7 +130,7 @@ fn write(
     sorter: &Sorter,
     watch: &mut dyn FnMut(RebandEvent) -> ControlFlow<()>,
 ) -> Result<Vec<LaneSummary>> {
-    let mut tell = |postings, of| go_on(watch(RebandEvent::Written { postings, of }), WORK);
+    let mut tell = |postings, total| go_on(watch(RebandEvent::Written { postings, total }), WORK);
     let mut progress = Progress::new(sorter.postings(), &mut tell);
     let lanes = sorter.lanes();
     merge_lanes(&sorter.sorted(), lanes, sorter.threads(), |merged| {

@@ -33,17 +33,17 @@ const WORK: &str = "the backup";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupEvent {
-    /// So much is in the copy.
+    /// Progress of the copy.
     Copied {
-        /// Rows of all tables that are copied.
+        /// Rows copied so far, of all tables.
         rows: u64,
-        /// All of them.
-        of: u64,
-        /// Bytes of keys and values in these rows.
+        /// Rows of all tables.
+        total: u64,
+        /// Bytes of keys and values copied so far.
         bytes: u64,
-        /// About how many bytes there are, at most: the length of the store's file, in which pages
-        /// may be free.
-        of_bytes: u64,
+        /// Upper bound of the bytes to copy: the length of the store's file, in which pages may be
+        /// free.
+        total_bytes: u64,
     },
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn backup_with(
         written_bytes: 0,
         rows: 0,
         bytes: 0,
-        of: snapshot.context().run_checked(|| row_count(snapshot))?,
-        of_bytes: file_size(&snapshot.context().path, &snapshot.context().options)?.0,
+        total: snapshot.context().run_checked(|| row_count(snapshot))?,
+        total_bytes: file_size(&snapshot.context().path, &snapshot.context().options)?.0,
         watch: &mut watch,
     };
     copy.tell()?;
@@ -232,8 +232,8 @@ struct Copy<'a> {
     written_bytes: u64,
     rows: u64,
     bytes: u64,
-    of: u64,
-    of_bytes: u64,
+    total: u64,
+    total_bytes: u64,
     watch: &'a mut dyn FnMut(BackupEvent) -> ControlFlow<()>,
 }
 
@@ -241,9 +241,9 @@ impl Copy<'_> {
     fn tell(&mut self) -> Result<()> {
         let event = BackupEvent::Copied {
             rows: self.rows,
-            of: self.of,
+            total: self.total,
             bytes: self.bytes,
-            of_bytes: self.of_bytes.max(self.bytes),
+            total_bytes: self.total_bytes.max(self.bytes),
         };
         go_on((self.watch)(event), WORK)
     }

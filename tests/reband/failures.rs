@@ -39,7 +39,7 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
     assert!(matches!(events[0], RebandEvent::Read { documents: 0, .. }));
     let written = RebandEvent::Written {
         postings,
-        of: postings,
+        total: postings,
     };
     assert!(
         events.len() > 16 && events.last() == Some(&written),

@@ -207,8 +207,8 @@ fn an_import_that_was_stopped_is_finished_by_another() {
         let store = create(&place, &format!("{stop}.rsm"), schema());
         let mut events = Vec::new();
         let error = store.import_with(&stream[..], &options, |event| {
-            if let ImportEvent::Committed { documents, of } = event {
-                assert_eq!(of, all.len() as u64);
+            if let ImportEvent::Committed { documents, total } = event {
+                assert_eq!(total, all.len() as u64);
                 events.push(documents);
             }
             match events.len() > stop {

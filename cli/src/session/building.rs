@@ -94,8 +94,8 @@ impl<'c> StoreBuilding<'c> {
             }
         };
         let finished = build.finish_with(|event| match event {
-            BulkEvent::Merged { postings, of } => {
-                let share = u128::from(documents) * u128::from(postings) / u128::from(of.max(1));
+            BulkEvent::Merged { postings, total } => {
+                let share = u128::from(documents) * u128::from(postings) / u128::from(total.max(1));
                 progress.update(u64::try_from(share).unwrap_or(documents), 0);
                 go_on(context.interrupt.check())
             }

@@ -39,7 +39,7 @@ pub(crate) fn keep_newest_with(
 ) -> Result<EvictReport> {
     let mut eviction = Eviction::begin(store, options)?;
     let snapshot = eviction.first.take();
-    let excess = eviction.of.saturating_sub(documents);
+    let excess = eviction.total.saturating_sub(documents);
     let (Some(snapshot), 1..) = (snapshot, excess) else {
         return Ok(eviction.report);
     };
@@ -71,7 +71,7 @@ struct Eviction<'a> {
     /// Ids that are not looked at yet; those of documents that come in now are beyond.
     ids: Range<u64>,
     /// The documents that there were at first.
-    of: u64,
+    total: u64,
     /// How many may go yet.
     left: u64,
     /// Documents that are to go.
@@ -91,7 +91,7 @@ impl<'a> Eviction<'a> {
             store,
             options,
             ids: 0..first.inner.version.state.next_id,
-            of: first.len(),
+            total: first.len(),
             first: Some(first),
             left: u64::MAX,
             chosen: Vec::new(),
@@ -185,7 +185,7 @@ impl<'a> Eviction<'a> {
     fn event(&self) -> EvictEvent {
         EvictEvent::Examined {
             documents: self.report.examined,
-            of: self.of,
+            total: self.total,
             evicted: self.report.evicted,
         }
     }
@@ -194,17 +194,17 @@ impl<'a> Eviction<'a> {
 /// The age of the document that so many are older than, the greatest age if that is all; `None` if
 /// `watch` broke off.
 fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Result<Option<Age>> {
-    let of = snapshot.len();
-    if older >= of {
+    let total = snapshot.len();
+    if older >= total {
         // No document has the greatest id.
         return Ok(Some((u64::MAX, u64::MAX)));
     }
     let end = snapshot.inner.version.state.next_id;
     let mut rows = StoredRows::default();
-    age_of_rank(older, of, Memory::default(), &mut |visit| {
+    age_of_rank(older, total, Memory::default(), &mut |visit| {
         let (mut from, mut documents) = (0, 0);
         while from < end {
-            if watch(EvictEvent::Searched { documents, of }).is_break() {
+            if watch(EvictEvent::Searched { documents, total }).is_break() {
                 return Ok(false);
             }
             from = rows.read(snapshot, from..end)?;

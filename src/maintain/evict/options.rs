@@ -93,18 +93,18 @@ pub struct EvictReport {
 pub enum EvictEvent {
     /// [`Store::keep_newest`](crate::Store::keep_newest) looks for the oldest document to keep, in several passes over all.
     Searched {
-        /// Documents read in this pass.
+        /// Documents read so far in this pass.
         documents: u64,
-        /// All of them.
-        of: u64,
+        /// Documents to read in this pass.
+        total: u64,
     },
-    /// Documents are looked at one by one, and go if they are to.
+    /// Documents are examined one by one, and evicted if they qualify.
     Examined {
-        /// Documents looked at until now.
+        /// Documents examined so far.
         documents: u64,
-        /// All that there were at first.
-        of: u64,
-        /// Documents evicted until now.
+        /// Documents to examine: those in the store when the eviction began.
+        total: u64,
+        /// Documents evicted so far.
         evicted: u64,
     },
 }

@@ -70,19 +70,19 @@ impl RepairOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RepairEvent {
-    /// So many documents have been kept, of so many that there were, if that is known.
+    /// Progress of reading the damaged file.
     Read {
-        /// Documents kept until now.
+        /// Documents kept so far.
         documents: u64,
-        /// All of them.
-        of: Option<u64>,
+        /// Documents in the damaged file, if it still says how many.
+        total: Option<u64>,
     },
-    /// So many postings are written, of so many in all lanes.
+    /// Progress of writing the new store.
     Written {
-        /// Postings written until now.
+        /// Postings written so far, in all lanes.
         postings: u64,
-        /// All of them.
-        of: u64,
+        /// Postings to write, in all lanes.
+        total: u64,
     },
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn repair_with(
     let has_own_schema = old.has_own_schema;
     let losses = old.finish();
     let built = build.finish_with(|event| match event {
-        BulkEvent::Merged { postings, of } => watch(RepairEvent::Written { postings, of }),
+        BulkEvent::Merged { postings, total } => watch(RepairEvent::Written { postings, total }),
         BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
     })?;
     Ok(RepairReport {
@@ -172,11 +172,11 @@ fn fill(
     old: &mut DamagedStore,
     watch: &mut dyn FnMut(RepairEvent) -> ControlFlow<()>,
 ) -> Result<()> {
-    let of = old.expected;
+    let total = old.expected;
     let mut documents = 0_u64;
     loop {
         if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
-            go_on(watch(RepairEvent::Read { documents, of }), WORK)?;
+            go_on(watch(RepairEvent::Read { documents, total }), WORK)?;
         }
         let more = old.next_document(&mut |id, document, signature| {
             build.insert_as(id, document, signature)
@@ -188,5 +188,5 @@ fn fill(
     }
     // Ids that were given are never given again.
     build.skip_to(old.next_id().unwrap_or(0));
-    go_on(watch(RepairEvent::Read { documents, of }), WORK)
+    go_on(watch(RepairEvent::Read { documents, total }), WORK)
 }

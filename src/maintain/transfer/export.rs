@@ -22,13 +22,13 @@ const WORK: &str = "the export";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportEvent {
-    /// So much is in the stream.
+    /// Progress of the export.
     Written {
-        /// Documents written until now.
+        /// Documents written so far.
         documents: u64,
-        /// All of them.
-        of: u64,
-        /// Bytes written until now.
+        /// Documents to write.
+        total: u64,
+        /// Bytes written so far.
         bytes: u64,
     },
 }
@@ -50,9 +50,9 @@ pub(crate) fn export_with(
     mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
 ) -> Result<ExportReport> {
     let context = snapshot.context();
-    let of = snapshot.len();
+    let total = snapshot.len();
     let header = StreamHeader {
-        documents: of,
+        documents: total,
         self_test: (context.recipe, context.sketcher.self_test()?),
         schema: context.schema.clone(),
     };
@@ -63,7 +63,7 @@ pub(crate) fn export_with(
     loop {
         let event = ExportEvent::Written {
             documents,
-            of,
+            total,
             bytes,
         };
         go_on(watch(event), WORK)?;
@@ -75,8 +75,8 @@ pub(crate) fn export_with(
         }
         bytes += write(&mut writer, &mut piece)?;
     }
-    if documents != of {
-        let detail = format!("found {documents} live documents, expected {of} (invariant 1)");
+    if documents != total {
+        let detail = format!("found {documents} live documents, expected {total} (invariant 1)");
         return Err(Error::corrupt("table documents", detail));
     }
     stream.end(&mut piece)?;
@@ -84,7 +84,7 @@ pub(crate) fn export_with(
     writer.flush().map_err(unwritable)?;
     let event = ExportEvent::Written {
         documents,
-        of,
+        total,
         bytes,
     };
     go_on(watch(event), WORK)?;

@@ -117,12 +117,12 @@ impl ImportOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImportEvent {
-    /// So many documents of the stream are dealt with, and durable.
+    /// A transaction was committed: the documents read so far are stored or left out for good.
     Committed {
-        /// Documents until now.
+        /// Documents read so far.
         documents: u64,
-        /// All of them, as the start of the stream says.
-        of: u64,
+        /// Documents in the stream, as its header says.
+        total: u64,
     },
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn import_with(
     if !store.writable {
         return Err(Error::ReadOnly);
     }
-    let of = header.documents;
+    let total = header.documents;
     let mut report = ImportReport::default();
     let mut next = || stream.next_document(&shape, context.recipe);
     loop {
@@ -170,13 +170,13 @@ pub(crate) fn import_with(
             documents,
             source: Box::new(source),
         };
-        let event = ImportEvent::Committed { documents, of };
+        let event = ImportEvent::Committed { documents, total };
         go_on(watch(event), WORK).map_err(stopped)?;
         let (batch, is_last) = read_batch(options, &mut next).map_err(stopped)?;
         take_in(store, &batch, options, &mut report).map_err(stopped)?;
         if is_last {
             let documents = report.read;
-            let event = ImportEvent::Committed { documents, of };
+            let event = ImportEvent::Committed { documents, total };
             // There is nothing left to break off.
             let _ = watch(event);
             let message = format_args!("imported: {report:?}");
