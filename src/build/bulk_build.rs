@@ -13,6 +13,7 @@ use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
 use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
+use crate::invariant::{OrBug, invariant};
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, folder_of, go_on};
@@ -86,7 +87,7 @@ impl fmt::Debug for BulkBuild {
     }
 }
 
-/// See [`crate::Store::bulk_build`](crate::Store::bulk_build).
+/// Begins an offline build of a store, which gets its name only when the build is finished.
 pub(crate) fn bulk_build(
     path: impl AsRef<Path>,
     schema: Schema,
@@ -210,7 +211,7 @@ impl BulkBuild {
         let mut repeated = Repeated::default();
         let watch: &mut Watch<'_> = &mut watch;
         let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
-        let lanes = Lanes {
+        let lanes = LaneWriters {
             store: &self.store,
             repeated: &mut repeated,
             duplicate_keys: self.duplicate_keys,
@@ -220,21 +221,30 @@ impl BulkBuild {
         self.leave_out(&repeated, watch)?;
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
+        let given = self.store.inserted();
         let (documents, has_run) = self.store.commit(lanes)?;
+        let duplicates = repeated.documents();
+        invariant!(
+            documents + duplicates == given,
+            "wrote {documents} of {given} documents, {duplicates} with repeated keys"
+        );
         self.path.publish(&self.target)?;
         Ok(BulkReport {
             documents,
-            duplicates: repeated.documents(),
+            duplicates,
             runs: u64::from(has_run),
             spills,
             spilled_bytes,
         })
     }
 
-    /// Takes the rows of documents out that have the key of an earlier one.
+    /// Removes the rows of the documents that are left out because of their keys.
     fn leave_out(&mut self, repeated: &Repeated, watch: &mut Watch<'_>) -> Result<()> {
         for id in repeated.ids() {
-            let key = self.store.key(id)?.unwrap_or_default();
+            let key = self
+                .store
+                .key(id)?
+                .or_bug("the key of a repeated document")?;
             self.store.remove(id)?;
             let event = BulkEvent::Duplicate {
                 id: DocumentId::new(id),
@@ -247,49 +257,69 @@ impl BulkBuild {
 }
 
 /// The writing of all lanes.
-struct Lanes<'a> {
+struct LaneWriters<'a> {
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
     duplicate_keys: DuplicateKeys,
     progress: Progress<'a>,
 }
 
-impl Lanes<'_> {
+impl LaneWriters<'_> {
     fn write(mut self, sorter: &Sorter) -> Result<Vec<LaneSummary>> {
-        let lanes = sorter.lanes();
-        merge_lanes(&sorter.sorted(), lanes, sorter.threads(), |merged| {
-            // The keys come first: they tell whose postings are left out of the other lanes.
-            (0..lanes)
-                .map(|lane| match lane {
-                    0 => self.write_keys(merged),
-                    lane => self.write_lane(lane, merged),
-                })
-                .collect()
-        })
+        let lanes = sorter.lanes()?;
+        let sorted = sorter.sorted();
+        let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
+            // The keys come first: they decide whose postings are left out of the other lanes.
+            let mut summaries = Vec::with_capacity(lanes.into());
+            for lane in 0..lanes {
+                let (summary, left_out) = match lane {
+                    0 => self.write_keys(merged)?,
+                    lane => self.write_lane(lane, merged)?,
+                };
+                let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
+                invariant!(
+                    written + left_out == given,
+                    "lane {lane}: wrote {written} and left out {left_out} of {given} postings"
+                );
+                summaries.push(summary);
+            }
+            Ok(summaries)
+        })?;
+        self.progress.finish()?;
+        Ok(summaries)
     }
 
-    fn write_keys(&mut self, merged: &MergedLanes) -> Result<LaneSummary> {
+    /// Writes the lane of keys. Returns its summary, and the number of postings left out.
+    fn write_keys(&mut self, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
-        let postings = Postings::new(merged.lane(0), &mut self.progress);
+        let postings = Postings::new(merged.lane(0)?, &mut self.progress);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
             let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
-            return self.store.write_lane(0, lasts);
+            let summary = self.store.write_lane(0, lasts)?;
+            return Ok((summary, self.repeated.documents()));
         }
         let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
         let summary = self.store.write_lane(0, &mut firsts)?;
         if refuses {
             firsts.refusal()?;
         }
-        Ok(summary)
+        Ok((summary, self.repeated.documents()))
     }
 
-    fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<LaneSummary> {
-        let postings = Postings::new(merged.lane(lane), &mut self.progress);
+    /// Writes another lane. Returns its summary, and the number of postings left out.
+    fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
+        let postings = Postings::new(merged.lane(lane)?, &mut self.progress);
         if self.repeated.documents() == 0 {
-            return self.store.write_lane(lane, postings);
+            return Ok((self.store.write_lane(lane, postings)?, 0));
         }
+        let mut left_out = 0;
         let is_left_out = |posting: &Posting| self.repeated.contains(posting.id);
-        let kept = postings.filter(|posting| !posting.as_ref().is_ok_and(is_left_out));
-        self.store.write_lane(lane, kept)
+        let kept = postings.filter(|posting| {
+            let is_kept = !posting.as_ref().is_ok_and(is_left_out);
+            left_out += u64::from(!is_kept);
+            is_kept
+        });
+        let summary = self.store.write_lane(lane, kept)?;
+        Ok((summary, left_out))
     }
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::engine::{
-    DOCUMENTS, META, RUNS, ReadableTable, SIGNATURES, WriteTransaction, catch_engine_panic,
+    DOCUMENTS, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES, TableHandle,
+    WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, FilterShape, LaneSummary, Posting, RunDescriptor, State, encode_run, header,
 };
 use crate::index::{FilterPlan, level_of, write_lane};
+use crate::invariant::{OrBug, invariant};
 use crate::lanes::hash_key;
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
@@ -30,7 +32,7 @@ const FLUSH_BYTES: usize = 4 << 20;
 const RUN: u32 = 0;
 
 /// Rows of documents with ascending ids.
-type Rows = Vec<DocumentRows>;
+type RowBatch = Vec<DocumentRows>;
 
 /// The rows of a document.
 struct DocumentRows {
@@ -46,10 +48,10 @@ pub(crate) struct BulkStore {
     // after the transaction, which must end before its file is closed
     store: Arc<OpenStore>,
     /// Rows that are not in the tables yet, of the documents up to `next_id`.
-    rows: Rows,
+    rows: RowBatch,
     rows_bytes: usize,
     /// The rows before, on their way into the tables while more documents come.
-    flushing: Option<JoinHandle<Result<Rows>>>,
+    flushing: Option<JoinHandle<Result<RowBatch>>>,
     next_id: u64,
     /// Ids below that were passed over.
     unused: u64,
@@ -86,6 +88,11 @@ impl BulkStore {
     /// The id of the next document.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
+    }
+
+    /// Returns the number of documents that were appended, those removed since included.
+    pub(crate) fn inserted(&self) -> u64 {
+        self.next_id - self.unused
     }
 
     /// Leaves ids unused, so that the next document gets this one, if it has not been passed.
@@ -160,21 +167,17 @@ impl BulkStore {
     }
 
     /// Waits until the rows before are in the tables; room for more.
-    fn wait(&mut self) -> Result<Rows> {
+    fn wait(&mut self) -> Result<RowBatch> {
         let Some(flushing) = self.flushing.take() else {
             return Ok(Vec::new());
         };
-        let ended = |_| Error::corrupt("writing rows", "a thread ended without an answer");
-        let mut rows = flushing.join().map_err(ended)??;
+        let mut rows = flushing.join().ok().or_bug("a writing thread panicked")??;
         rows.clear();
         Ok(rows)
     }
 
     fn write(&self) -> Result<&Arc<WriteTransaction>> {
-        let ended = || Error::Closed {
-            reason: "the build has ended".into(),
-        };
-        self.write.as_ref().ok_or_else(ended)
+        self.write.as_ref().or_bug("the transaction of a build")
     }
 
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
@@ -224,7 +227,7 @@ impl BulkStore {
     /// documents the store holds, and whether it has a run.
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
         self.flush()?;
-        let inserted = self.next_id - self.unused;
+        let inserted = self.inserted();
         let documents = inserted - self.removed;
         if self.next_id == 0 {
             return self.close().map(|()| (0, false));
@@ -246,6 +249,13 @@ impl BulkStore {
                 let row = encode_run(descriptor)?;
                 write.open_table(RUNS)?.insert(RUN, row.as_slice())?;
             }
+            for rows in [DOCUMENTS, SIGNATURES] {
+                let (rows, table) = (write.open_table(rows)?.len()?, rows.name());
+                invariant!(
+                    rows == documents,
+                    "{rows} rows in {table}, {documents} documents"
+                );
+            }
             let row = header::encode_meta(header::STATE, &state)?;
             write
                 .open_table(META)?
@@ -253,8 +263,7 @@ impl BulkStore {
             Ok(())
         })?;
         let write = self.write.take().and_then(Arc::into_inner);
-        let in_use = || Error::corrupt("the build's transaction", "a thread still has it");
-        let write = write.ok_or_else(in_use)?;
+        let write = write.or_bug("a thread still has the transaction of the build")?;
         catch_engine_panic(|| Ok(write.commit()?))?;
         self.close().map(|()| (documents, has_run))
     }
@@ -266,8 +275,8 @@ impl BulkStore {
             drop(self);
             Ok(())
         })?;
-        let in_use = || Error::corrupt("the build's store", "a thread still has it");
-        Arc::into_inner(store).ok_or_else(in_use)?.engine.close()
+        let store = Arc::into_inner(store).or_bug("a thread still has the store of the build")?;
+        store.engine.close()
     }
 }
 
@@ -292,9 +301,8 @@ pub(crate) fn write_whole_lane(
 ) -> Result<LaneSummary> {
     let (run, lane) = place;
     let role = context.lanes.roles().nth(lane.into());
-    let table = role
-        .map(PostingTable::of)
-        .ok_or_else(|| Error::corrupt(format!("lane {lane}"), "the schema has no such lane"))?;
+    let table = role.map(PostingTable::of);
+    let table = table.or_bug_with(|| format!("lane {lane} is not in the schema"))?;
     // Of a run that holds all documents, only the lane of keys has a filter.
     let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
         shape: FilterShape::of(keys, KEY_FILTER_BITS),

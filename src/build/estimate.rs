@@ -57,7 +57,11 @@ struct Sorting {
 
 impl Sorting {
     fn of(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
-        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+        let layouts: Vec<Layout> = code_bits
+            .iter()
+            .copied()
+            .map(Layout::for_code_bits)
+            .collect();
         let plan = Plan::new(&layouts, options.memory_bytes, options.sorting_threads());
         let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
         let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();

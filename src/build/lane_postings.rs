@@ -1,28 +1,40 @@
-//! The merged postings of a lane one by one, while someone is told how far they are.
+//! The merged postings of a lane one by one, with progress.
 
 use std::vec;
 
 use crate::build::sort::LaneChunks;
 use crate::error::Result;
 use crate::format::Posting;
+use crate::invariant::invariant;
 
-/// Told of postings that are written, and of all there are; it may end the work with an error.
-pub(crate) type Tell<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+/// Called with the number of postings merged so far and in all; an error ends the work.
+pub(crate) type ReportProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
-/// How far the merge of all lanes is.
+/// Progress of the merge of all lanes.
 pub(crate) struct Progress<'a> {
-    tell: &'a mut Tell<'a>,
+    report: &'a mut ReportProgress<'a>,
     done: u64,
-    all: u64,
+    total: u64,
 }
 
 impl<'a> Progress<'a> {
-    pub(crate) fn new(all: u64, tell: &'a mut Tell<'a>) -> Self {
-        Self { tell, done: 0, all }
+    pub(crate) fn new(total: u64, report: &'a mut ReportProgress<'a>) -> Self {
+        Self {
+            report,
+            done: 0,
+            total,
+        }
+    }
+
+    /// Checks that the lanes together had as many postings as were pushed.
+    pub(crate) fn finish(self) -> Result<()> {
+        let (done, total) = (self.done, self.total);
+        invariant!(done == total, "merged {done} of {total} postings");
+        Ok(())
     }
 }
 
-/// The postings of a lane, and someone is told of each chunk.
+/// The postings of a lane; progress is reported after each chunk.
 pub(crate) struct Postings<'a, 'p> {
     chunks: LaneChunks<'a>,
     chunk: vec::IntoIter<Posting>,
@@ -45,7 +57,7 @@ impl<'a, 'p> Postings<'a, 'p> {
         };
         let progress = &mut *self.progress;
         progress.done += chunk.len() as u64;
-        if let Err(error) = (progress.tell)(progress.done, progress.all) {
+        if let Err(error) = (progress.report)(progress.done, progress.total) {
             return Some(Err(error));
         }
         self.chunk = chunk.into_iter();

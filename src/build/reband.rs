@@ -10,6 +10,7 @@ use crate::build::reband_store::RebandStore;
 use crate::build::sort::{Sorter, merge_lanes};
 use crate::error::Result;
 use crate::format::LaneSummary;
+use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
 use crate::types::{folder_of, go_on};
 
@@ -63,7 +64,7 @@ pub struct RebandReport {
     pub size_after_bytes: u64,
 }
 
-/// See [`crate::Store::reband_with`](crate::Store::reband_with).
+/// Replaces the bands and tables of a store, from its stored signatures, in one commit.
 pub(crate) fn reband_with(
     path: impl AsRef<Path>,
     rebanding: &Rebanding,
@@ -132,12 +133,22 @@ fn write(
 ) -> Result<Vec<LaneSummary>> {
     let mut tell = |postings, total| go_on(watch(RebandEvent::Written { postings, total }), WORK);
     let mut progress = Progress::new(sorter.postings(), &mut tell);
-    let lanes = sorter.lanes();
-    merge_lanes(&sorter.sorted(), lanes, sorter.threads(), |merged| {
-        let write = |lane| {
-            let postings = Postings::new(merged.lane(lane), &mut progress);
-            store.write_lane(lane, postings)
-        };
-        (0..lanes).map(write).collect()
-    })
+    let lanes = sorter.lanes()?;
+    let sorted = sorter.sorted();
+    let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
+        let mut summaries = Vec::with_capacity(lanes.into());
+        for lane in 0..lanes {
+            let postings = Postings::new(merged.lane(lane)?, &mut progress);
+            let summary = store.write_lane(lane, postings)?;
+            let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
+            invariant!(
+                written == given,
+                "lane {lane}: wrote {written} of {given} postings"
+            );
+            summaries.push(summary);
+        }
+        Ok(summaries)
+    })?;
+    progress.finish()?;
+    Ok(summaries)
 }

@@ -10,6 +10,7 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
+use crate::invariant::{OrBug, invariant};
 use crate::options::StoreOptions;
 use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
@@ -159,10 +160,8 @@ impl RebandStore {
     }
 
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
-        let ended = || Error::Closed {
-            reason: "the transaction has not begun, or has ended".into(),
-        };
-        let write = self.write.as_ref().ok_or_else(ended)?.get()?;
+        let write = self.write.as_ref();
+        let write = write.or_bug("a transaction that has begun")?.get()?;
         self.store.context.run_checked(|| run(write))
     }
 
@@ -188,6 +187,13 @@ impl RebandStore {
         };
         let mut descriptor = None;
         if let Some(lanes) = lanes {
+            let (found, count) = (lanes.len(), self.context.lanes.count());
+            invariant!(
+                found == usize::from(count),
+                "wrote {found} of {count} lanes"
+            );
+            let keys = lanes.first().map_or(0, |lane| lane.postings);
+            invariant!(keys == self.keys, "wrote {keys} of {} keys", self.keys);
             state.sealed_below = old.next_id;
             state.unsealed_documents = 0;
             state.dead_documents = 0;
@@ -211,8 +217,7 @@ impl RebandStore {
             meta.insert(header::STATE, state.as_slice())?;
             Ok(())
         })?;
-        let ended = || Error::corrupt("the transaction", "it has ended");
-        let write = self.write.take().ok_or_else(ended)?;
+        let write = self.write.take().or_bug("the transaction has ended")?;
         catch_engine_panic(|| Ok(write.into_inner()?.commit()?))?;
         let (path, options) = (self.context.path.clone(), self.context.options.clone());
         self.store.engine.close()?;

@@ -1,13 +1,14 @@
-//! Keys that come twice: found where the key lane is merged, for equal keys have equal codes.
+//! Finds repeated keys while the key lane is merged: equal keys have equal codes, so they are adjacent.
 
 use std::collections::BTreeMap;
 
 use crate::build::bulk_store::BulkStore;
 use crate::error::{Error, Result};
 use crate::format::Posting;
+use crate::invariant::{OrBug, at_mut, invariant};
 use crate::types::DocumentId;
 
-/// Documents that are left out: one bit a document once there is any.
+/// The documents that are left out: a bit for each document once there is any.
 #[derive(Debug, Default)]
 pub(crate) struct Repeated {
     words: Vec<u64>,
@@ -15,15 +16,18 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    fn insert(&mut self, id: u64) {
-        let word = usize::try_from(id / 64).unwrap_or(usize::MAX);
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
+    fn insert(&mut self, id: u64) -> Result<()> {
+        let index = usize::try_from(id / 64).ok();
+        let index = index.or_bug("an id beyond what memory can hold")?;
+        if index >= self.words.len() {
+            self.words.resize(index + 1, 0);
         }
-        if let Some(word) = self.words.get_mut(word) {
-            *word |= 1 << (id % 64);
-            self.documents += 1;
-        }
+        let word = at_mut(&mut self.words, index)?;
+        let bit = 1 << (id % 64);
+        invariant!(*word & bit == 0, "document {id} repeats a key twice");
+        *word |= bit;
+        self.documents += 1;
+        Ok(())
     }
 
     #[inline]
@@ -38,31 +42,31 @@ impl Repeated {
         self.documents
     }
 
-    /// Ascending.
+    /// Returns the ids of the documents, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
         let words = (0u64..).zip(&self.words);
-        words.flat_map(|(place, word)| {
+        words.flat_map(|(index, word)| {
             let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| place * 64 + bit)
+            bits.map(move |bit| index * 64 + bit)
         })
     }
 }
 
-/// A document of the code at hand whose key is the first of its kind.
-struct First {
+/// A document of the current code that is the first with its key.
+struct FirstDocument {
     id: u64,
     /// Read when a second document has the code.
     key: Option<Vec<u8>>,
 }
 
-/// Passes the postings of the key lane on, but of documents with equal keys the first only.
+/// Iterates over the postings of the key lane; of documents with equal keys only the first stays.
 pub(crate) struct FirstOfEachKey<'a, I> {
     postings: I,
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
     code: u64,
     /// All different: those that share the code by chance are few.
-    firsts: Vec<First>,
+    firsts: Vec<FirstDocument>,
     /// The repetition that came first in the build, and the id of the document that it repeats.
     earliest: Option<(u64, u64)>,
     /// Whether only the earliest matters, so that others need not be looked at.
@@ -93,18 +97,21 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
             return Ok(());
         };
         Err(Error::KeyTwice {
-            key: self.store.key(second)?.unwrap_or_default(),
+            key: self
+                .store
+                .key(second)?
+                .or_bug("the key of a repeated document")?,
             first: DocumentId::new(first),
             second: DocumentId::new(second),
         })
     }
 
-    /// Whether an earlier document has the key of this one.
+    /// Returns whether an earlier document has the key of this one.
     fn is_repeated(&mut self, posting: Posting) -> Result<bool> {
         if self.firsts.is_empty() || self.code != posting.code {
             self.code = posting.code;
             self.firsts.clear();
-            self.firsts.push(First {
+            self.firsts.push(FirstDocument {
                 id: posting.id,
                 key: None,
             });
@@ -126,7 +133,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
                 return Ok(true);
             }
         }
-        self.firsts.push(First {
+        self.firsts.push(FirstDocument {
             id: posting.id,
             key,
         });
@@ -145,14 +152,18 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
             };
             match self.is_repeated(posting) {
                 Ok(false) => return Some(Ok(posting)),
-                Ok(true) => self.repeated.insert(posting.id),
+                Ok(true) => {
+                    if let Err(error) = self.repeated.insert(posting.id) {
+                        return Some(Err(error));
+                    }
+                }
                 Err(error) => return Some(Err(error)),
             }
         }
     }
 }
 
-/// Passes the postings of the key lane on, but of documents with equal keys the last only.
+/// Iterates over the postings of the key lane; of documents with equal keys only the last stays.
 pub(crate) struct LastOfEachKey<'a, I: Iterator> {
     postings: std::iter::Peekable<I>,
     store: &'a BulkStore,
@@ -196,7 +207,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
         for posting in std::mem::take(&mut self.kept) {
             let key = self.store.key(posting.id)?;
             if let Some(earlier) = last_of.insert(key, posting) {
-                self.repeated.insert(earlier.id);
+                self.repeated.insert(earlier.id)?;
             }
         }
         self.kept.extend(last_of.into_values());
@@ -227,10 +238,12 @@ mod tests {
         let mut repeated = Repeated::default();
         let ids = [0, 1, 63, 64, 130, 6_000];
         for id in ids.into_iter().rev() {
-            repeated.insert(id);
+            repeated.insert(id).unwrap();
         }
         assert_eq!(repeated.ids().collect::<Vec<_>>(), ids);
         assert_eq!(repeated.documents(), ids.len() as u64);
+        let twice = repeated.insert(64);
+        assert!(matches!(twice, Err(Error::Bug { .. })));
         for id in 0..7_000 {
             assert_eq!(repeated.contains(id), ids.contains(&id));
         }

@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::format::Posting;
 use crate::index::sort_by_number;
 
-/// Below so many documents a batch would be for the sake of eight bytes a posting.
-const LEAST_OFFSET_BITS: u32 = 20;
+/// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
+const MIN_OFFSET_BITS: u32 = 20;
 
-/// Documents of a batch, at most: their offsets from the first fit 32 bits.
-pub(crate) const MOST_DOCUMENTS: u64 = 1 << 32;
+/// Maximum number of documents in a batch: their offsets from the first fit 32 bits.
+pub(crate) const MAX_DOCUMENTS: u64 = 1 << 32;
 
 /// How the postings of a lane are held and spilled. In place of an id stands its offset from that
 /// of the batch's first document.
@@ -24,25 +24,25 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
-    /// For codes of so many bits.
-    pub(crate) fn of(code_bits: u32) -> Self {
+    /// Returns the layout for codes of a width in bits.
+    pub(crate) fn for_code_bits(code_bits: u32) -> Self {
         let offset_bits = u64::BITS.saturating_sub(code_bits).min(u32::BITS);
-        if offset_bits >= LEAST_OFFSET_BITS {
+        if offset_bits >= MIN_OFFSET_BITS {
             Self::Narrow { offset_bits }
         } else {
             Self::Wide
         }
     }
 
-    /// Documents that a batch can have.
-    pub(crate) fn most_documents(self) -> u64 {
+    /// Maximum number of documents in a batch of this layout.
+    pub(crate) fn max_documents(self) -> u64 {
         match self {
             Self::Narrow { offset_bits } => 1 << offset_bits,
-            Self::Wide => MOST_DOCUMENTS,
+            Self::Wide => MAX_DOCUMENTS,
         }
     }
 
-    /// Bytes of a posting in memory.
+    /// Size of a posting in memory, in bytes.
     pub(crate) fn memory_bytes(self) -> u64 {
         match self {
             Self::Narrow { .. } => size_of::<u64>() as u64,
@@ -50,7 +50,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of a posting in a file.
+    /// Size of a posting in the temporary file, in bytes.
     pub(crate) fn spilled_bytes(self) -> usize {
         match self {
             Self::Narrow { .. } => 8,
@@ -131,19 +131,19 @@ impl Column {
         }
     }
 
-    /// `most`: how many there can be, so that growth never goes beyond it.
+    /// Appends a posting; `max` is the capacity beyond which the column never grows.
     #[inline]
-    fn push(&mut self, code: u64, offset: u64, most: usize) {
+    fn push(&mut self, code: u64, offset: u64, max: usize) {
         match self {
             Self::Narrow {
                 offset_bits,
                 entries,
             } => {
-                reserve(entries, most);
+                reserve(entries, max);
                 entries.push(code << *offset_bits | offset);
             }
             Self::Wide { entries } => {
-                reserve(entries, most);
+                reserve(entries, max);
                 entries.push(Posting { code, id: offset });
             }
         }
@@ -173,16 +173,17 @@ impl Column {
     }
 
     /// Appends the bytes of some postings; [`Layout::decode`] gives them back.
-    pub(crate) fn encode(&self, places: Range<usize>, bytes: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, positions: Range<usize>, bytes: &mut Vec<u8>) {
+        debug_assert!(positions.end <= self.len());
         match self {
             Self::Narrow { entries, .. } => {
-                let entries = entries.get(places).unwrap_or_default();
+                let entries = entries.get(positions).unwrap_or_default();
                 bytes.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
             }
             Self::Wide { entries } => {
-                for posting in entries.get(places).unwrap_or_default() {
+                for posting in entries.get(positions).unwrap_or_default() {
                     bytes.extend_from_slice(&posting.code.to_le_bytes());
-                    // A batch has at most `MOST_DOCUMENTS`.
+                    // A batch has at most `MAX_DOCUMENTS`.
                     bytes.extend_from_slice(&(posting.id as u32).to_le_bytes());
                 }
             }
@@ -192,21 +193,22 @@ impl Column {
     /// Appends some postings, of a batch that begins with `first_id`.
     pub(crate) fn postings(
         &self,
-        places: Range<usize>,
+        positions: Range<usize>,
         first_id: u64,
         postings: &mut Vec<Posting>,
     ) {
+        debug_assert!(positions.end <= self.len());
         match self {
             Self::Narrow {
                 offset_bits,
                 entries,
             } => {
-                let entries = entries.get(places).unwrap_or_default();
+                let entries = entries.get(positions).unwrap_or_default();
                 let bits = *offset_bits;
                 postings.extend(entries.iter().map(|entry| narrow(*entry, bits, first_id)));
             }
             Self::Wide { entries } => {
-                let entries = entries.get(places).unwrap_or_default();
+                let entries = entries.get(positions).unwrap_or_default();
                 postings.extend(entries.iter().map(|entry| Posting {
                     id: first_id + entry.id,
                     ..*entry
@@ -216,11 +218,11 @@ impl Column {
     }
 }
 
-/// Doubles, but not beyond `most`.
+/// Doubles, but not beyond `max`.
 #[inline]
-fn reserve<T>(entries: &mut Vec<T>, most: usize) {
+fn reserve<T>(entries: &mut Vec<T>, max: usize) {
     if entries.len() == entries.capacity() {
-        let more = entries.len().max(1024).min(most - entries.len().min(most));
+        let more = entries.len().max(1024).min(max - entries.len().min(max));
         entries.reserve_exact(more.max(1));
     }
 }
@@ -230,44 +232,48 @@ fn reserve<T>(entries: &mut Vec<T>, most: usize) {
 pub(crate) struct Batch {
     first_id: u64,
     documents: u64,
-    most_documents: u64,
+    max_documents: u64,
     /// Offsets from the first id are below.
-    most_offsets: u64,
+    max_offsets: u64,
     columns: Vec<Column>,
 }
 
 impl Batch {
     /// For documents from `first_id` on, at most so many.
-    pub(crate) fn new(layouts: &[Layout], first_id: u64, most_documents: u64) -> Self {
-        let most_offsets = layouts.iter().map(|layout| layout.most_documents());
+    pub(crate) fn new(layouts: &[Layout], first_id: u64, max_documents: u64) -> Self {
+        let max_offsets = layouts.iter().map(|layout| layout.max_documents());
         Self {
             first_id,
             documents: 0,
-            most_documents,
-            most_offsets: most_offsets.min().unwrap_or(MOST_DOCUMENTS),
+            max_documents,
+            max_offsets: max_offsets.min().unwrap_or(MAX_DOCUMENTS),
             columns: layouts.iter().copied().map(Column::new).collect(),
         }
     }
 
-    /// Adds a document for which there is room: its code, or none, in each lane.
-    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) {
+    /// Adds a document for which there is room: its code, or none, in each lane. Returns the number of
+    /// its postings.
+    pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> u64 {
         debug_assert_eq!(codes.len(), self.columns.len());
         debug_assert!(self.has_room_for(id));
-        let offset = id.saturating_sub(self.first_id);
-        let most = usize::try_from(self.most_documents).unwrap_or(usize::MAX);
+        let offset = id - self.first_id;
+        let mut postings = 0;
+        let max = usize::try_from(self.max_documents).unwrap_or(usize::MAX);
         for (column, code) in self.columns.iter_mut().zip(codes) {
             if let Some(code) = *code {
-                column.push(code, offset, most);
+                column.push(code, offset, max);
+                postings += 1;
             }
         }
         self.documents += 1;
+        postings
     }
 
     /// Whether the document with this id, which is above all that are here, may be added.
     pub(crate) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
-        let fits = offset.is_some_and(|offset| offset < self.most_offsets);
-        fits && self.documents < self.most_documents
+        let fits = offset.is_some_and(|offset| offset < self.max_offsets);
+        fits && self.documents < self.max_documents
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -328,7 +334,7 @@ mod tests {
     #[test]
     fn every_lane_comes_out_sorted_in_memory_and_in_bytes() {
         let bits = [64, 40, 32, 44, 45];
-        let layouts = bits.map(Layout::of);
+        let layouts = bits.map(Layout::for_code_bits);
         assert_eq!(layouts[0], Layout::Wide);
         assert_eq!(layouts[1], Layout::Narrow { offset_bits: 24 });
         assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });

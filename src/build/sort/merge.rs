@@ -5,15 +5,16 @@ use std::thread;
 
 use crate::build::sort::batch::{Batch, Column};
 use crate::build::sort::spill::{Extent, Spill};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Posting;
 use crate::index::merge_slices;
+use crate::invariant::{OrBug, at, bug, invariant};
 
 /// Chunks that a merging thread may be ahead.
 const AHEAD: usize = 4;
 
 /// More threads would wait for the one that writes, and each has its own buffers.
-const MOST_THREADS: usize = 3;
+const MAX_THREADS: usize = 3;
 
 /// Everything that was pushed into a build, sorted.
 pub(crate) struct Sorted<'a> {
@@ -22,6 +23,17 @@ pub(crate) struct Sorted<'a> {
     pub(crate) extents: &'a [Vec<Extent>],
     /// The last batch, which stays in memory.
     pub(crate) batch: &'a Batch,
+}
+
+impl Sorted<'_> {
+    /// Returns the number of postings in a lane.
+    pub(crate) fn lane_postings(&self, lane: usize) -> Result<u64> {
+        let mut postings = at(self.batch.columns(), lane)?.len() as u64;
+        for extents in self.extents {
+            postings += at(extents, lane)?.postings() as u64;
+        }
+        Ok(postings)
+    }
 }
 
 enum SortSource<'a> {
@@ -35,13 +47,15 @@ struct Stream<'a> {
     next_chunk: usize,
     ended: bool,
     postings: Vec<Posting>,
-    /// So many of them have been taken.
+    /// Postings of the chunk that are merged already.
     taken: usize,
 }
 
 impl Stream<'_> {
-    fn rest(&self) -> &[Posting] {
-        self.postings.get(self.taken..).unwrap_or_default()
+    fn rest(&self) -> Result<&[Posting]> {
+        self.postings
+            .get(self.taken..)
+            .or_bug("postings of a stream, behind those that were taken")
     }
 
     /// Reads on, if everything has been taken.
@@ -73,17 +87,14 @@ struct SortedMerge<'a> {
     spill: &'a Spill,
     streams: Vec<Stream<'a>>,
     bytes: Vec<u8>,
+    /// Postings of all streams that have not been merged yet.
+    left: u64,
+    /// The last posting that was merged.
+    last: Option<Posting>,
 }
 
 impl<'a> SortedMerge<'a> {
-    fn new(sorted: &Sorted<'a>, lane: usize) -> Self {
-        let spilled = sorted
-            .extents
-            .iter()
-            .filter_map(|extents| extents.get(lane));
-        let spilled = spilled.map(|extent| SortSource::Spilled(*extent));
-        let held = sorted.batch.columns().get(lane);
-        let held = held.map(|column| SortSource::Held(column, sorted.batch.first_id()));
+    fn new(sorted: &Sorted<'a>, lane: usize) -> Result<Self> {
         let stream = |source| Stream {
             source,
             next_chunk: 0,
@@ -91,11 +102,20 @@ impl<'a> SortedMerge<'a> {
             postings: Vec::new(),
             taken: 0,
         };
-        Self {
-            spill: sorted.spill,
-            streams: spilled.chain(held).map(stream).collect(),
-            bytes: Vec::new(),
+        let mut streams = Vec::with_capacity(sorted.extents.len() + 1);
+        for extents in sorted.extents {
+            streams.push(stream(SortSource::Spilled(*at(extents, lane)?)));
         }
+        let held = at(sorted.batch.columns(), lane)?;
+        let first_id = sorted.batch.first_id();
+        streams.push(stream(SortSource::Held(held, first_id)));
+        Ok(Self {
+            spill: sorted.spill,
+            streams,
+            bytes: Vec::new(),
+            left: sorted.lane_postings(lane)?,
+            last: None,
+        })
     }
 
     /// The next postings in order; none at the end.
@@ -104,15 +124,20 @@ impl<'a> SortedMerge<'a> {
             stream.fill(self.spill, &mut self.bytes)?;
         }
         self.streams.retain(|stream| !stream.ended);
-        // What any stream still has on disk comes after the last that it has here.
-        let last = self.streams.iter().filter_map(|s| s.rest().last()).min();
-        let Some(last) = last.copied() else {
+        let rests: Vec<&[Posting]> = self
+            .streams
+            .iter()
+            .map(Stream::rest)
+            .collect::<Result<_>>()?;
+        // What any stream still has on disk comes after the last that it has here, so everything up
+        // to the least of these last ones can be merged now.
+        let Some(bound) = rests.iter().filter_map(|rest| rest.last()).min().copied() else {
+            invariant!(self.left == 0, "{} postings were not merged", self.left);
             return Ok(Vec::new());
         };
-        let mut heads = Vec::with_capacity(self.streams.len());
-        for stream in &self.streams {
-            let rest = stream.rest();
-            let (head, _) = rest.split_at(rest.partition_point(|posting| *posting <= last));
+        let mut heads = Vec::with_capacity(rests.len());
+        for rest in rests {
+            let (head, _) = rest.split_at(rest.partition_point(|posting| *posting <= bound));
             heads.push(head);
         }
         let merged = merge_slices(&heads);
@@ -120,22 +145,38 @@ impl<'a> SortedMerge<'a> {
         for (stream, length) in self.streams.iter_mut().zip(lengths) {
             stream.taken += length;
         }
+        self.check(&merged)?;
         Ok(merged)
+    }
+
+    /// Counts the postings of a chunk, which must come after those before it.
+    fn check(&mut self, merged: &[Posting]) -> Result<()> {
+        let (count, first) = (merged.len() as u64, merged.first());
+        invariant!(
+            self.last.is_none_or(|last| first > Some(&last)),
+            "merged {first:?} after {:?}",
+            self.last
+        );
+        debug_assert!(merged.is_sorted(), "a merged chunk is out of order");
+        let left = self.left.checked_sub(count);
+        self.left = left.or_bug_with(|| format!("merged {count} of {} postings", self.left))?;
+        self.last = merged.last().copied();
+        Ok(())
     }
 }
 
 /// A chunk of a lane; an empty one ends the lane.
 type Message = Result<Vec<Posting>>;
 
-/// Merges all lanes on so many threads, at least one, or on few if there are many, while `consume` takes them in order on this
-/// one.
+/// Merges all lanes on up to `threads` other threads, at least one and at most three, while `consume`
+/// takes them in order on this one.
 pub(crate) fn merge_lanes<T>(
     sorted: &Sorted<'_>,
     lanes: u16,
     threads: usize,
     consume: impl FnOnce(&MergedLanes) -> Result<T>,
 ) -> Result<T> {
-    let threads = threads.min(usize::from(lanes)).clamp(1, MOST_THREADS);
+    let threads = threads.min(usize::from(lanes)).clamp(1, MAX_THREADS);
     thread::scope(|scope| {
         let mut receivers = Vec::new();
         for thread in 0..threads {
@@ -158,7 +199,14 @@ fn merge_every(
     sender: &SyncSender<Message>,
 ) {
     for lane in (thread..usize::from(lanes)).step_by(threads) {
-        let mut merge = SortedMerge::new(sorted, lane);
+        let mut merge = match SortedMerge::new(sorted, lane) {
+            Ok(merge) => merge,
+            Err(error) => {
+                // If nobody listens any more there is nobody to tell.
+                let _ = sender.send(Err(error));
+                return;
+            }
+        };
         loop {
             let chunk = merge.next_chunk();
             let is_last = chunk.as_ref().map_or(true, Vec::is_empty);
@@ -179,12 +227,12 @@ pub(crate) struct MergedLanes {
 }
 
 impl MergedLanes {
-    /// The chunks of a lane. The lanes must be asked for in order, and each taken to its end.
-    pub(crate) fn lane(&self, lane: u16) -> LaneChunks<'_> {
+    /// Returns the chunks of a lane. The caller takes the lanes in order, and each to its end.
+    pub(crate) fn lane(&self, lane: u16) -> Result<LaneChunks<'_>> {
         let thread = usize::from(lane) % self.receivers.len().max(1);
-        LaneChunks {
-            receiver: self.receivers.get(thread),
-        }
+        Ok(LaneChunks {
+            receiver: Some(at(&self.receivers, thread)?),
+        })
     }
 }
 
@@ -198,10 +246,8 @@ impl Iterator for LaneChunks<'_> {
 
     fn next(&mut self) -> Option<Message> {
         let receiver = self.receiver?;
-        let message = receiver.recv().unwrap_or_else(|_| {
-            let place = "sorting postings";
-            Err(Error::corrupt(place, "a thread ended without an answer"))
-        });
+        let message = receiver.recv();
+        let message = message.unwrap_or_else(|_| Err(bug("a merging thread panicked")));
         if message.as_ref().map_or(true, Vec::is_empty) {
             self.receiver = None;
         }

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::build::sort::batch::{Batch, Column, Layout, MOST_DOCUMENTS};
+use crate::build::sort::batch::{Batch, Column, Layout, MAX_DOCUMENTS};
 use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::invariant::{OrBug, invariant};
 
 /// The postings of a build.
 pub(crate) struct Sorter {
@@ -19,9 +20,11 @@ pub(crate) struct Sorter {
     job: Option<Job>,
     /// Of each spilled batch, the extents of its lanes.
     extents: Vec<Vec<Extent>>,
+    /// Postings that were pushed, in all lanes.
+    pushed: u64,
 }
 
-/// What a job gives back: the batch, to be used again, and where it went.
+/// The result of a job: the batch, for reuse, and its extents in the file.
 type Spilled = (Batch, Result<Vec<Extent>>);
 
 /// A thread that is waited for, whatever happens.
@@ -52,11 +55,11 @@ impl Plan {
         let rooms = threads.min(layouts.len()) as u64;
         let document_bytes = 2 * lanes.clone().sum::<u64>() + rooms * lanes.max().unwrap_or(1);
         let fitting = memory_bytes / document_bytes.max(1);
-        let most = layouts.iter().map(|layout| layout.most_documents()).min();
+        let max = layouts.iter().map(|layout| layout.max_documents()).min();
         // Of hundreds of batches each lane is read in such pieces at the end.
         let chunk = usize::try_from(memory_bytes / 16_384).unwrap_or(usize::MAX);
         Self {
-            batch_documents: fitting.clamp(1, most.unwrap_or(MOST_DOCUMENTS)),
+            batch_documents: fitting.clamp(1, max.unwrap_or(MAX_DOCUMENTS)),
             chunk_postings: chunk.clamp(64, 8192),
         }
     }
@@ -70,7 +73,11 @@ impl Sorter {
         threads: usize,
         folder: &std::path::Path,
     ) -> Self {
-        let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+        let layouts: Vec<Layout> = code_bits
+            .iter()
+            .copied()
+            .map(Layout::for_code_bits)
+            .collect();
         let plan = Plan::new(&layouts, memory_bytes, threads);
         Self {
             batch: Batch::new(&layouts, 0, plan.batch_documents),
@@ -80,11 +87,14 @@ impl Sorter {
             threads,
             job: None,
             extents: Vec::new(),
+            pushed: 0,
         }
     }
 
     /// Adds a document whose id is above all before: its code, or none, in each lane.
     pub(crate) fn push(&mut self, id: u64, codes: &[Option<u64>]) -> Result<()> {
+        let (found, lanes) = (codes.len(), self.layouts.len());
+        invariant!(found == lanes, "found {found} codes for {lanes} lanes");
         if !self.batch.has_room_for(id) {
             if self.batch.is_empty() {
                 self.batch.restart(id);
@@ -92,7 +102,7 @@ impl Sorter {
                 self.spill_batch(id)?;
             }
         }
-        self.batch.push(id, codes);
+        self.pushed += self.batch.push(id, codes);
         Ok(())
     }
 
@@ -115,9 +125,11 @@ impl Sorter {
         let Some(mut job) = self.job.take() else {
             return Ok(None);
         };
-        let ended = || Error::corrupt("sorting postings", "a thread ended without an answer");
-        let (batch, extents) = job.wait().ok_or_else(ended)?;
-        self.extents.push(extents?);
+        let (batch, extents) = job.wait().or_bug("a sorting thread panicked")?;
+        let extents = extents?;
+        let (found, lanes) = (extents.len(), self.layouts.len());
+        invariant!(found == lanes, "spilled {found} of {lanes} lanes");
+        self.extents.push(extents);
         Ok(Some(batch))
     }
 
@@ -126,6 +138,8 @@ impl Sorter {
         // The memory of that batch is free now.
         drop(self.wait()?);
         self.batch.sort(self.threads, |_, _| {});
+        let (pushed, sorted) = (self.pushed, self.postings());
+        invariant!(pushed == sorted, "sorted {sorted} of {pushed} postings");
         Ok(())
     }
 
@@ -138,9 +152,9 @@ impl Sorter {
         }
     }
 
-    pub(crate) fn lanes(&self) -> u16 {
-        // As many as the store has, which numbers them with as many bits.
-        u16::try_from(self.layouts.len()).unwrap_or(u16::MAX)
+    pub(crate) fn lanes(&self) -> Result<u16> {
+        let lanes = u16::try_from(self.layouts.len()).ok();
+        lanes.or_bug("more lanes than a store numbers")
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -185,12 +199,16 @@ mod tests {
     #[test]
     fn batches_share_the_memory_and_are_never_too_large_for_their_layouts() {
         for code_bits in [&[64, 40][..], &[64; 5], &[64, 32, 32], &[64, 44]] {
-            let layouts: Vec<Layout> = code_bits.iter().copied().map(Layout::of).collect();
+            let layouts: Vec<Layout> = code_bits
+                .iter()
+                .copied()
+                .map(Layout::for_code_bits)
+                .collect();
             let lane_bytes = layouts.iter().map(|layout| layout.memory_bytes());
             let (all, largest) = (lane_bytes.clone().sum::<u64>(), lane_bytes.max().unwrap());
             let most = layouts
                 .iter()
-                .map(|layout| layout.most_documents())
+                .map(|layout| layout.max_documents())
                 .min()
                 .unwrap();
             for shift in [20, 24, 28, 40, 60] {
@@ -226,8 +244,8 @@ mod tests {
         sorter.finish().unwrap();
         assert_eq!((sorter.spills(), sorter.postings()), (3, 5));
         let merged = crate::build::sort::merge::merge_lanes(&sorter.sorted(), 2, 2, |lanes| {
-            assert!(lanes.lane(0).next().is_none());
-            let chunks: Result<Vec<_>> = lanes.lane(1).collect();
+            assert!(lanes.lane(0)?.next().is_none());
+            let chunks: Result<Vec<_>> = lanes.lane(1)?.collect();
             Ok(chunks?.concat())
         });
         let expected = ids.map(|id| crate::format::Posting { code: 7, id });
