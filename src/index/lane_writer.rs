@@ -8,8 +8,17 @@ use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, e
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
 use crate::index::rows::Rows;
 use crate::index::run::{RunTables, place, probe_lane};
+use crate::invariant::{OrBug, at, at_mut, invariant};
 
-/// Rows that have been packed and not been written.
+/// How many postings [`LanePacker::extend`] was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Appended {
+    pub(super) postings: u64,
+    /// How many of these were left out.
+    pub(super) dropped: u64,
+}
+
+/// Rows that are packed, but not yet written.
 #[derive(Default)]
 pub(crate) struct Packed {
     blocks: Rows<BlockKey>,
@@ -116,37 +125,40 @@ impl LanePacker {
         Ok(packer)
     }
 
-    /// Takes the postings that `append` appends, which must come after those before, but for those
-    /// of ids for which `is_dropped` holds; and packs the blocks that are full.
+    /// Takes the postings that `append` appends, which must come after those before, except those of ids
+    /// for which `is_dropped` holds. Packs the blocks that are full.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if they do not come after those before.
-    pub(crate) fn extend(
+    pub(super) fn extend(
         &mut self,
         append: impl FnOnce(&mut Vec<Posting>),
         is_dropped: impl Fn(u64) -> bool,
         packed: &mut Packed,
-    ) -> Result<()> {
+    ) -> Result<Appended> {
         let start = self.pending.len();
         append(&mut self.pending);
-        let appended = self.pending.get(start..).unwrap_or_default();
-        if let Some(first) = appended.iter().position(|posting| is_dropped(posting.id)) {
-            let first = start + first;
-            let mut kept = first;
-            for place in first..self.pending.len() {
-                let posting = self.pending.get(place).copied();
-                if let Some(posting) = posting.filter(|posting| !is_dropped(posting.id))
-                    && let Some(slot) = self.pending.get_mut(kept)
-                {
-                    *slot = posting;
+        let end = self.pending.len();
+        let appended = self.pending.iter().skip(start);
+        let first_dropped = appended.enumerate().find(|(_, p)| is_dropped(p.id));
+        if let Some((offset, _)) = first_dropped {
+            let mut kept = start + offset;
+            for index in kept..end {
+                let posting = *at(&self.pending, index)?;
+                if !is_dropped(posting.id) {
+                    *at_mut(&mut self.pending, kept)? = posting;
                     kept += 1;
                 }
             }
             self.pending.truncate(kept);
         }
+        let appended = Appended {
+            postings: (end - start) as u64,
+            dropped: (end - self.pending.len()) as u64,
+        };
         self.settle(packed)?;
         self.pack(packed, |left, taken| taken < left);
-        Ok(())
+        Ok(appended)
     }
 
     /// Takes the next posting, which must come after those before.
@@ -170,6 +182,8 @@ impl LanePacker {
     pub(crate) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
         self.settle(packed)?;
         self.pack(packed, |_, _| true);
+        let pending = self.pending.len();
+        invariant!(pending == 0, "{pending} postings are in no block of a lane");
         match &mut self.filter {
             Some(filter) if self.summary.postings > 0 => filter.finish(&mut packed.pieces),
             // What has no postings needs no filter, and none has been begun.
@@ -183,6 +197,16 @@ impl LanePacker {
         self.summary
     }
 
+    /// The last posting whose order was checked, packed or pending.
+    pub(super) fn newest(&self) -> Option<Posting> {
+        self.newest
+    }
+
+    /// Number of postings that are in no block yet.
+    pub(super) fn pending(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
     /// The first posting that is in no block yet.
     pub(crate) fn first_pending(&self) -> Option<Posting> {
         self.pending.first().copied()
@@ -190,7 +214,8 @@ impl LanePacker {
 
     /// Looks at the order of what has come, and puts it into the filter.
     fn settle(&mut self, packed: &mut Packed) -> Result<()> {
-        let fresh = self.pending.get(self.settled..).unwrap_or_default();
+        let settled = self.pending.split_at_checked(self.settled);
+        let (_, fresh) = settled.or_bug("settled postings")?;
         let Some(first) = fresh.first() else {
             return Ok(());
         };
@@ -231,8 +256,10 @@ impl LanePacker {
             self.summary.last = Some(encoded.last);
             packed.blocks.push(encoded.key, value);
         }
+        // Nothing is packed that is not settled, and everything is settled before it is packed.
+        debug_assert_eq!(self.settled, self.pending.len());
         self.pending.drain(..start);
-        self.settled = self.settled.saturating_sub(start);
+        self.settled = self.pending.len();
     }
 
     #[cold]

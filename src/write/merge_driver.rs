@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::{FILTERS, RUNS};
 use crate::error::{Error, Result};
 use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
-use crate::index::{LaneMerge, MergePlan, Pace, RunTables, Stretch, plan};
+use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
@@ -220,7 +220,7 @@ impl Writer {
         let buckets = lanes.bucket_bits(lane);
         let mut merge = LaneMerge::new(&tables, buckets, of_lane, (run, *summary))?;
         let options = &self.store.context.options;
-        let stretch = Stretch {
+        let budget = MergeBudget {
             postings,
             blocks: STEP_BLOCKS,
             is_parallel: options.merges_in_parallel
@@ -228,7 +228,7 @@ impl Writer {
                     >= LEAST_IN_PARALLEL.min(options.merge_slice_postings),
         };
         let is_dropped = |id| dropped.contains(id);
-        let step = merge.advance(&mut tables, stretch, &is_dropped)?;
+        let step = merge.advance(&mut tables, budget, &is_dropped)?;
         let of_lane = inputs
             .iter_mut()
             .filter_map(|input| input.lanes.iter_mut().find(|summary| summary.lane == lane));

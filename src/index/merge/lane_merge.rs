@@ -1,42 +1,45 @@
 //! Merges a lane of several runs into that of a new run, in slices.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
 use crate::index::filter_writer::FilterPlan;
 use crate::index::lane_writer::{LanePacker, Packed};
-use crate::index::merge::lane_source::{LaneSource, Portion};
+use crate::index::merge::lane_source::{LaneSource, MergeChunk};
 use crate::index::merge::lane_work::LaneWork;
-use crate::index::run::RunTables;
+use crate::index::run::{RunTables, place};
 use crate::lanes::BucketBits;
 
-/// The merge of one lane, as far as one transaction takes it. Every block is in the inputs or in the
-/// output, and a cursor tells which postings of the inputs' first blocks are in the output too.
+/// The merge of one lane, as far as one transaction takes it: a slice.
 ///
-/// Reading and writing on the one hand, computing on the other, are apart: a [`pipeline`](super::pipeline)
-/// has them on two threads.
+/// After every slice each posting is either in the inputs or in the output. Blocks move as a whole, and a
+/// cursor (`after` of the inputs' summaries) says which postings of the inputs' first blocks are in the
+/// output too. So a reader sees each posting once, and a crash between two slices loses nothing.
+///
+/// Reading and writing are apart from computing, so that a [`pipeline`](super::pipeline) can have them on
+/// two threads.
 pub(crate) struct LaneMerge {
-    pub(crate) work: LaneWork,
-    pub(crate) ledger: Ledger,
-    portion: Portion,
+    pub(super) work: LaneWork,
+    pub(super) progress: MergeProgress,
+    chunk: MergeChunk,
 }
 
-/// What has been read and written.
-pub(crate) struct Ledger {
-    pub(crate) source: LaneSource,
-    /// All postings of the inputs up to this one have been taken.
-    taken: Option<Posting>,
+/// How far the tables have come.
+pub(super) struct MergeProgress {
+    pub(super) source: LaneSource,
+    /// All postings of the inputs up to this one have been merged.
+    merged_up_to: Option<Posting>,
     first_pending: Option<Posting>,
     has_written: bool,
-    /// The blocks of the output that were there when it began.
+    /// Number of blocks that the output had when the slice began.
     blocks_before: u64,
 }
 
-/// What a step did.
+/// How far a merge came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// Postings read.
+pub(crate) struct MergeStep {
+    /// Number of postings read.
     pub(crate) postings: u64,
-    /// There are no more.
+    /// True if there are no more: the merge of the lane can be finished.
     pub(crate) is_last: bool,
 }
 
@@ -45,7 +48,8 @@ impl LaneMerge {
     /// descriptors say of the lane. The inputs are neighbours, so that no posting is in two of them.
     ///
     /// # Errors
-    /// Those of reading what the output holds.
+    /// Those of reading what the output holds, and [`Error::Corrupt`] if it ends after what the inputs
+    /// have left begins.
     pub(crate) fn new(
         tables: &RunTables<'_>,
         buckets: BucketBits,
@@ -54,109 +58,119 @@ impl LaneMerge {
     ) -> Result<Self> {
         let filter = output.filter.map(|shape| FilterPlan { shape, buckets });
         let inputs: Vec<(u32, LaneSummary)> = inputs.into_iter().collect();
+        for (run, input) in &inputs {
+            if input.blocks > 0 && input.after < output.last {
+                let place = place(tables.name, *run, input.lane);
+                let (after, last) = (input.after, output.last);
+                let detail = format!(
+                    "its postings after {after:?} are left, run {output_run} ends at {last:?}"
+                );
+                return Err(Error::corrupt(place, detail));
+            }
+        }
         let packer = LanePacker::resume(tables, output_run, output, filter)?;
         Ok(Self {
             work: LaneWork::new(tables.name, inputs.iter().copied(), packer),
-            ledger: Ledger {
+            progress: MergeProgress {
                 source: LaneSource::new(buckets, inputs),
-                taken: None,
+                merged_up_to: output.last,
                 first_pending: None,
                 has_written: false,
                 blocks_before: output.blocks,
             },
-            portion: Portion::default(),
+            chunk: MergeChunk::default(),
         })
     }
 
-    /// Reads about `blocks` blocks (at least one an input), writes what they fill, and removes the
-    /// inputs' blocks that are in the output as a whole. Postings of ids for which `is_dropped` holds
-    /// are left out.
+    /// Reads about `blocks` blocks (at least one of each input), writes the blocks that they fill, and
+    /// deletes those blocks of the inputs that are in the output as a whole. Postings of ids for which
+    /// `is_dropped` holds are left out.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] if a block is damaged or missing, and those of writing. The table
-    /// is then half merged: abort the transaction.
-    pub(crate) fn step(
+    /// [`Error::Corrupt`] if a block is damaged or missing, [`Error::Bug`] if postings get lost, and those
+    /// of writing. The table is then half merged: abort the transaction.
+    pub(super) fn step(
         &mut self,
         tables: &mut RunTables<'_>,
         blocks: usize,
         is_dropped: &impl Fn(u64) -> bool,
-    ) -> Result<Step> {
-        let mut portion = std::mem::take(&mut self.portion);
-        self.ledger.source.read(tables, blocks, &mut portion)?;
-        self.work.step(&mut portion, is_dropped)?;
-        self.ledger.write(tables, &mut portion)?;
-        let step = Step {
-            postings: portion.postings,
-            is_last: portion.is_last,
-        };
-        self.portion = portion;
-        Ok(step)
+    ) -> Result<MergeStep> {
+        let chunk = &mut self.chunk;
+        self.progress.source.read(tables, blocks, chunk)?;
+        self.work.step(chunk, is_dropped)?;
+        self.progress.write(tables, chunk)?;
+        Ok(MergeStep {
+            postings: chunk.postings,
+            is_last: chunk.is_last,
+        })
     }
 
-    /// Whether a pause now leaves less to do than there was: a block has been written, or there is
-    /// nothing to write.
-    pub(crate) fn has_progress(&self) -> bool {
-        self.ledger.has_progress()
+    /// Returns true if a pause now leaves less to do than there was: a block has been written, or there
+    /// is nothing to write.
+    pub(super) fn has_progress(&self) -> bool {
+        self.progress.has_progress()
     }
 
-    /// Postings of the inputs that have not been read.
+    /// Number of postings of the inputs that have not been read.
     pub(crate) fn unread(&self) -> u64 {
-        self.ledger.source.unread()
+        self.progress.source.unread()
     }
 
-    /// Writes the rest, and removes what is left of the inputs. What the lane of the output holds.
+    /// Writes the rest, and deletes what is left of the inputs. Returns what the lane of the output holds.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of writing, and [`Error::Bug`] unless the inputs have been merged as a whole.
     pub(crate) fn finish(self, tables: &mut RunTables<'_>) -> Result<LaneSummary> {
         let mut packed = Packed::default();
-        let summary = self.work.packer.finish(&mut packed)?;
+        let summary = self.work.finish(&mut packed)?;
         packed.write(tables)?;
-        self.ledger.source.finish(tables)?;
+        self.progress.source.finish(tables)?;
         Ok(summary)
     }
 
-    /// Leaves the rest to a later transaction: what the lane of the output holds, and what is left of
-    /// the inputs.
+    /// Leaves the rest to a later transaction. Returns what the lane of the output holds, and what is left
+    /// of the inputs.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of writing, and [`Error::Bug`] if postings would be neither in the output nor left.
     pub(crate) fn pause(
         self,
         tables: &mut RunTables<'_>,
     ) -> Result<(LaneSummary, Vec<LaneSummary>)> {
-        let Self { work, ledger, .. } = self;
-        // Where all that was taken was dropped, nothing has been written and all the same it is done.
-        let cursor = match ledger.first_pending {
+        let Self { work, progress, .. } = self;
+        // Postings that are pending fill no block: they stay in the inputs and are merged again. Where all
+        // that was merged was dropped, nothing has been written, and the inputs go on all the same.
+        let cursor = match progress.first_pending {
             Some(first) => first.previous(),
-            None => ledger.taken,
+            None => progress.merged_up_to,
         };
-        let left = ledger.source.pause(tables, cursor)?;
-        Ok((work.packer.packed(), left))
+        let written = work.pause(cursor)?;
+        let left = progress.source.pause(tables, cursor)?;
+        Ok((written, left))
     }
 }
 
-impl Ledger {
-    /// Writes what has come of a portion, and removes what is in the output as a whole.
+impl MergeProgress {
+    /// Writes what has come of a chunk, and deletes the blocks that are in the output as a whole.
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn write(
+    pub(super) fn write(
         &mut self,
         tables: &mut RunTables<'_>,
-        portion: &mut Portion,
+        chunk: &mut MergeChunk,
     ) -> Result<()> {
-        let outcome = &mut portion.outcome;
-        outcome.packed.write(tables)?;
-        self.source.keep(outcome.read.drain(..));
-        self.source.free(tables, outcome.last)?;
-        self.taken = portion.bound;
-        self.first_pending = outcome.first_pending;
-        self.has_written = outcome.blocks > self.blocks_before;
+        let merged = &mut chunk.merged;
+        merged.packed.write(tables)?;
+        self.source.keep(merged.read.drain(..))?;
+        self.source.free(tables, merged.last)?;
+        self.merged_up_to = chunk.bound;
+        self.first_pending = merged.first_pending;
+        self.has_written = merged.blocks > self.blocks_before;
         Ok(())
     }
 
-    pub(crate) fn has_progress(&self) -> bool {
+    pub(super) fn has_progress(&self) -> bool {
         self.first_pending.is_none() || self.has_written
     }
 }

@@ -3,12 +3,12 @@ use std::collections::BTreeSet;
 use redb::{ReadableTable, WriteTransaction};
 
 use super::*;
-use crate::error::Error;
 use crate::format::{BlockKey, FilterShape};
 use crate::index::filter_cache::{FilterCache, FilterOf};
 use crate::index::lane_iter::lane_iter;
 use crate::index::lane_writer::write_lane;
-use crate::index::merge::pipeline::Stretch;
+use crate::index::merge::lane_source::{InputBlock, LaneSource};
+use crate::index::merge::pipeline::MergeBudget;
 use crate::index::run::probe_lane;
 use crate::index::testing::{
     BUCKETS, NAME, Random, TABLE, database, pieces, posting, rows, tables, write, write_filtered,
@@ -73,20 +73,20 @@ fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSumma
 }
 
 /// A step of so many blocks.
-fn step_of(blocks: usize) -> Stretch {
-    Stretch {
+fn step_of(blocks: usize) -> MergeBudget {
+    MergeBudget {
         postings: 1,
         blocks,
         is_parallel: false,
     }
 }
 
-/// Merges with a pause after each stretch, and calls `look` in each.
+/// Merges with a pause after each budget, and calls `look` in each.
 fn merge_with_pauses(
     transaction: &WriteTransaction,
     inputs: &mut Inputs,
     (run, shape): (u32, FilterShape),
-    stretch: Stretch,
+    budget: MergeBudget,
     is_dropped: &(impl Fn(u64) -> bool + Sync),
     look: &mut dyn FnMut(&Inputs, &LaneSummary),
 ) -> LaneSummary {
@@ -97,7 +97,7 @@ fn merge_with_pauses(
     loop {
         let mut tables = tables(transaction);
         let mut merge = merge_of(&tables, inputs, run, output);
-        let step = merge.advance(&mut tables, stretch, is_dropped).unwrap();
+        let step = merge.advance(&mut tables, budget, is_dropped).unwrap();
         if step.is_last {
             return merge.finish(&mut tables).unwrap();
         }
@@ -170,7 +170,7 @@ fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
 }
 
 /// Blocks and pieces of filters after each pause, and the summary in the end.
-fn history(stretch: Stretch, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
+fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let sizes = [20_000, 9_000, 1, 14_000];
@@ -192,7 +192,7 @@ fn history(stretch: Stretch, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<
         &transaction,
         &mut inputs,
         output,
-        stretch,
+        budget,
         is_dropped,
         &mut look,
     );
@@ -206,12 +206,12 @@ fn two_threads_write_what_one_writes() {
     for (postings, blocks) in [(1, 4), (3_000, 1), (20_000, 8), (u64::MAX, 64)] {
         for is_dropped in [|_| false, |id| id % 3 == 0, |_| true] {
             let [one, two] = [false, true].map(|is_parallel| {
-                let stretch = Stretch {
+                let budget = MergeBudget {
                     postings,
                     blocks,
                     is_parallel,
                 };
-                history(stretch, &is_dropped)
+                history(budget, &is_dropped)
             });
             assert!(one == two, "{postings} {blocks}");
             pauses += one.len() - 1;
@@ -227,7 +227,7 @@ fn a_panic_of_the_second_thread_is_an_error() {
     let (inputs, _) = write_runs(&transaction, &[30_000, 30_000], SPREADS[0]);
     let mut tables = tables(&transaction);
     let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
-    let stretch = Stretch {
+    let budget = MergeBudget {
         postings: u64::MAX,
         blocks: 4,
         is_parallel: true,
@@ -236,10 +236,9 @@ fn a_panic_of_the_second_thread_is_an_error() {
         assert!(id != (1 << 40) + 25_000, "a surprise");
         false
     };
-    let error = merge
-        .advance(&mut tables, stretch, &is_dropped)
-        .unwrap_err();
+    let error = merge.advance(&mut tables, budget, &is_dropped).unwrap_err();
     assert!(error.to_string().contains("a surprise"), "{error}");
+    assert!(matches!(error, Error::Bug { .. }));
 }
 
 /// Each posting is found by a probe that asks the filters first, in every pause; and what is in
@@ -347,12 +346,12 @@ fn a_damaged_input_ends_the_merge() {
             tables.blocks.insert(key, damaged.as_slice()).unwrap();
         }
         let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
-        let stretch = Stretch {
+        let budget = MergeBudget {
             postings: u64::MAX,
             blocks: 4,
             is_parallel: index % 3 == 0,
         };
-        let error = merge.advance(&mut tables, stretch, &|_| false).unwrap_err();
+        let error = merge.advance(&mut tables, budget, &|_| false).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{index}");
         drop(tables);
         transaction.abort().unwrap();
@@ -391,4 +390,172 @@ fn a_lane_that_others_do_not_have_is_merged_too() {
     let summary = merge.finish(&mut tables).unwrap();
     let found = lane_iter(&tables.blocks, NAME, 2, &summary).unwrap();
     assert!(found.map(Result::unwrap).eq(held));
+}
+
+/// What goes wrong on the way of a block from the tables to the merge.
+const SLIPS: [fn(&mut MergeChunk, usize); 5] = [
+    // The last block of each input is left out.
+    |chunk, _| {
+        let last = |blocks: &[InputBlock], at: usize| {
+            let next = blocks.get(at + 1);
+            next.is_none_or(|next| next.input != blocks[at].input)
+        };
+        forge(chunk, |blocks, at| {
+            (!last(blocks, at)).then_some(blocks[at])
+        });
+    },
+    // One block in fifty is taken for another input's.
+    |chunk, inputs| {
+        forge(chunk, |blocks, at| {
+            let mut block = blocks[at];
+            if at % 50 == 49 {
+                block.input = (block.input + 1) % inputs;
+            }
+            Some(block)
+        });
+    },
+    // One block in fifty is no input's.
+    |chunk, _| {
+        forge(chunk, |blocks, at| {
+            let mut block = blocks[at];
+            if at % 50 == 49 {
+                block.input = usize::MAX;
+            }
+            Some(block)
+        });
+    },
+    // A block is left out in the middle.
+    |chunk, _| forge(chunk, |blocks, at| (at != 7).then_some(blocks[at])),
+    // The chunk goes beyond what has been read.
+    |chunk, _| chunk.bound = Some(Posting::MAX),
+];
+
+fn forge(chunk: &mut MergeChunk, change: impl Fn(&[InputBlock], usize) -> Option<InputBlock>) {
+    let rows: Vec<(InputBlock, Vec<u8>)> = chunk
+        .blocks
+        .iter()
+        .map(|(block, value)| (*block, value.to_vec()))
+        .collect();
+    let blocks: Vec<InputBlock> = rows.iter().map(|(block, _)| *block).collect();
+    chunk.blocks.clear();
+    for (at, (_, value)) in rows.iter().enumerate() {
+        if let Some(block) = change(&blocks, at) {
+            chunk.blocks.push(block, value);
+        }
+    }
+}
+
+#[test]
+fn a_block_that_is_lost_or_taken_for_another_is_a_bug() {
+    for (slip, cause) in SLIPS.into_iter().enumerate() {
+        let database = database();
+        let transaction = database.begin_write().unwrap();
+        let (inputs, _) = write_runs(&transaction, &[40_000, 40_000], SPREADS[0]);
+        let tables = tables(&transaction);
+        let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+        let mut chunk = MergeChunk::default();
+        merge
+            .progress
+            .source
+            .read(&tables, 120, &mut chunk)
+            .unwrap();
+        assert!(!chunk.is_last);
+        cause(&mut chunk, inputs.len());
+        let error = merge.work.step(&mut chunk, |_| false).unwrap_err();
+        assert!(matches!(error, Error::Bug { .. }), "{slip}: {error}");
+    }
+}
+
+/// Leaves out the last of the blocks that each input has left, in each slice.
+fn merge_without_last_blocks(blocks: usize, inputs: &Inputs, tables: &mut RunTables<'_>) -> Error {
+    let mut inputs = inputs.clone();
+    let mut output = LaneSummary::empty(LANE);
+    loop {
+        let mut merge = merge_of(tables, &inputs, 7, output);
+        let fewer = inputs.iter().map(|(run, lane)| {
+            let blocks = lane.blocks.min(1).max(lane.blocks.saturating_sub(1));
+            (*run, LaneSummary { blocks, ..*lane })
+        });
+        merge.progress.source = LaneSource::new(BUCKETS, fewer);
+        let step = match merge.advance(tables, step_of(blocks), &|id| id % 3 == 0) {
+            Ok(step) => step,
+            Err(error) => return error,
+        };
+        if step.is_last {
+            return merge.finish(tables).unwrap_err();
+        }
+        let (written, left) = match merge.pause(tables) {
+            Ok(paused) => paused,
+            Err(error) => return error,
+        };
+        output = written;
+        for (input, left) in inputs.iter_mut().zip(left) {
+            // The block that was left out is still in the table.
+            let blocks = left.blocks + u64::from(input.1.blocks > 1);
+            input.1 = LaneSummary { blocks, ..left };
+        }
+    }
+}
+
+#[test]
+fn a_merge_that_leaves_out_the_last_blocks_is_a_bug() {
+    for sizes in [&[9_000, 9_000, 9_000, 9_000][..], &[9_000]] {
+        for blocks in [1, 9, 10_000] {
+            let database = database();
+            let transaction = database.begin_write().unwrap();
+            let (inputs, _) = write_runs(&transaction, sizes, SPREADS[0]);
+            let mut tables = tables(&transaction);
+            let error = merge_without_last_blocks(blocks, &inputs, &mut tables);
+            assert!(matches!(error, Error::Bug { .. }), "{blocks}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_merge_that_ends_early_or_does_not_write_all_is_a_bug() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (inputs, _) = write_runs(&transaction, &[9_000, 9_000], SPREADS[0]);
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    merge.step(&mut tables, 8, &|_| false).unwrap();
+    let error = merge.finish(&mut tables).unwrap_err();
+    assert!(matches!(error, Error::Bug { .. }), "{error}");
+}
+
+#[test]
+fn descriptors_that_contradict_the_blocks_are_damage() {
+    let forgeries: [fn(&mut LaneSummary); 5] = [
+        |lane| lane.postings -= 1,
+        |lane| lane.blocks -= 1,
+        |lane| lane.blocks += 1,
+        |lane| lane.bytes += 1,
+        |lane| lane.postings = 1,
+    ];
+    for forge in forgeries {
+        for blocks in [1, 10_000] {
+            let database = database();
+            let transaction = database.begin_write().unwrap();
+            let (mut inputs, _) = write_runs(&transaction, &[9_000, 9_000], SPREADS[0]);
+            forge(&mut inputs[1].1);
+            let mut tables = tables(&transaction);
+            let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+            let error = loop {
+                match merge.step(&mut tables, blocks, &|_| false) {
+                    Ok(step) => assert!(!step.is_last),
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+        }
+    }
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let (mut inputs, _) = write_runs(&transaction, &[900, 0], SPREADS[0]);
+    inputs[1].1.postings = 3;
+    let mut tables = tables(&transaction);
+    let mut merge = merge_of(&tables, &inputs, 2, LaneSummary::empty(LANE));
+    assert!(merge.step(&mut tables, 64, &|_| false).unwrap().is_last);
+    let error = merge.finish(&mut tables).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
 }

@@ -1,125 +1,136 @@
-//! What a merge takes from tables and gives back to them: the side that touches the engine.
+//! The reading and writing side of a merge: the one that touches tables.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-use redb::ReadableTable;
-
-use crate::engine::engine_error;
-use crate::error::Result;
+use crate::engine::{ReadableTable, engine_error};
+use crate::error::{Error, Result};
 use crate::format::{BlockKey, LaneSummary, Posting, block_key, claimed_postings, split_block_key};
 use crate::index::filter_writer::remove_pieces;
 use crate::index::lane_writer::Packed;
 use crate::index::rows::Rows;
-use crate::index::run::{RunTables, lane_bounds, missing};
+use crate::index::run::{RunTables, lane_bounds, missing, place};
+use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::BucketBits;
 
-/// What one step works on, and what comes of it. It goes around, so that its memory is used again.
+/// The blocks of one step of a merge, and what the step made of them. A chunk goes around between the two
+/// sides, so that its memory is used again.
 #[derive(Default)]
-pub(crate) struct Portion {
-    /// The blocks that were read, under their keys and the places of their runs among the inputs: those
-    /// of each input together, in order.
-    pub(crate) blocks: Rows<(usize, BlockKey)>,
-    /// Everything up to this posting has been read: it can be merged.
-    pub(crate) bound: Option<Posting>,
-    /// Postings in these blocks, as their headers say.
-    pub(crate) postings: u64,
-    /// There are no more.
-    pub(crate) is_last: bool,
-    pub(crate) outcome: Outcome,
+pub(super) struct MergeChunk {
+    /// The blocks that were read: those of each input together, in order.
+    pub(super) blocks: Rows<InputBlock>,
+    /// Every posting up to this one has been read: it can be merged.
+    pub(super) bound: Option<Posting>,
+    /// Number of postings in these blocks, as their headers state it.
+    pub(super) postings: u64,
+    /// True if no input has blocks after these.
+    pub(super) is_last: bool,
+    pub(super) merged: MergedChunk,
 }
 
-/// What has come of a portion.
+/// What a step made of the blocks of a chunk.
 #[derive(Default)]
-pub(crate) struct Outcome {
-    pub(crate) packed: Packed,
-    /// The blocks that were read, each with the place of its input.
-    pub(crate) read: Vec<(usize, Kept)>,
-    /// The last posting that is in a block of the output.
-    pub(crate) last: Option<Posting>,
-    /// The first one that is in none yet.
-    pub(crate) first_pending: Option<Posting>,
-    /// Blocks of the output.
-    pub(crate) blocks: u64,
+pub(super) struct MergedChunk {
+    pub(super) packed: Packed,
+    /// The blocks that turned out to be good, each with the index of its input.
+    pub(super) read: Vec<(usize, ReadBlock)>,
+    /// The last posting in a block of the output.
+    pub(super) last: Option<Posting>,
+    /// The first posting that was merged and is in no block yet.
+    pub(super) first_pending: Option<Posting>,
+    /// Number of blocks of the output.
+    pub(super) blocks: u64,
 }
 
-/// A block that has been read, but not removed.
-pub(crate) struct Kept {
-    pub(crate) last: Posting,
-    pub(crate) postings: u64,
-    pub(crate) bytes: u64,
+/// Names a block on its way from the tables to the merge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InputBlock {
+    /// The index of its run among the inputs.
+    pub(super) input: usize,
+    /// How many blocks of the input this slice read before it.
+    pub(super) number: u64,
+    pub(super) key: BlockKey,
 }
 
-/// The inputs of the merge of a lane, as they stand in the tables.
-pub(crate) struct LaneSource {
+/// A block that has been read, but not deleted.
+pub(super) struct ReadBlock {
+    pub(super) last: Posting,
+    pub(super) postings: u64,
+    pub(super) bytes: u64,
+}
+
+/// The inputs of the merge of a lane, as they are in the tables.
+pub(super) struct LaneSource {
     buckets: BucketBits,
-    inputs: Vec<Input>,
+    inputs: Vec<InputLane>,
 }
 
 impl LaneSource {
-    pub(crate) fn new(
+    pub(super) fn new(
         buckets: BucketBits,
         inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
     ) -> Self {
         let inputs = inputs.into_iter();
-        let inputs = inputs.map(|(run, expected)| Input::new(run, expected));
+        let inputs = inputs.map(|(run, expected)| InputLane::new(run, expected));
         Self {
             buckets,
             inputs: inputs.collect(),
         }
     }
 
-    /// Reads about so many blocks, at least one an input of which all that was read before has been
-    /// handed on: the keys say how far that goes.
+    /// Reads about `blocks` blocks into a chunk: at least one of each input whose blocks were merged as a
+    /// whole. Their keys tell how far the chunk can be merged.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if a block is missing, and those of reading.
-    pub(crate) fn read(
+    pub(super) fn read(
         &mut self,
         tables: &RunTables<'_>,
         blocks: usize,
-        portion: &mut Portion,
+        chunk: &mut MergeChunk,
     ) -> Result<()> {
         let share = (blocks / self.inputs.len().max(1)).max(1);
-        portion.blocks.clear();
-        portion.postings = 0;
-        for (place, input) in self.inputs.iter_mut().enumerate() {
+        chunk.blocks.clear();
+        chunk.postings = 0;
+        for (index, input) in self.inputs.iter_mut().enumerate() {
             if input.is_exhausted && !input.is_read() {
-                portion.postings += input.read(tables, place, share, &mut portion.blocks)?;
+                chunk.postings += input.read(tables, index, share, &mut chunk.blocks)?;
             }
         }
-        // Up to the least end of what has been read, nothing can be missing.
+        // Inputs are sorted: up to the first end of the blocks read, no posting of any input is missing.
         let unread = self.inputs.iter().filter(|input| !input.is_read());
         let bound = unread.filter_map(|input| input.end).min();
         let bound = bound.unwrap_or(Posting::MAX);
         for input in &mut self.inputs {
             input.is_exhausted = input.end.is_none_or(|end| end <= bound);
         }
-        let is_finished = |input: &Input| input.is_read() && input.is_exhausted;
-        portion.is_last = self.inputs.iter().all(is_finished);
-        portion.bound = Some(bound);
+        let is_finished = |input: &InputLane| input.is_read() && input.is_exhausted;
+        chunk.is_last = self.inputs.iter().all(is_finished);
+        chunk.bound = Some(bound);
         Ok(())
     }
 
-    /// Postings that have not been read.
-    pub(crate) fn unread(&self) -> u64 {
-        self.inputs.iter().map(Input::unread).sum()
+    /// Number of postings that have not been read.
+    pub(super) fn unread(&self) -> u64 {
+        self.inputs.iter().map(InputLane::unread).sum()
     }
 
-    /// Notes blocks that turned out to be good.
-    pub(crate) fn keep(&mut self, blocks: impl Iterator<Item = (usize, Kept)>) {
+    /// Notes blocks that turned out to be good. They are deleted once the output holds all of them.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if there is no such input.
+    pub(super) fn keep(&mut self, blocks: impl Iterator<Item = (usize, ReadBlock)>) -> Result<()> {
         for (input, block) in blocks {
-            if let Some(input) = self.inputs.get_mut(input) {
-                input.kept.push_back(block);
-            }
+            at_mut(&mut self.inputs, input)?.kept.push_back(block);
         }
+        Ok(())
     }
 
-    /// Removes the blocks that end at or before `cursor`.
+    /// Deletes the blocks that end at or before `cursor`.
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn free(
+    pub(super) fn free(
         &mut self,
         tables: &mut RunTables<'_>,
         cursor: Option<Posting>,
@@ -130,23 +141,29 @@ impl LaneSource {
         Ok(())
     }
 
-    /// Removes what is left.
+    /// Deletes what is left of the inputs.
     ///
     /// # Errors
-    /// Those of writing.
-    pub(crate) fn finish(mut self, tables: &mut RunTables<'_>) -> Result<()> {
+    /// Those of writing, and [`Error::Bug`] unless every block was read.
+    pub(super) fn finish(mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.free(tables, Some(Posting::MAX))?;
         for input in self.inputs {
+            let left = input.left(None)?;
+            invariant!(
+                left.blocks == 0 && left.postings == 0 && left.bytes == 0,
+                "a merge ends, and run {} still has {left:?}",
+                input.run
+            );
             input.free_filter(tables, self.buckets, None)?;
         }
         Ok(())
     }
 
-    /// Removes what ends at or before `cursor`, and gives what is left behind it.
+    /// Deletes the blocks that end at or before `cursor`, and returns what each input has after it.
     ///
     /// # Errors
-    /// Those of writing.
-    pub(crate) fn pause(
+    /// Those of writing, and [`Error::Bug`] unless all blocks read are either deleted or left.
+    pub(super) fn pause(
         mut self,
         tables: &mut RunTables<'_>,
         cursor: Option<Posting>,
@@ -157,28 +174,30 @@ impl LaneSource {
             if let Some(cursor) = cursor {
                 input.free_filter(tables, self.buckets, Some(cursor))?;
             }
-            left.push(input.left(cursor));
+            left.push(input.left(cursor)?);
         }
         Ok(left)
     }
 }
 
-/// One run's side of a merge.
-struct Input {
+/// The lane of one run that is merged.
+struct InputLane {
     run: u32,
+    /// What its descriptor says.
     expected: LaneSummary,
     blocks_read: u64,
     postings_read: u64,
     /// The last posting read.
     end: Option<Posting>,
-    /// All that was read has been handed on.
+    /// True if the last chunk's bound reached the end of what was read of it.
     is_exhausted: bool,
-    kept: VecDeque<Kept>,
-    /// What its lane still has.
+    /// Blocks that were read and are not deleted yet: the output does not hold all of them.
+    kept: VecDeque<ReadBlock>,
+    /// What its table still holds.
     left: LaneSummary,
 }
 
-impl Input {
+impl InputLane {
     fn new(run: u32, expected: LaneSummary) -> Self {
         Self {
             run,
@@ -192,22 +211,22 @@ impl Input {
         }
     }
 
-    /// Everything has been read.
     fn is_read(&self) -> bool {
         self.blocks_read >= self.expected.blocks
     }
 
     fn unread(&self) -> u64 {
+        // A damaged lane may hold more postings than its descriptor states, until that is found out.
         self.expected.postings.saturating_sub(self.postings_read)
     }
 
-    /// Reads up to `blocks` blocks, at least one; how many postings they claim to have.
+    /// Reads up to `blocks` blocks, at least one. Returns how many postings they claim to hold.
     fn read(
         &mut self,
         tables: &RunTables<'_>,
-        place: usize,
+        index: usize,
         blocks: usize,
-        read: &mut Rows<(usize, BlockKey)>,
+        read: &mut Rows<InputBlock>,
     ) -> Result<u64> {
         let lane = self.expected.lane;
         let (lowest, highest) = lane_bounds(self.run, &self.expected);
@@ -224,10 +243,15 @@ impl Input {
         for row in rows.take(blocks) {
             let (key, value) = row.map_err(engine_error)?;
             let (key, value) = (key.value(), value.value());
+            let block = InputBlock {
+                input: index,
+                number: self.blocks_read + blocks_read,
+                key: *key,
+            };
+            read.push(block, value);
             postings += claimed_postings(value);
             blocks_read += 1;
             self.end = Some(split_block_key(key).2);
-            read.push((place, *key), value);
         }
         if blocks_read == 0 {
             return Err(missing(tables.name, self.run, lane, self.end, None));
@@ -243,9 +267,18 @@ impl Input {
             .partition_point(|block| Some(block.last) <= cursor);
         let mut ends = None;
         for block in self.kept.drain(..count) {
-            self.left.postings = self.left.postings.saturating_sub(block.postings);
-            self.left.blocks = self.left.blocks.saturating_sub(1);
-            self.left.bytes = self.left.bytes.saturating_sub(block.bytes);
+            let left = &mut self.left;
+            let blocks = left.blocks.checked_sub(1);
+            left.blocks = blocks.or_bug("a block of the input that is deleted")?;
+            // The descriptor is checked with the last block: until then, it may be what is wrong.
+            let postings = left.postings.checked_sub(block.postings);
+            let bytes = left.bytes.checked_sub(block.bytes);
+            let Some((postings, bytes)) = postings.zip(bytes) else {
+                let place = place(tables.name, self.run, self.expected.lane);
+                let detail = format!("found more in its blocks than {:?}", self.expected);
+                return Err(Error::corrupt(place, detail));
+            };
+            (left.postings, left.bytes) = (postings, bytes);
             let (first, _) = ends.unwrap_or((block.last, block.last));
             ends = Some((first, block.last));
         }
@@ -253,15 +286,15 @@ impl Input {
             return Ok(());
         };
         let [first, last] = [first, last].map(|end| block_key(self.run, self.expected.lane, end));
-        // All that is between them has been read as well.
+        // Blocks were read one after the other: all between these two have been read as well.
         let removed = tables
             .blocks
             .retain_in::<&BlockKey, _>(&first..=&last, |_, _| false);
         removed.map_err(engine_error)
     }
 
-    /// Removes the pieces of the filter that no probe needs once all up to `cursor` has gone; all
-    /// without a cursor.
+    /// Deletes the pieces of the filter that no probe needs once everything up to `cursor` has moved; all
+    /// pieces without a cursor.
     fn free_filter(
         &self,
         tables: &mut RunTables<'_>,
@@ -279,14 +312,27 @@ impl Input {
         remove_pieces(&mut tables.filters, self.run, lane, start..end)
     }
 
-    /// What its lane still has behind `cursor`.
-    fn left(&self, cursor: Option<Posting>) -> LaneSummary {
+    /// Returns what its lane still has after `cursor`.
+    fn left(&self, cursor: Option<Posting>) -> Result<LaneSummary> {
+        let unread = self.expected.blocks.checked_sub(self.blocks_read);
+        let blocks = unread.map(|unread| unread + self.kept.len() as u64);
+        invariant!(
+            blocks == Some(self.left.blocks),
+            "run {} has {} blocks left, of which {unread:?} are unread and {} were kept",
+            self.run,
+            self.left.blocks,
+            self.kept.len()
+        );
         if self.left.blocks == 0 {
-            return LaneSummary::empty(self.expected.lane);
+            return Ok(LaneSummary {
+                postings: self.left.postings,
+                bytes: self.left.bytes,
+                ..LaneSummary::empty(self.expected.lane)
+            });
         }
-        LaneSummary {
+        Ok(LaneSummary {
             after: cursor.max(self.expected.after),
             ..self.left
-        }
+        })
     }
 }

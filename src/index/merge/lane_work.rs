@@ -1,99 +1,255 @@
-//! What a merge computes: blocks in, blocks out, no table touched. It may be on another thread than
-//! what reads and writes.
+//! The computing side of a merge: blocks in, blocks out, no table touched. It may run on another thread
+//! than the side that reads and writes.
+//!
+//! It also keeps the books. A slip of the merge itself (a block that is left out, or taken for another
+//! input's) would otherwise commit without an error and lose documents for good: blocks of the inputs
+//! are deleted as soon as the output is believed to hold them. So every count is compared with another one
+//! that was made elsewhere: blocks handed over with the descriptors, postings merged with postings decoded,
+//! and postings packed, pending and dropped with postings merged.
+//!
+//! Whose fault is a mismatch? The blocks of a lane form a chain (each names the last posting before it), and
+//! its descriptor states their number, postings and bytes. Where as many blocks were read as the
+//! descriptor states, one after the other, and they contradict it, the file contradicts itself:
+//! [`Error::Corrupt`](crate::Error::Corrupt). Where fewer blocks, other blocks or blocks in another order
+//! arrive here, the file has said nothing wrong: [`Error::Bug`](crate::Error::Bug).
+//!
+//! The books are balanced at each step and at the end of each slice. They need not survive a commit:
+//! the next slice starts from the descriptors that this one wrote in the same transaction, so a lane
+//! whose slices all balance balances as a whole.
 
-use crate::error::Result;
-use crate::format::{BlockKey, LaneSummary, Posting};
+use crate::error::{Error, Result};
+use crate::format::{LaneSummary, Posting, split_block_key};
 use crate::index::k_way::SliceMerger;
 use crate::index::lane_iter::{read_block, unexpected_end};
-use crate::index::lane_writer::LanePacker;
-use crate::index::merge::lane_source::{Kept, Portion};
+use crate::index::lane_writer::{LanePacker, Packed};
+use crate::index::merge::lane_source::{InputBlock, MergeChunk, ReadBlock};
+use crate::invariant::{OrBug, at_mut, bug, invariant};
 
 /// The merge of a lane between tables and tables.
-pub(crate) struct LaneWork {
+pub(super) struct LaneWork {
     table_name: &'static str,
-    inputs: Vec<Input>,
+    inputs: Vec<InputPostings>,
     merger: SliceMerger,
-    pub(crate) packer: LanePacker,
+    packer: LanePacker,
+    books: Books,
+}
+
+/// Counts of postings since the slice began.
+struct Books {
+    /// Postings that the output's blocks held when the slice began.
+    packed_before: u64,
+    /// Postings of the inputs that were merged.
+    merged: u64,
+    /// How many of these were left out: their documents are deleted.
+    dropped: u64,
+}
+
+impl Books {
+    /// Checks that each merged posting is packed, pending, or dropped.
+    fn balance(&self, packed: u64, pending: u64) -> Result<()> {
+        let (merged, dropped) = (self.merged, self.dropped);
+        // Wraps in the output of a forged descriptor only.
+        let packed = packed.wrapping_sub(self.packed_before);
+        invariant!(
+            merged == packed + pending + dropped,
+            "of {merged} postings a merge packed {packed}, dropped {dropped} and has {pending} pending"
+        );
+        Ok(())
+    }
 }
 
 impl LaneWork {
-    pub(crate) fn new(
+    pub(super) fn new(
         table_name: &'static str,
         inputs: impl IntoIterator<Item = (u32, LaneSummary)>,
         packer: LanePacker,
     ) -> Self {
         let inputs = inputs.into_iter();
-        let inputs = inputs.map(|(run, expected)| Input::new(run, expected));
         Self {
             table_name,
-            inputs: inputs.collect(),
+            inputs: inputs
+                .map(|(run, expected)| InputPostings::new(run, expected))
+                .collect(),
             merger: SliceMerger::default(),
+            books: Books {
+                packed_before: packer.packed().postings,
+                merged: 0,
+                dropped: 0,
+            },
             packer,
         }
     }
 
-    /// Postings of the inputs in memory.
+    /// Number of input postings held in memory.
     #[cfg(test)]
-    pub(crate) fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.inputs.iter().map(|input| input.postings.len()).sum()
     }
 
-    /// Unpacks what was read, merges what can be merged, and packs what fills blocks. Postings of ids
-    /// for which `is_dropped` holds are left out.
+    /// Unpacks the blocks of a chunk, merges everything up to its bound, and packs what fills blocks.
+    /// Postings of ids for which `is_dropped` holds are left out.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] if a block is damaged or missing.
-    pub(crate) fn step(
+    /// [`Error::Corrupt`] if a block is damaged or missing, and [`Error::Bug`] if the books do not
+    /// balance.
+    pub(super) fn step(
         &mut self,
-        portion: &mut Portion,
+        chunk: &mut MergeChunk,
         is_dropped: impl Fn(u64) -> bool,
     ) -> Result<()> {
-        let Portion {
-            blocks, outcome, ..
-        } = portion;
-        outcome.read.clear();
-        let mut unpacking = None;
-        for ((place, key), value) in blocks.iter() {
-            let Some(input) = self.inputs.get_mut(*place) else {
-                continue;
-            };
-            if unpacking.replace(*place) != Some(*place) {
-                input.postings.clear();
+        self.unpack(chunk)?;
+        let bound = chunk.bound.or_bug("the bound of a merged chunk")?;
+        self.check_bound(bound, chunk.is_last)?;
+        let merged = &mut chunk.merged;
+        let newest = self.packer.newest();
+        let mut slices: Vec<&[Posting]> = Vec::with_capacity(self.inputs.len());
+        for input in &mut self.inputs {
+            let slice = input.take_until(bound)?;
+            if !slice.is_empty() {
+                slices.push(slice);
             }
-            let kept = input.unpack(self.table_name, key, value)?;
-            outcome.read.extend(kept.map(|kept| (*place, kept)));
         }
-        let bound = portion.bound.unwrap_or(Posting::MAX);
-        let slices: Vec<&[Posting]> = self
-            .inputs
-            .iter_mut()
-            .map(|input| input.take_until(bound))
-            .filter(|slice| !slice.is_empty())
-            .collect();
+        let taken: usize = slices.iter().map(|slice| slice.len()).sum();
         let merger = &mut self.merger;
         let append = |merged: &mut Vec<Posting>| merger.append(&slices, merged);
-        self.packer
-            .extend(append, is_dropped, &mut outcome.packed)?;
+        let packed = &mut merged.packed;
+        let appended = self.packer.extend(append, is_dropped, packed);
+        let appended = appended.map_err(|error| blame(error, &slices, newest))?;
+        let postings = appended.postings;
+        invariant!(
+            postings == taken as u64,
+            "{taken} postings of inputs became {postings} in a merge"
+        );
+        self.books.merged += postings;
+        self.books.dropped += appended.dropped;
         let summary = self.packer.packed();
-        outcome.last = summary.last;
-        outcome.blocks = summary.blocks;
-        outcome.first_pending = self.packer.first_pending();
+        self.books
+            .balance(summary.postings, self.packer.pending())?;
+        merged.last = summary.last;
+        merged.blocks = summary.blocks;
+        merged.first_pending = self.packer.first_pending();
         Ok(())
+    }
+
+    /// Unpacks the blocks of a chunk, each into the postings of its input.
+    fn unpack(&mut self, chunk: &mut MergeChunk) -> Result<()> {
+        chunk.merged.read.clear();
+        let mut postings = 0;
+        let mut unpacking = None;
+        for (block, value) in chunk.blocks.iter() {
+            let input = at_mut(&mut self.inputs, block.input)?;
+            if unpacking.replace(block.input) != Some(block.input) {
+                input.clear()?;
+            }
+            let read = input.unpack(self.table_name, block, value)?;
+            postings += read.postings;
+            chunk.merged.read.push((block.input, read));
+        }
+        // Both numbers come from the same headers.
+        invariant!(
+            postings == chunk.postings,
+            "a merge read {} postings and unpacked {postings}",
+            chunk.postings
+        );
+        Ok(())
+    }
+
+    /// Checks that no input has a block left whose postings belong before the bound: the output would
+    /// pass them, and they would be deleted with their block.
+    fn check_bound(&self, bound: Posting, is_last: bool) -> Result<()> {
+        for input in &self.inputs {
+            let (found, expected) = (&input.seen, &input.expected);
+            let is_read = found.blocks >= expected.blocks;
+            invariant!(
+                is_read || (!is_last && found.last >= Some(bound)),
+                "a merge passes unread blocks of run {}, lane {}: {} of {} were read",
+                input.run,
+                expected.lane,
+                found.blocks,
+                expected.blocks
+            );
+        }
+        Ok(())
+    }
+
+    /// Packs the rest of the lane, and returns what the output's lane holds.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] unless all inputs have been merged as a whole, and [`Error::Corrupt`] for one whose
+    /// descriptor contradicts its blocks.
+    pub(super) fn finish(mut self, packed: &mut Packed) -> Result<LaneSummary> {
+        for input in &mut self.inputs {
+            input.clear()?;
+            let (found, expected) = (&input.seen, &input.expected);
+            invariant!(
+                found.blocks == expected.blocks,
+                "a merge ends after {} of {} blocks of run {}, lane {}",
+                found.blocks,
+                expected.blocks,
+                input.run,
+                expected.lane
+            );
+            // Blocks that do not add up were refused with the last one of them: this is a lane that
+            // states postings and has no block.
+            if found != expected {
+                return Err(unexpected_end(self.table_name, input.run, found, expected));
+            }
+        }
+        let summary = self.packer.finish(packed)?;
+        self.books.balance(summary.postings, 0)?;
+        Ok(summary)
+    }
+
+    /// Leaves the rest to a later slice. Returns what the output's lane holds; everything that is
+    /// pending is unpacked again by that slice.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] unless the output ends at or before `cursor`, where the inputs go on.
+    pub(super) fn pause(&self, cursor: Option<Posting>) -> Result<LaneSummary> {
+        let summary = self.packer.packed();
+        self.books
+            .balance(summary.postings, self.packer.pending())?;
+        let pending = self.packer.first_pending();
+        invariant!(
+            summary.last <= cursor && pending.is_none_or(|first| Some(first) > cursor),
+            "the output of a merge ends at {:?}, its inputs go on after {cursor:?}, and {pending:?} is \
+             pending",
+            summary.last
+        );
+        Ok(summary)
     }
 }
 
-/// The postings of one run.
-struct Input {
+/// The error of postings that came out of the merge of `slices` out of order. Two inputs with the same
+/// posting, or an output that was written beyond what its inputs have left, are in the file; if the slices have
+/// neither, then it was the merge.
+#[cold]
+fn blame(error: Error, slices: &[&[Posting]], newest: Option<Posting>) -> Error {
+    let Error::Corrupt { place, detail } = &error else {
+        return error;
+    };
+    let mut all: Vec<Posting> = slices.concat();
+    all.sort_unstable();
+    let ascend = all.is_sorted_by(|a, b| a < b);
+    if ascend && all.first().is_none_or(|first| Some(*first) > newest) {
+        return bug(format!("{place}: {detail}, though the inputs ascend"));
+    }
+    error
+}
+
+/// The postings of one run that are being merged.
+struct InputPostings {
     run: u32,
     expected: LaneSummary,
-    /// Of the blocks read.
+    /// Of the blocks that were unpacked.
     seen: LaneSummary,
-    /// Read, but not all taken.
+    /// Of the blocks that were unpacked last.
     postings: Vec<Posting>,
+    /// How many of these were taken, or passed over.
     position: usize,
 }
 
-impl Input {
+impl InputPostings {
     fn new(run: u32, expected: LaneSummary) -> Self {
         let seen = LaneSummary {
             filter: expected.filter,
@@ -109,35 +265,61 @@ impl Input {
         }
     }
 
+    /// Makes room for the next blocks, all postings of the last ones having been taken.
+    fn clear(&mut self) -> Result<()> {
+        let (taken, held) = (self.position, self.postings.len());
+        invariant!(
+            taken == held,
+            "a merge took {taken} of {held} postings of run {}, lane {}",
+            self.run,
+            self.expected.lane
+        );
+        self.postings.clear();
+        self.position = 0;
+        Ok(())
+    }
+
     /// Unpacks the next block.
-    fn unpack(&mut self, table_name: &str, key: &BlockKey, value: &[u8]) -> Result<Option<Kept>> {
+    fn unpack(&mut self, table_name: &str, block: &InputBlock, value: &[u8]) -> Result<ReadBlock> {
+        let (run, lane, _) = split_block_key(&block.key);
+        let expected_key = (self.run, self.expected.lane, self.seen.blocks);
+        invariant!(
+            (run, lane, block.number) == expected_key,
+            "a merge takes block {} of run {run}, lane {lane} for {expected_key:?}",
+            block.number
+        );
         let before = self.postings.len();
         let (last, after) = (self.seen.last, self.expected.after);
-        read_block(table_name, key, value, last, after, &mut self.postings)?;
+        let (key, postings) = (&block.key, &mut self.postings);
+        read_block(table_name, key, value, last, after, postings)?;
         let (postings, bytes) = ((self.postings.len() - before) as u64, value.len() as u64);
         self.seen.postings += postings;
         self.seen.blocks += 1;
         self.seen.bytes += bytes;
         self.seen.last = self.postings.last().copied();
-        let first = self.expected.first_possible();
-        self.position = self.postings.partition_point(|posting| *posting < first);
+        if self.seen.blocks == 1 {
+            // An earlier slice has merged these already.
+            let first = self.expected.first_possible();
+            self.position = self.postings.partition_point(|posting| *posting < first);
+        }
         if self.seen.blocks >= self.expected.blocks && self.seen != self.expected {
             let (seen, expected) = (&self.seen, &self.expected);
             return Err(unexpected_end(table_name, self.run, seen, expected));
         }
-        let kept = |last| Kept {
-            last,
+        Ok(ReadBlock {
+            last: self.seen.last.or_bug("a posting of a block")?,
             postings,
             bytes,
-        };
-        Ok(self.seen.last.map(kept))
+        })
     }
 
     /// Takes the postings up to `bound`, inclusive.
-    fn take_until(&mut self, bound: Posting) -> &[Posting] {
-        let rest = self.postings.get(self.position..).unwrap_or_default();
+    fn take_until(&mut self, bound: Posting) -> Result<&[Posting]> {
+        let split = self.postings.split_at_checked(self.position);
+        let (_, rest) = split.or_bug("the postings of an input that were not taken")?;
         let count = rest.partition_point(|posting| *posting <= bound);
         self.position += count;
-        rest.get(..count).unwrap_or_default()
+        let taken = rest.split_at_checked(count).or_bug("postings to take")?;
+        Ok(taken.0)
     }
 }

@@ -8,4 +8,4 @@ mod pipeline;
 
 pub(crate) use lane_merge::LaneMerge;
 pub(crate) use levels::{MergePlan, Pace, RunShape, level_of, plan};
-pub(crate) use pipeline::Stretch;
+pub(crate) use pipeline::MergeBudget;

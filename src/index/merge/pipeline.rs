@@ -6,44 +6,45 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, scope};
 
 use crate::error::{Error, Result};
-use crate::index::merge::lane_merge::{LaneMerge, Ledger, Step};
-use crate::index::merge::lane_source::Portion;
+use crate::index::merge::lane_merge::{LaneMerge, MergeProgress, MergeStep};
+use crate::index::merge::lane_source::MergeChunk;
 use crate::index::run::RunTables;
+use crate::invariant::bug;
 
-/// Portions that have been read, and not been written: they bound the memory.
-const PORTIONS: u64 = 4;
+/// How many chunks are read and not yet written: they bound the memory.
+const CHUNKS: u64 = 4;
 
-/// How far a merge is to go.
+/// How much of a merge is done in one slice, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
-    /// Postings to be read: steps go on until there are so many.
+pub(crate) struct MergeBudget {
+    /// Number of postings to read: steps follow each other until there are so many.
     pub(crate) postings: u64,
-    /// Blocks that a step reads.
+    /// Number of blocks that a step reads.
     pub(crate) blocks: usize,
-    /// Whether it is worth a second thread. The rows that are written are the same.
+    /// True if a second thread is worth its start. The rows that are written are the same.
     pub(crate) is_parallel: bool,
 }
 
 impl LaneMerge {
-    /// Goes on by a stretch, and on until a pause would leave less to do than there was.
+    /// Merges until the budget is used up, and further until a pause would leave less to do than there was.
     ///
     /// # Errors
     /// As [`LaneMerge::step`].
     pub(crate) fn advance(
         &mut self,
         tables: &mut RunTables<'_>,
-        stretch: Stretch,
+        budget: MergeBudget,
         is_dropped: &(impl Fn(u64) -> bool + Sync),
-    ) -> Result<Step> {
-        if stretch.is_parallel {
-            return self.advance_in_parallel(tables, stretch, is_dropped);
+    ) -> Result<MergeStep> {
+        if budget.is_parallel {
+            return self.advance_in_parallel(tables, budget, is_dropped);
         }
         let mut read = 0;
         loop {
-            let step = self.step(tables, stretch.blocks, is_dropped)?;
+            let step = self.step(tables, budget.blocks, is_dropped)?;
             read += step.postings;
-            if step.is_last || (read >= stretch.postings && self.has_progress()) {
-                return Ok(Step {
+            if step.is_last || (read >= budget.postings && self.has_progress()) {
+                return Ok(MergeStep {
                     postings: read,
                     is_last: step.is_last,
                 });
@@ -54,14 +55,14 @@ impl LaneMerge {
     fn advance_in_parallel(
         &mut self,
         tables: &mut RunTables<'_>,
-        stretch: Stretch,
+        budget: MergeBudget,
         is_dropped: &(impl Fn(u64) -> bool + Sync),
-    ) -> Result<Step> {
-        let Self { work, ledger, .. } = self;
-        let (portions, to_compute) = channel();
+    ) -> Result<MergeStep> {
+        let Self { work, progress, .. } = self;
+        let (chunks, to_compute) = channel();
         let (done, computed) = channel();
         let step = scope(|scope| {
-            let compute = move |portion: &mut Portion| work.step(portion, is_dropped);
+            let compute = move |chunk: &mut MergeChunk| work.step(chunk, is_dropped);
             let serve = move || serve(&to_compute, &done, compute);
             let Ok(thread) = Builder::new()
                 .name("merge".into())
@@ -69,7 +70,7 @@ impl LaneMerge {
             else {
                 return Ok(None);
             };
-            let step = Ends { portions, computed }.run(tables, ledger, stretch);
+            let step = ChunkChannels { chunks, computed }.run(tables, progress, budget);
             thread.join().map_err(|panic| stopped(&*panic))?;
             step.map(Some)
         })?;
@@ -78,9 +79,9 @@ impl LaneMerge {
             // There is no second thread to be had.
             None => self.advance(
                 tables,
-                Stretch {
+                MergeBudget {
                     is_parallel: false,
-                    ..stretch
+                    ..budget
                 },
                 is_dropped,
             ),
@@ -88,69 +89,75 @@ impl LaneMerge {
     }
 }
 
-/// Computes until there are no more portions, nobody waits for what comes of them, or one is bad.
+/// Computes until there are no more chunks, nobody waits for them any more, or one of them is bad.
 fn serve(
-    portions: &Receiver<Portion>,
-    computed: &Sender<Result<Portion>>,
-    mut compute: impl FnMut(&mut Portion) -> Result<()>,
+    chunks: &Receiver<MergeChunk>,
+    computed: &Sender<Result<MergeChunk>>,
+    mut compute: impl FnMut(&mut MergeChunk) -> Result<()>,
 ) {
-    for mut portion in portions {
-        let outcome = compute(&mut portion);
+    for mut chunk in chunks {
+        let outcome = compute(&mut chunk);
         let is_good = outcome.is_ok();
-        if computed.send(outcome.map(|()| portion)).is_err() || !is_good {
+        if computed.send(outcome.map(|()| chunk)).is_err() || !is_good {
             return;
         }
     }
 }
 
-/// The error that a panic of the other thread becomes.
+/// The error that a panic of the computing thread becomes. It calls nothing of the engine, where a panic
+/// would mean damage: the fault is ours.
 fn stopped(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::corrupt("a merge stopped", text.unwrap_or("no message"))
+    bug(format!(
+        "a merge panicked: {}",
+        text.unwrap_or("no message")
+    ))
 }
 
 /// Reported in place of a panic only where there was none.
 fn alone() -> Error {
-    Error::corrupt("a merge stopped", "its other thread is gone")
+    bug("the computing thread of a merge has gone")
 }
 
 /// The ends of the pipeline that the reading and writing thread holds.
-struct Ends {
-    portions: Sender<Portion>,
-    computed: Receiver<Result<Portion>>,
+struct ChunkChannels {
+    chunks: Sender<MergeChunk>,
+    computed: Receiver<Result<MergeChunk>>,
 }
 
-impl Ends {
+impl ChunkChannels {
+    /// Reads and writes chunks until the budget is used up. The channel of chunks closes as `self` goes, which
+    /// ends the computing thread.
     fn run(
         self,
         tables: &mut RunTables<'_>,
-        ledger: &mut Ledger,
-        stretch: Stretch,
-    ) -> Result<Step> {
+        progress: &mut MergeProgress,
+        budget: MergeBudget,
+    ) -> Result<MergeStep> {
         let (mut under_way, mut spare) = (0, Vec::new());
-        let mut read = Step {
+        let mut read = MergeStep {
             postings: 0,
             is_last: false,
         };
         loop {
-            let is_enough = read.is_last || read.postings >= stretch.postings;
-            // What has been read before decides whether more is needed, as it does with one thread.
-            if is_enough && under_way == 0 && (read.is_last || ledger.has_progress()) {
+            let is_enough = read.is_last || read.postings >= budget.postings;
+            // Chunks under way may still write a block: as with one thread, more is read only if none of them did.
+            if is_enough && under_way == 0 && (read.is_last || progress.has_progress()) {
                 return Ok(read);
             }
-            if under_way < PORTIONS && (!is_enough || under_way == 0) {
-                let mut portion = spare.pop().unwrap_or_default();
-                ledger.source.read(tables, stretch.blocks, &mut portion)?;
-                read.postings += portion.postings;
-                read.is_last = portion.is_last;
-                self.portions.send(portion).map_err(|_| alone())?;
+            if under_way < CHUNKS && (!is_enough || under_way == 0) {
+                let mut chunk = spare.pop().unwrap_or_default();
+                progress.source.read(tables, budget.blocks, &mut chunk)?;
+                read.postings += chunk.postings;
+                read.is_last = chunk.is_last;
+                self.chunks.send(chunk).map_err(|_| alone())?;
                 under_way += 1;
                 continue;
             }
-            let mut portion = self.computed.recv().map_err(|_| alone())??;
-            ledger.write(tables, &mut portion)?;
-            spare.push(portion);
+            let mut chunk = self.computed.recv().map_err(|_| alone())??;
+            progress.write(tables, &mut chunk)?;
+            spare.push(chunk);
             under_way -= 1;
         }
     }
