@@ -5,9 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use redb::ReadableTable;
-
-use crate::engine::engine_error;
+use crate::engine::{ReadableTable, engine_error};
 use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
 use crate::index::filter_writer::missing_piece;

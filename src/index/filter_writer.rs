@@ -1,16 +1,13 @@
 //! Packs the filter of a lane while the lane is packed.
 
-use redb::Table;
-
-use crate::engine::engine_error;
+use crate::engine::{Table, engine_error};
 use crate::error::{Error, Result};
 use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
 use crate::index::rows::Rows;
-use crate::index::run::Value;
 use crate::lanes::BucketBits;
 
 /// A table of pieces of filters, open for writing.
-pub(crate) type FilterTable<'t> = Table<'t, &'static FilterKey, Value>;
+pub(crate) type FilterPieces<'t> = Table<'t, &'static FilterKey, &'static [u8]>;
 
 /// What the filter of a lane is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +98,7 @@ impl FilterPacker {
 /// # Errors
 /// [`Error::Corrupt`] if one is missing, and those of writing.
 pub(crate) fn remove_pieces(
-    table: &mut FilterTable<'_>,
+    table: &mut FilterPieces<'_>,
     run: u32,
     lane: u16,
     pieces: std::ops::Range<u32>,

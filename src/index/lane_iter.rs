@@ -1,10 +1,8 @@
 //! Streams all postings of a lane of a run.
 
-use redb::{AccessGuard, OwnedAccessGuard, OwnedRange, ReadOnlyTable, StorageError};
 #[cfg(test)]
-use redb::{Range, ReadableTable};
-
-use crate::engine::engine_error;
+use crate::engine::{AccessGuard, Range, ReadableTable};
+use crate::engine::{OwnedAccessGuard, OwnedRange, ReadOnlyBlocks, StorageError, engine_error};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, checksum, split_block_key};
 use crate::index::run::{Key, Value, lane_bounds, missing, place};
@@ -15,6 +13,7 @@ pub(crate) trait BlockRow {
     fn value(&self) -> &[u8];
 }
 
+#[cfg(test)]
 impl BlockRow for (AccessGuard<'_, Key>, AccessGuard<'_, Value>) {
     fn key(&self) -> &BlockKey {
         self.0.value()
@@ -71,7 +70,7 @@ pub(crate) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
 /// # Errors
 /// Those of reading.
 pub(crate) fn lane_iter_owned(
-    table: &ReadOnlyTable<Key, Value>,
+    table: &ReadOnlyBlocks,
     table_name: &'static str,
     run: u32,
     lane: &LaneSummary,

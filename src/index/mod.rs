@@ -18,13 +18,13 @@ mod sweep;
 mod testing;
 
 pub(crate) use filter_cache::{FilterCache, FilterOf, Reader};
-pub(crate) use filter_writer::{FilterPlan, FilterTable};
+pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use lane_writer::{write_lane, write_sorted};
 pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
 pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, level_of, plan};
 pub(crate) use radix::sort_by_number;
-pub(crate) use run::{BlockTable, ProbeCost, RunTables, probe_lane_while};
+pub(crate) use run::{ProbeCost, RunBlocks, RunTables, probe_lane_while};
 pub(crate) use segment::{CodeRange, SegmentBuilder};
 pub(crate) use sweep::{Next, VisitAsked, Wanted, sweep_lane};

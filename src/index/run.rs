@@ -2,29 +2,25 @@
 
 use std::ops::Bound;
 
-use redb::{ReadableTable, Table};
-
-use crate::engine::engine_error;
+use crate::engine::{ReadableTable, Table, engine_error};
 use crate::error::{Error, Result};
-use crate::format::{Block, BlockKey, Posting, block_key, split_block_key};
-use crate::index::filter_writer::FilterTable;
+use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, split_block_key};
+use crate::index::filter_writer::FilterPieces;
 
-pub(crate) use crate::format::LaneSummary;
-
-/// How the key of a block table is declared to redb.
-pub(crate) type Key = &'static BlockKey;
-/// How the value of a block table is declared to redb.
-pub(crate) type Value = &'static [u8];
+/// The key type of a table of blocks.
+pub(super) type Key = &'static BlockKey;
+/// The value type of a table of blocks.
+pub(super) type Value = &'static [u8];
 
 /// A table of blocks, open for writing.
-pub(crate) type BlockTable<'t> = Table<'t, Key, Value>;
+pub(crate) type RunBlocks<'t> = Table<'t, Key, Value>;
 
 /// Where a run is written: the blocks and the filters of its lanes.
 pub(crate) struct RunTables<'t> {
     /// The name of the table of blocks.
     pub(crate) name: &'static str,
-    pub(crate) blocks: BlockTable<'t>,
-    pub(crate) filters: FilterTable<'t>,
+    pub(crate) blocks: RunBlocks<'t>,
+    pub(crate) filters: FilterPieces<'t>,
 }
 
 /// What a probe read.
@@ -120,7 +116,7 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
 /// # Errors
 /// Those of writing.
 #[cfg(test)]
-pub(crate) fn delete_run(table: &mut BlockTable<'_>, run: u32, lane: u16) -> Result<()> {
+pub(crate) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Result<()> {
     let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
     table
         .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)

@@ -251,7 +251,7 @@ fn a_lost_block_is_noticed() {
             assert!(lane.blocks > 5);
             let blocks = rows(&transaction);
             for (key, value) in blocks.iter().filter(|(key, _)| is_of(key, 1, 2)) {
-                let remove = |table: &mut BlockTable<'_>| table.remove(key).unwrap().is_some();
+                let remove = |table: &mut RunBlocks<'_>| table.remove(key).unwrap().is_some();
                 assert!(remove(&mut transaction.open_table(TABLE).unwrap()));
                 assert_noticed(&transaction, &lane, postings, &split_block_key(key).2);
                 let mut table = transaction.open_table(TABLE).unwrap();

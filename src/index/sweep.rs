@@ -2,9 +2,7 @@
 
 use std::ops::Bound;
 
-use redb::{AccessGuard, Cursor, ReadableTable};
-
-use crate::engine::engine_error;
+use crate::engine::{AccessGuard, Cursor, ReadableTable, engine_error};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, checksum, split_block_key};
 use crate::index::run::{Key, ProbeCost, Value, is_of, missing};

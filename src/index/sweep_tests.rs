@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use redb::WriteTransaction;
 
 use super::*;
-use crate::index::run::{BlockTable, probe_lane};
+use crate::index::run::{RunBlocks, probe_lane};
 use crate::index::testing::{NAME, Random, TABLE, database, in_range, posting, rows, write};
 
 const MAX: u64 = u64::MAX;
@@ -215,7 +215,7 @@ fn lost_and_damaged_blocks_are_noticed() {
                     Err(error) => assert!(matches!(error, Error::Corrupt { .. })),
                 }
             }
-            let mut table: BlockTable<'_> = transaction.open_table(TABLE).unwrap();
+            let mut table: RunBlocks<'_> = transaction.open_table(TABLE).unwrap();
             table.insert(key, value.as_slice()).unwrap();
         }
         let whole = sweep(&transaction, &lane, &[all]).unwrap();

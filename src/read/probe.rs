@@ -1,7 +1,6 @@
 //! Probes and sweeps of runs.
 
-use redb::ReadableTable;
-
+use crate::engine::ReadableTable;
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
 use crate::index::{

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use redb::OwnedRange;
-
-use crate::engine::PanicSafe;
+use crate::engine::{OwnedRange, PanicSafe};
 use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::read::snapshot_view::SnapshotView;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use redb::ReadableTable;
-
-use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables};
+use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable};
 use crate::error::Result;
 use crate::index::{CodeRange, VisitAsked, Wanted};
 use crate::observe::LiveSnapshot;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::read::SnapshotView;
+use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
 
 /// What is read at a time: the memory, but for a row that is larger by itself.

@@ -233,7 +233,7 @@ impl Writer {
         &'t self,
         table: PostingTable,
         opened: &'t crate::index::RunTables<'w>,
-    ) -> ProbeTables<'t, crate::index::BlockTable<'w>, crate::index::FilterTable<'w>> {
+    ) -> ProbeTables<'t, crate::index::RunBlocks<'w>, crate::index::FilterPieces<'w>> {
         ProbeTables {
             context: &self.store.context,
             table,
