@@ -7,9 +7,8 @@ use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::index::{Next, Wanted};
 use crate::lanes::hash_key;
-use crate::query::best;
-use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::Budget;
+use crate::query::families::{Families, identical_share_codes};
 use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -24,28 +23,6 @@ const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
 /// So many keys are looked up together.
 const PIECE_KEYS: usize = 1 << 20;
-
-/// Which lanes are swept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Families {
-    pub(crate) bands: bool,
-    /// The greatest distance at which a fingerprint is a candidate.
-    pub(crate) tables: Option<u32>,
-}
-
-impl Families {
-    pub(crate) const ALL: Self = Self {
-        bands: true,
-        tables: Some(u32::MAX),
-    };
-
-    pub(crate) fn of(bounds: &ResolvedBounds) -> Self {
-        Self {
-            bands: bounds.probes_bands(),
-            tables: bounds.max_distance,
-        }
-    }
-}
 
 /// A document that shares a bucket with the signature number `asker` of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +95,7 @@ impl Codes {
         if families.bands {
             swept.extend(bands.map(of(PostingTable::Bands)));
         }
-        if families.tables.is_some() {
+        if families.max_distance.is_some() {
             swept.extend(tables.map(of(PostingTable::Permuted)));
         }
         let (mut codes, mut asks) = (Vec::new(), Vec::new());
@@ -129,7 +106,7 @@ impl Codes {
             }
             if let Some(fingerprint) = signature.simhash()
                 && asks_for
-                && families.tables.is_some()
+                && families.max_distance.is_some()
             {
                 context.lanes.table_codes(fingerprint, &mut codes);
             }
@@ -140,7 +117,7 @@ impl Codes {
             swept,
             codes,
             asks,
-            most: families.tables.unwrap_or_default(),
+            most: families.max_distance.unwrap_or_default(),
         })
     }
 
@@ -171,7 +148,7 @@ impl Codes {
         let is_table = |swept: &Swept| swept.table == PostingTable::Permuted;
         let column = self.swept.iter().position(is_table).unwrap_or(0);
         let table = self.swept.get(column)?.table;
-        best::codes_follow(context, table).then_some(column)
+        identical_share_codes(context, table).then_some(column)
     }
 
     /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone

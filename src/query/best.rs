@@ -1,19 +1,15 @@
 //! The best match of a document that may be new: an identical one is looked for first.
 
 use crate::error::Result;
-use crate::lanes::TableDesign;
-use crate::query::batch::Families;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
 use crate::query::budget::Budget;
+use crate::query::families::{Families, exact_codes_are_identical, identical_share_codes};
 use crate::query::found_ids::FoundIds;
-use crate::query::query::Subject;
 use crate::query::scored::Scored;
+use crate::query::subject::Subject;
 use crate::read::{PostingTable, ReadView};
-use crate::sketch::EmptyDocuments;
-use crate::state::SharedContext;
-use crate::types::BeyondBudget;
-use crate::types::{Match, Scope};
+use crate::types::{BeyondBudget, Match, Scope};
 
 /// So many documents are looked at for an identical one: 1, then 2, 4 and 8.
 pub(crate) const LOOKED_AT: usize = 15;
@@ -39,26 +35,13 @@ struct First {
     compared: Vec<(u64, Option<Scored>)>,
 }
 
-/// Whether every document that is as near as can be has the signature's codes: an estimate of 1 then
-/// means that the signatures are equal. Not so if the codes are of values that were cut since.
-pub(crate) fn codes_follow(context: &SharedContext, table: PostingTable) -> bool {
-    table == PostingTable::Permuted || context.shape().codes.is_none()
-}
-
-impl Scored {
-    /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
-    pub(crate) fn is_whole(&self, context: &SharedContext) -> bool {
-        self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
-    }
-}
-
 impl Subject<'_> {
     /// What [`query`](Self::query) with a limit of 1 gives, for less where an identical document is
     /// there.
     ///
     /// Candidates are ranked by similarity, distance and id. One with similarity 1 and distance 0 is
     /// in the signature's first bucket: equal fingerprints have equal codes in every table, and equal
-    /// values in every band ([`codes_follow`]). So the first such one by id in that bucket is the
+    /// values in every band ([`identical_share_codes`]). So the first such one by id in that bucket is the
     /// best match of all. It is within any bounds.
     pub(crate) fn best(
         &self,
@@ -70,13 +53,13 @@ impl Subject<'_> {
         if !context.is_filed(self.signature) {
             return Ok(Best::default());
         }
-        let mut asked = Asked::all(context, self.signature, Families::of(bounds))?;
+        let mut asked = Asked::all(context, self.signature, Families::from_bounds(bounds))?;
         let is_first = |asked: &Asked| asked.table == PostingTable::Permuted;
         let place = asked.iter().position(is_first).unwrap_or(0);
         let mut first = First::default();
         if asked
             .get(place)
-            .is_some_and(|a| codes_follow(context, a.table))
+            .is_some_and(|a| identical_share_codes(context, a.table))
         {
             // Stays in its table's stretch, of which it is the first.
             asked.rotate_left(place);
@@ -117,7 +100,7 @@ impl Subject<'_> {
             bucket: (!is_in_part).then_some(bucket),
             ..First::default()
         };
-        if codes_tell_all(source.context(), lane.table) {
+        if exact_codes_are_identical(source.context(), lane.table) {
             first.identical = self.first_live(source, &own)?;
         } else {
             self.compare_first(source, &own, bounds, &mut first)?;
@@ -230,19 +213,6 @@ fn read_one(source: &dyn ReadView, lane: &Asked, most: usize, begin: Begin) -> R
 fn own_ids(lane: &Asked, bucket: &Bucket) -> Vec<u64> {
     let own = bucket.postings.iter().filter(|p| lane.is_own(**p));
     own.map(|posting| posting.id).take(LOOKED_AT).collect()
-}
-
-/// Whether documents with one code are identical: the code is the whole signature, and none without
-/// features is filed.
-fn codes_tell_all(context: &SharedContext, table: PostingTable) -> bool {
-    let is_whole = context
-        .lanes
-        .design()
-        .is_some_and(TableDesign::codes_are_exact);
-    table == PostingTable::Permuted
-        && is_whole
-        && context.shape().values.is_none()
-        && context.schema.empty_documents() == EmptyDocuments::Distinct
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::CodeRange;
-use crate::query::batch::Families;
+use crate::query::families::Families;
 use crate::query::found_ids::FoundIds;
 use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
@@ -59,7 +59,7 @@ impl Asked {
                 code,
                 low_code,
                 high_code,
-                most: families.tables.unwrap_or_default(),
+                most: families.max_distance.unwrap_or_default(),
             }
         };
         let mut codes = Vec::new();
@@ -70,7 +70,7 @@ impl Asked {
         let bands = bands.map(|(lane, code)| asked(PostingTable::Bands, lane, *code));
         let mut all: Vec<Self> = bands.collect();
         codes.clear();
-        if let (Some(fingerprint), true) = (signature.simhash(), families.tables.is_some()) {
+        if let (Some(fingerprint), true) = (signature.simhash(), families.max_distance.is_some()) {
             lanes.table_codes(fingerprint, &mut codes);
         }
         let tables = (1 + lanes.band_count()..).zip(&codes);

@@ -7,23 +7,25 @@ pub(crate) mod best;
 mod bounds;
 mod buckets;
 mod budget;
+mod families;
 mod found_ids;
 mod query;
 mod query_many;
 mod scored;
+mod subject;
 mod verify;
 
-pub(crate) use batch::{
-    Candidate, Codes, Families, Gathered, Gathering, Meeting, Pieces, find_keys,
-};
+pub(crate) use batch::{Candidate, Codes, Gathered, Gathering, Meeting, Pieces, find_keys};
 pub(crate) use best::{Best, LOOKED_AT};
 pub(crate) use bounds::ResolvedBounds;
 pub use bounds::{Bounds, By};
 pub(crate) use budget::Budget;
+pub(crate) use families::Families;
 pub use query::Query;
-pub(crate) use query::{Subject, candidates, nearest};
+pub(crate) use query::{candidates, nearest};
 pub use query_many::QueryMany;
 pub(crate) use query_many::{candidates_many, query_many};
 pub(crate) use scored::Scored;
+pub(crate) use subject::Subject;
 pub use verify::Earlier;
 pub(crate) use verify::{Ask, Outside, Told, checked};

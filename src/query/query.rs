@@ -5,17 +5,17 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
-use crate::query::batch::Families;
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::buckets::{Asked, Begin, read_first, read_whole};
 use crate::query::budget::{Budget, Chosen};
+use crate::query::families::Families;
 use crate::query::found_ids::FoundIds;
 use crate::query::scored::{Scored, settle};
+use crate::query::subject::Subject;
 use crate::query::verify::{Ask, Outside, Told};
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::state::SharedContext;
-use crate::types::{DocumentId, Match, Matches, Scope};
+use crate::types::{DocumentId, Matches, Scope};
 
 /// A question to a snapshot or a transaction, put together and then [`run`](Self::run).
 ///
@@ -220,21 +220,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// What is compared with the stored documents.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) signature: &'a Signature,
-    pub(crate) exclude: Option<u64>,
-}
-
-impl<'a> Subject<'a> {
-    pub(crate) fn new(signature: &'a Signature) -> Self {
-        Self {
-            signature,
-            exclude: None,
-        }
-    }
-
+impl Subject<'_> {
     /// Matches among the candidates of the bounds' families, or those that a budget allows for.
     pub(crate) fn query(
         &self,
@@ -248,7 +234,7 @@ impl<'a> Subject<'a> {
         if !context.is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let asked = Asked::all(context, self.signature, Families::of(bounds))?;
+        let asked = Asked::all(context, self.signature, Families::from_bounds(bounds))?;
         let Chosen { ids, beyond } = match budget {
             None => Chosen {
                 ids: all_of(source, &asked)?,
@@ -289,29 +275,6 @@ impl<'a> Subject<'a> {
         all_of(source, &asked)
     }
 
-    /// The accepted ones of these documents, which ascend by id, and how many were compared.
-    pub(crate) fn compare_all(
-        &self,
-        source: &dyn ReadView,
-        mut ids: Vec<u64>,
-        bounds: Option<&ResolvedBounds>,
-        accept: impl Fn(&Scored) -> bool,
-    ) -> Result<(Vec<Scored>, usize)> {
-        ids.retain(|id| Some(*id) != self.exclude);
-        let mut scored = Vec::new();
-        let mut compared = 0;
-        source.live_signatures(&ids, &mut |id, row| {
-            compared += 1;
-            scored.extend(
-                self.score(source.context(), id, &row, bounds)
-                    .filter(&accept),
-            );
-            Ok(())
-        })?;
-        source.context().note_candidates(compared);
-        Ok((scored, compared))
-    }
-
     fn scan(
         &self,
         source: &dyn ReadView,
@@ -340,80 +303,6 @@ impl<'a> Subject<'a> {
         source.context().note_candidates(compared);
         source.context().reads.add_signatures(compared);
         self.finish(source, scored, limit, Scope::Scan, compared)
-    }
-
-    pub(crate) fn finish(
-        &self,
-        source: &dyn ReadView,
-        mut scored: Vec<Scored>,
-        limit: usize,
-        scope: Scope,
-        candidates: usize,
-    ) -> Result<Matches> {
-        scored.sort_unstable_by_key(Scored::rank);
-        scored.truncate(limit);
-        let mut matches = Vec::with_capacity(scored.len());
-        for scored in scored {
-            let Some(key) = source.key_of(scored.id)? else {
-                let place = format!("table documents, document {}", scored.id);
-                return Err(Error::corrupt(
-                    place,
-                    "found no row, expected one (invariant 1)",
-                ));
-            };
-            matches.push(self.matched(source.context(), &scored, key));
-        }
-        Ok(Matches {
-            matches,
-            scope,
-            recall: None,
-            candidates,
-            beyond: None,
-        })
-    }
-
-    pub(crate) fn matched(
-        &self,
-        context: &SharedContext,
-        scored: &Scored,
-        key: Option<Vec<u8>>,
-    ) -> Match {
-        let is_known = scored.is_exact || context.shape().values.is_some();
-        Match {
-            id: DocumentId::new(scored.id),
-            key,
-            similarity: is_known.then_some(scored.similarity),
-            is_exact: scored.is_exact,
-            distance: self.signature.simhash().map(|_| scored.distance),
-            beyond: None,
-        }
-    }
-
-    /// This document compared with one that is known by id: what `insert_if_new` says of a key
-    /// that is there already.
-    pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
-        let mut found = self.scored(source.context(), id, 0, None);
-        source.live_signatures(&[id], &mut |_, row| {
-            found = self.compare_row(source.context(), id, &row);
-            Ok(())
-        })?;
-        Ok(self.matched(source.context(), &found, source.key_of(id)?.flatten()))
-    }
-
-    /// This document compared with any row, however far.
-    pub(crate) fn compare_row(
-        &self,
-        context: &SharedContext,
-        id: u64,
-        row: &SignatureRow<'_>,
-    ) -> Scored {
-        let are_alike = row.is_empty() == self.signature.is_empty();
-        let equal = if are_alike {
-            row.agreement(self.signature)
-        } else {
-            0
-        };
-        self.scored(context, id, equal, row.fingerprint())
     }
 }
 

@@ -4,11 +4,12 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::query::batch;
-use crate::query::batch::{Candidate, Codes, Families, Gathered, Pieces};
+use crate::query::batch::{Candidate, Codes, Gathered, Pieces};
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::budget::Budget;
-use crate::query::query::Subject;
+use crate::query::families::Families;
 use crate::query::scored::{Scored, settle};
+use crate::query::subject::Subject;
 use crate::query::verify::{Ask, Outside, Told};
 use crate::read::ReadView;
 use crate::read::SnapshotView;
@@ -137,7 +138,7 @@ impl<'a> QueryMany<'a> {
         let outside = Outside::default();
         let answers = context.run_checked(|| {
             let mut answers = Vec::with_capacity(self.signatures.len());
-            let families = Families::of(&bounds);
+            let families = Families::from_bounds(&bounds);
             each_piece(
                 self.source,
                 self.signatures,

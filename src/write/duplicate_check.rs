@@ -83,7 +83,7 @@ impl<'d> BatchCheck<'d> {
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
         let same_key = batch::find_keys(source, &keys)?;
         let signatures = documents.iter().map(|(_, signature)| *signature);
-        let families = Families::of(&insertion.bounds);
+        let families = Families::from_bounds(&insertion.bounds);
         let mut codes = Codes::of(source.context(), families, signatures)?;
         for (asker, known) in same_key.iter().enumerate() {
             if known.is_some() {

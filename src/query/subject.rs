@@ -1,0 +1,208 @@
+//! The signature of a search, and how near stored documents are to it.
+
+use crate::error::{Error, Result};
+use crate::format::SignatureRow;
+use crate::lanes::TableDesign;
+use crate::query::bounds::ResolvedBounds;
+use crate::query::scored::Scored;
+use crate::read::ReadView;
+use crate::sketch::Signature;
+use crate::state::SharedContext;
+use crate::types::{DocumentId, Match, Matches, Scope};
+
+/// What is compared with the stored documents.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) signature: &'a Signature,
+    pub(crate) exclude: Option<u64>,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(signature: &'a Signature) -> Self {
+        Self {
+            signature,
+            exclude: None,
+        }
+    }
+
+    /// The accepted ones of these documents, which ascend by id, and how many were compared.
+    pub(crate) fn compare_all(
+        &self,
+        source: &dyn ReadView,
+        mut ids: Vec<u64>,
+        bounds: Option<&ResolvedBounds>,
+        accept: impl Fn(&Scored) -> bool,
+    ) -> Result<(Vec<Scored>, usize)> {
+        ids.retain(|id| Some(*id) != self.exclude);
+        let mut scored = Vec::new();
+        let mut compared = 0;
+        source.live_signatures(&ids, &mut |id, row| {
+            compared += 1;
+            scored.extend(
+                self.score(source.context(), id, &row, bounds)
+                    .filter(&accept),
+            );
+            Ok(())
+        })?;
+        source.context().note_candidates(compared);
+        Ok((scored, compared))
+    }
+
+    /// `None` if the two cannot be near: one has no features and the other has, or neither has
+    /// and the schema says that such documents are distinct; or if they do not meet in a lane that is
+    /// read for `bounds`, where candidates were looked for.
+    pub(crate) fn score(
+        &self,
+        context: &SharedContext,
+        id: u64,
+        row: &SignatureRow<'_>,
+        bounds: Option<&ResolvedBounds>,
+    ) -> Option<Scored> {
+        if row.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
+            return None;
+        }
+        let equal = row.agreement(self.signature);
+        let scored = self.scored(context, id, equal, row.fingerprint());
+        let codes = |codes: &mut _| context.band_codes(&row.to_signature(context.recipe), codes);
+        self.meets(context, bounds, scored.distance, codes)
+            .then_some(scored)
+    }
+
+    /// [`score`](Self::score) of a document whose signature is in memory.
+    pub(crate) fn score_signature(
+        &self,
+        context: &SharedContext,
+        id: u64,
+        other: &Signature,
+        bounds: &ResolvedBounds,
+    ) -> Option<Scored> {
+        if other.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
+            return None;
+        }
+        let layout = context.shape().values;
+        let equal = layout.map_or(0, |layout| self.signature.agreement(layout, other));
+        let scored = self.scored(context, id, equal, other.simhash());
+        let codes = |codes: &mut _| context.band_codes(other, codes);
+        self.meets(context, Some(bounds), scored.distance, codes)
+            .then_some(scored)
+    }
+
+    /// Whether a candidate is one. The codes of fingerprints of 128 bits hold a part of them: those
+    /// that are near enough may belong to fingerprints that are not, and those meet in a band or not
+    /// at all.
+    fn meets(
+        &self,
+        context: &SharedContext,
+        bounds: Option<&ResolvedBounds>,
+        distance: u32,
+        codes: impl FnOnce(&mut Vec<u64>) -> Result<()>,
+    ) -> bool {
+        let codes_are_exact = context
+            .lanes
+            .design()
+            .is_none_or(TableDesign::codes_are_exact);
+        let Some(bounds) = bounds.filter(|_| !codes_are_exact) else {
+            return true;
+        };
+        if bounds.max_distance.is_none_or(|most| distance <= most) {
+            return true;
+        }
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let are_there = bounds.probes_bands()
+            && context.band_codes(self.signature, &mut own).is_ok()
+            && codes(&mut others).is_ok();
+        are_there && own.iter().zip(&others).any(|(own, other)| own == other)
+    }
+
+    pub(crate) fn scored(
+        &self,
+        context: &SharedContext,
+        id: u64,
+        equal: usize,
+        fingerprint: Option<u128>,
+    ) -> Scored {
+        let fingerprints = fingerprint.zip(self.signature.simhash());
+        let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+        let layout = context.shape().values;
+        Scored {
+            id,
+            similarity: layout.map_or(0.0, |layout| layout.similarity(equal)),
+            is_exact: false,
+            distance,
+        }
+    }
+
+    pub(crate) fn finish(
+        &self,
+        source: &dyn ReadView,
+        mut scored: Vec<Scored>,
+        limit: usize,
+        scope: Scope,
+        candidates: usize,
+    ) -> Result<Matches> {
+        scored.sort_unstable_by_key(Scored::rank);
+        scored.truncate(limit);
+        let mut matches = Vec::with_capacity(scored.len());
+        for scored in scored {
+            let Some(key) = source.key_of(scored.id)? else {
+                let place = format!("table documents, document {}", scored.id);
+                return Err(Error::corrupt(
+                    place,
+                    "found no row, expected one (invariant 1)",
+                ));
+            };
+            matches.push(self.matched(source.context(), &scored, key));
+        }
+        Ok(Matches {
+            matches,
+            scope,
+            recall: None,
+            candidates,
+            beyond: None,
+        })
+    }
+
+    pub(crate) fn matched(
+        &self,
+        context: &SharedContext,
+        scored: &Scored,
+        key: Option<Vec<u8>>,
+    ) -> Match {
+        let is_known = scored.is_exact || context.shape().values.is_some();
+        Match {
+            id: DocumentId::new(scored.id),
+            key,
+            similarity: is_known.then_some(scored.similarity),
+            is_exact: scored.is_exact,
+            distance: self.signature.simhash().map(|_| scored.distance),
+            beyond: None,
+        }
+    }
+
+    /// This document compared with one that is known by id: what `insert_if_new` says of a key
+    /// that is there already.
+    pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
+        let mut found = self.scored(source.context(), id, 0, None);
+        source.live_signatures(&[id], &mut |_, row| {
+            found = self.compare_row(source.context(), id, &row);
+            Ok(())
+        })?;
+        Ok(self.matched(source.context(), &found, source.key_of(id)?.flatten()))
+    }
+
+    /// This document compared with any row, however far.
+    pub(crate) fn compare_row(
+        &self,
+        context: &SharedContext,
+        id: u64,
+        row: &SignatureRow<'_>,
+    ) -> Scored {
+        let are_alike = row.is_empty() == self.signature.is_empty();
+        let equal = if are_alike {
+            row.agreement(self.signature)
+        } else {
+            0
+        };
+        self.scored(context, id, equal, row.fingerprint())
+    }
+}
