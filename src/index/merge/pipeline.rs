@@ -115,7 +115,7 @@ fn stopped(panic: &(dyn Any + Send)) -> Error {
     ))
 }
 
-/// Reported in place of a panic only where there was none.
+/// Reported only where the computing thread neither failed nor panicked.
 fn alone() -> Error {
     bug("the computing thread of a merge has gone")
 }
@@ -151,7 +151,9 @@ impl ChunkChannels {
                 progress.source.read(tables, budget.blocks, &mut chunk)?;
                 read.postings += chunk.postings;
                 read.is_last = chunk.is_last;
-                self.chunks.send(chunk).map_err(|_| alone())?;
+                if self.chunks.send(chunk).is_err() {
+                    return Err(self.failure());
+                }
                 under_way += 1;
                 continue;
             }
@@ -160,5 +162,13 @@ impl ChunkChannels {
             spare.push(chunk);
             under_way -= 1;
         }
+    }
+
+    /// Returns the error that ended the computing thread. Chunks that it computed before are passed over.
+    fn failure(&self) -> Error {
+        self.computed
+            .iter()
+            .find_map(Result::err)
+            .unwrap_or_else(alone)
     }
 }
