@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
-use crate::types::matches::BeyondBudget;
+use crate::types::matches::{BeyondBudget, Match};
 
 /// The longest key.
 pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
@@ -113,58 +113,6 @@ impl Record {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
-    }
-}
-
-/// A document that a query found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Match {
-    pub(crate) id: DocumentId,
-    pub(crate) key: Option<Vec<u8>>,
-    pub(crate) similarity: Option<f64>,
-    pub(crate) is_exact: bool,
-    pub(crate) distance: Option<u32>,
-    pub(crate) beyond: Option<BeyondBudget>,
-}
-
-impl Match {
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> DocumentId {
-        self.id
-    }
-
-    /// Its key, unless it was appended without one.
-    #[must_use]
-    pub fn key(&self) -> Option<&[u8]> {
-        self.key.as_deref()
-    }
-
-    /// The Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
-    /// [is exact](Self::is_exact); `None` without MinHash in the schema, unless it was verified.
-    #[must_use]
-    pub fn similarity(&self) -> Option<f64> {
-        self.similarity
-    }
-
-    /// Whether the similarity is exact: the one that the closure of
-    /// [`Query::verify`](crate::Query::verify) returned for this document. Else it is an estimate.
-    #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.is_exact
-    }
-
-    /// The Hamming distance of the two fingerprints, exact; `None` without SimHash in the schema.
-    #[must_use]
-    pub fn distance(&self) -> Option<u32> {
-        self.distance
-    }
-
-    /// What a [budget](crate::Query::probe_budget) left out when this document was found: a better
-    /// match may be among it. `None` if nothing was left out.
-    #[must_use]
-    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
-        self.beyond
     }
 }
 

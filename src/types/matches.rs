@@ -1,9 +1,9 @@
 //! The answer to a query.
 
+use std::fmt;
 use std::ops::Deref;
 
-use crate::types::document::Match;
-use std::fmt;
+use crate::id::DocumentId;
 
 /// What a probe with a budget left out: see [`Query::probe_budget`](crate::Query::probe_budget).
 ///
@@ -21,6 +21,58 @@ impl fmt::Display for BeyondBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let least = if self.is_least { "at least " } else { "" };
         write!(f, "{least}{}", self.documents)
+    }
+}
+
+/// A document that a query found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    pub(crate) id: DocumentId,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) similarity: Option<f64>,
+    pub(crate) is_exact: bool,
+    pub(crate) distance: Option<u32>,
+    pub(crate) beyond: Option<BeyondBudget>,
+}
+
+impl Match {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        self.id
+    }
+
+    /// Its key, unless it was appended without one.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
+    /// The Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
+    /// [is exact](Self::is_exact); `None` without MinHash in the schema, unless it was verified.
+    #[must_use]
+    pub fn similarity(&self) -> Option<f64> {
+        self.similarity
+    }
+
+    /// Whether the similarity is exact: the one that the closure of
+    /// [`Query::verify`](crate::Query::verify) returned for this document. Else it is an estimate.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
+    /// The Hamming distance of the two fingerprints, exact; `None` without SimHash in the schema.
+    #[must_use]
+    pub fn distance(&self) -> Option<u32> {
+        self.distance
+    }
+
+    /// What a [budget](crate::Query::probe_budget) left out when this document was found: a better
+    /// match may be among it. `None` if nothing was left out.
+    #[must_use]
+    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
+        self.beyond
     }
 }
 

@@ -10,9 +10,9 @@ mod progress;
 
 pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
-pub use document::{Document, Match, Novelty, Record, Revision, Upserted};
+pub use document::{Document, Novelty, Record, Revision, Upserted};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use files::{Access, Files};
 pub(crate) use files::{FileSource, folder_of};
-pub use matches::{BeyondBudget, Matches, Scope};
+pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub(crate) use progress::go_on;

@@ -1,100 +1,128 @@
-//! What has been inserted of a batch.
+//! Near-duplicates within one batch: its documents that have been inserted, indexed in memory.
 
 use std::collections::HashMap;
 
+use crate::error::Result;
+use crate::invariant::at;
 use crate::query::Codes;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use crate::write::insert_many::Pair;
+use crate::types::Document;
 
-/// Documents of a piece that share a bucket with another one of it.
-pub(crate) struct BatchCandidates<'d> {
-    /// Each once, ascending by id.
-    pub(crate) documents: Vec<(u64, &'d Signature)>,
-    /// How many are in the fullest bucket.
-    pub(crate) postings: usize,
+/// A document of a batch with its signature.
+pub(super) type BatchDocument<'d> = (Document<'d>, &'d Signature);
+
+/// Inserted documents of a piece that share a bucket with another document of it.
+pub(super) struct BatchCandidates<'d> {
+    /// Ids with signatures, each document once, ascending by id.
+    pub(super) documents: Vec<(u64, &'d Signature)>,
+    /// Number of postings in the fullest of the buckets.
+    pub(super) postings: usize,
 }
 
-/// The documents of a piece that have been inserted, filed in memory: those that come after them
-/// are compared with them, whatever the store has done with them since.
-pub(crate) struct BatchDedup<'d> {
-    documents: &'d [Pair<'d>],
+/// Index of the documents of a piece that have been inserted.
+///
+/// The documents that come after them are compared with them here and not in the store: a flush or
+/// a merge in between changes nothing of the answers.
+pub(super) struct BatchDedup<'d> {
+    documents: &'d [BatchDocument<'d>],
     codes: &'d Codes,
-    keys: HashMap<&'d [u8], u64>,
-    /// The last document of each bucket, as an index of `entries`.
+    ids_by_key: HashMap<&'d [u8], u64>,
+    /// For each bucket, the index in `entries` of its newest document.
     buckets: HashMap<(u16, u64), usize>,
-    entries: Vec<Entry>,
+    entries: Vec<BucketEntry>,
 }
 
-/// A document filed in a bucket.
-struct Entry {
+/// A document in one bucket. The entries of a bucket are a list that is linked backwards.
+struct BucketEntry {
     id: u64,
     code: u64,
-    document: usize,
-    /// The one before in the same bucket.
-    earlier: Option<usize>,
+    document_index: usize,
+    /// Index of the document that came before it in the same bucket.
+    previous: Option<usize>,
 }
 
 impl<'d> BatchDedup<'d> {
-    pub(crate) fn new(documents: &'d [Pair<'d>], codes: &'d Codes) -> Self {
+    pub(super) fn new(documents: &'d [BatchDocument<'d>], codes: &'d Codes) -> Self {
         Self {
             documents,
             codes,
-            keys: HashMap::new(),
+            ids_by_key: HashMap::new(),
             buckets: HashMap::new(),
             entries: Vec::new(),
         }
     }
 
-    pub(crate) fn with_key(&self, key: &[u8]) -> Option<u64> {
-        self.keys.get(key).copied()
+    pub(super) fn id_of_key(&self, key: &[u8]) -> Option<u64> {
+        self.ids_by_key.get(key).copied()
     }
 
-    /// Those that share a bucket with a document of the piece; of no bucket more than so many, and one.
-    pub(crate) fn candidates(
+    /// Returns the inserted documents that share a bucket with the one at `query_index`, of each
+    /// bucket the newest `max_postings`.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if the index names a document that is not in the piece.
+    pub(super) fn candidates(
         &self,
         context: &SharedContext,
-        document: usize,
-        most: usize,
-    ) -> BatchCandidates<'d> {
+        query_index: usize,
+        max_postings: usize,
+    ) -> Result<BatchCandidates<'d>> {
         let mut found = Vec::new();
         let mut postings = 0;
-        for (swept, code) in self.codes.row(document) {
+        for (lane, code) in self.codes.row(query_index) {
             let mut in_bucket = 0;
-            let mut next = self.buckets.get(&swept.bucket(context, code)).copied();
-            while let Some(entry) = next.and_then(|index| self.entries.get(index)) {
+            let mut next = self.buckets.get(&lane.bucket(context, code)).copied();
+            while let Some(index) = next {
+                let entry = at(&self.entries, index)?;
+                // One more than the budget is counted, so that the caller sees that it is exceeded.
                 in_bucket += 1;
-                if in_bucket > most {
+                if in_bucket > max_postings {
                     break;
                 }
-                if self.codes.accepts(swept, code, entry.code) {
-                    found.push((entry.id, entry.document));
+                if self.codes.accepts(lane, code, entry.code) {
+                    found.push((entry.id, entry.document_index));
                 }
-                next = entry.earlier;
+                next = entry.previous;
             }
             postings = postings.max(in_bucket);
         }
         found.sort_unstable();
         found.dedup();
-        let signature = |(id, document): (u64, usize)| Some((id, self.documents.get(document)?.1));
-        BatchCandidates {
-            documents: found.into_iter().filter_map(signature).collect(),
-            postings,
+        let mut documents = Vec::with_capacity(found.len());
+        for (id, document_index) in found {
+            documents.push((id, at(self.documents, document_index)?.1));
         }
+        Ok(BatchCandidates {
+            documents,
+            postings,
+        })
     }
 
-    pub(crate) fn push(&mut self, context: &SharedContext, document: usize, id: u64) {
-        let key = self.documents.get(document).and_then(|(d, _)| d.key);
-        self.keys.extend(key.map(|key| (key, id)));
-        for (swept, code) in self.codes.row(document) {
+    /// Adds the document at an index of the piece, which has been inserted under `id`.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if the index names a document that is not in the piece.
+    pub(super) fn push(
+        &mut self,
+        context: &SharedContext,
+        document_index: usize,
+        id: u64,
+    ) -> Result<()> {
+        let (document, _) = at(self.documents, document_index)?;
+        if let Some(key) = document.key {
+            self.ids_by_key.insert(key, id);
+        }
+        for (lane, code) in self.codes.row(document_index) {
             let index = self.entries.len();
-            let earlier = self.buckets.insert(swept.bucket(context, code), index);
-            self.entries.push(Entry {
+            let previous = self.buckets.insert(lane.bucket(context, code), index);
+            self.entries.push(BucketEntry {
                 id,
                 code,
-                document,
-                earlier,
+                document_index,
+                previous,
             });
         }
+        Ok(())
     }
 }

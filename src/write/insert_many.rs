@@ -1,19 +1,19 @@
-//! BatchInsert of many documents at once.
+//! Inserting many documents at once.
 
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, ResolvedBounds, Scored, Told, batch};
+use crate::invariant::{OrBug, invariant};
+use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
-use crate::write::duplicate_check::BatchCheck;
+use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert};
+use crate::write::batch_dedup::BatchDocument;
 use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
 
-/// A document with its signature.
-pub(crate) type Pair<'d> = (Document<'d>, &'d Signature);
-
 impl Transaction {
+    /// Inserts all documents or, if a key is taken, none, and returns their ids in the same order.
     pub(crate) fn insert_many(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
@@ -30,6 +30,8 @@ impl Transaction {
         })
     }
 
+    /// Inserts each document that is new beside the store and those before it in the batch, and
+    /// returns one answer a document in the same order.
     pub(crate) fn insert_many_if_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
@@ -37,6 +39,8 @@ impl Transaction {
         self.insert_new(documents, None)
     }
 
+    /// [`insert_many_if_new`](Self::insert_many_if_new), where the caller says how similar a document
+    /// is to each candidate.
     pub(crate) fn insert_many_if_new_verified(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
@@ -51,35 +55,39 @@ impl Transaction {
 
     fn insert_new(
         &mut self,
-        documents: &[Pair<'_>],
-        ask: Option<&AskOfBatch<'_>>,
+        documents: &[BatchDocument<'_>],
+        ask: Option<&AskCaller<'_>>,
     ) -> Result<Vec<Novelty>> {
         self.check_many(documents)?;
         self.change(|writer| {
-            let mut insertion = BatchInsert {
-                bounds: Bounds::new().resolve(&writer.store.context.schema, false)?,
-                budget: Budget::from_options(&writer.store.context.options)?,
-                first_id: writer.state.next_id,
-                ask,
-                novelties: Vec::with_capacity(documents.len()),
-                inserted: Vec::new(),
-            };
+            let bounds = Bounds::new().resolve(&writer.store.context.schema, false)?;
+            let budget = Budget::from_options(&writer.store.context.options)?;
+            let mut insert = BatchInsert::new(bounds, budget, writer.state.next_id, ask);
+            // The store is asked about a whole piece at a time. A piece with too many candidates for
+            // the memory is halved and both halves are asked about again.
             let mut pieces = Pieces::of(documents.len());
             while let Some(range) = pieces.next() {
-                let piece = documents.get(range.clone()).unwrap_or_default();
-                match BatchCheck::of(writer, piece, &insertion)? {
-                    Some(lookup) => lookup.insert_new(writer, &mut insertion)?,
+                let piece = documents
+                    .get(range.clone())
+                    .or_bug_with(|| format!("piece {range:?} of {} documents", documents.len()))?;
+                match BatchCheck::new(writer, piece, &insert)? {
+                    Some(check) => check.insert_new(writer, &mut insert)?,
                     None => pieces.halve(range),
                 }
             }
-            Ok(insertion.novelties)
+            let (answers, expected) = (insert.novelties.len(), documents.len());
+            invariant!(
+                answers == expected,
+                "{answers} answers for a batch of {expected} documents"
+            );
+            Ok(insert.novelties)
         })
         .inspect(|all| {
             all.iter().for_each(|novelty| self.note_answer(novelty));
         })
     }
 
-    pub(crate) fn check_many(&self, documents: &[Pair<'_>]) -> Result<()> {
+    pub(crate) fn check_many(&self, documents: &[BatchDocument<'_>]) -> Result<()> {
         let mut checks = documents.iter().enumerate();
         checks.try_for_each(|(index, (document, signature))| {
             let checked = self.check(document, signature);
@@ -88,68 +96,19 @@ impl Transaction {
     }
 }
 
-/// The first key that the store or an earlier document of the batch has, and whose it is.
+/// Returns the first key that the store or an earlier document of the batch has, with the id of that
+/// document.
 fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<(&'k [u8], u64)>> {
-    let known = batch::find_keys(writer.view(), keys)?;
-    let mut earlier = HashMap::new();
-    for ((key, known), id) in keys.iter().zip(known).zip(writer.state.next_id..) {
+    let stored = batch::find_keys(writer.view(), keys)?;
+    let mut in_batch = HashMap::new();
+    for ((key, stored), id) in keys.iter().zip(stored).zip(writer.state.next_id..) {
+        // A document without a key meets no other by key.
         let Some(key) = *key else {
             continue;
         };
-        if let Some(holder) = known.or_else(|| earlier.insert(key, id)) {
+        if let Some(holder) = stored.or_else(|| in_batch.insert(key, id)) {
             return Ok(Some((key, holder)));
         }
     }
     Ok(None)
-}
-
-/// Asks the caller about a document of the batch and an earlier one.
-pub(crate) type AskOfBatch<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
-
-/// A batch on its way into the store.
-pub(crate) struct BatchInsert<'v> {
-    pub(crate) bounds: ResolvedBounds,
-    pub(crate) budget: Option<Budget>,
-    /// Documents from here on are of the batch.
-    first_id: u64,
-    pub(crate) ask: Option<&'v AskOfBatch<'v>>,
-    /// Of the documents that were dealt with.
-    pub(crate) novelties: Vec<Novelty>,
-    /// Which documents of the batch were inserted, in the order of their ids, which have no gaps.
-    pub(crate) inserted: Vec<usize>,
-}
-
-impl BatchInsert<'_> {
-    /// Whether every document is asked about by itself: one that meets more than the budget allows for
-    /// would make the caller verify some others twice.
-    pub(crate) fn asks_alone(&self) -> bool {
-        self.ask.is_some() && self.budget.is_some()
-    }
-
-    /// Keeps the better one of those that are within the bounds.
-    pub(crate) fn keep_nearer(&self, nearest: &mut Option<Scored>, scored: Scored) {
-        if scored.is_within(&self.bounds)
-            && nearest.is_none_or(|nearest| scored.rank() < nearest.rank())
-        {
-            *nearest = Some(scored);
-        }
-    }
-
-    /// Verifies a candidate of the document at an index, if that is wanted.
-    pub(crate) fn settle(&self, index: usize, scored: &mut Scored) -> Result<()> {
-        if let Some(ask) = self.ask {
-            scored.settle(ask(index, self.earlier(scored.id))?);
-        }
-        Ok(())
-    }
-
-    /// How a document that is there is known to the caller.
-    pub(crate) fn earlier(&self, id: u64) -> Earlier {
-        let place = id.checked_sub(self.first_id);
-        let of_batch = place.and_then(|place| self.inserted.get(usize::try_from(place).ok()?));
-        match of_batch {
-            Some(other) => Earlier::OfBatch(*other),
-            None => Earlier::Stored(DocumentId::new(id)),
-        }
-    }
 }

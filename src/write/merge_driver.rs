@@ -3,14 +3,15 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::engine::{FILTERS, RUNS};
+use crate::engine::RUNS;
 use crate::error::{Error, Result};
 use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
-use crate::write::writer::{Writer, block_table};
+use crate::write::run_tables::run_tables;
+use crate::write::writer::Writer;
 
 /// Below so many postings a second thread takes longer to begin than it saves.
 const LEAST_IN_PARALLEL: u64 = 16_384;
@@ -328,17 +329,6 @@ impl Writer {
         self.runs.insert(Run { descriptor, dead });
         Ok(())
     }
-}
-
-pub(crate) fn run_tables(
-    write: &redb::WriteTransaction,
-    table: PostingTable,
-) -> Result<RunTables<'_>> {
-    Ok(RunTables {
-        name: table.name(),
-        blocks: write.open_table(block_table(table))?,
-        filters: write.open_table(FILTERS)?,
-    })
 }
 
 fn range_of(run: &RunDescriptor) -> RangeInclusive<u64> {

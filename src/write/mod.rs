@@ -2,6 +2,7 @@
 //!
 //! Imports `query` and below. A change is durable when its transaction commits.
 
+mod batch_check;
 mod batch_dedup;
 mod buffer;
 mod duplicate_check;
@@ -11,12 +12,15 @@ mod merge_driver;
 mod notes;
 mod pending_rows;
 mod repack;
+mod run_tables;
 mod tail_view;
 mod transaction;
 mod upsert;
 mod writer;
 
-pub(crate) use merge_driver::{KEY_FILTER_BITS, run_tables};
+pub(crate) use duplicate_check::find_duplicate;
+pub(crate) use merge_driver::KEY_FILTER_BITS;
 pub(crate) use pending_rows::append_rows;
-pub(crate) use transaction::{Transaction, find_duplicate};
+pub(crate) use run_tables::run_tables;
+pub(crate) use transaction::Transaction;
 pub(crate) use writer::Writer;

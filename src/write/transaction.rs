@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::query::{Bounds, Budget, Subject};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, WriterGuard, WriterLock};
-use crate::types::{BeyondBudget, Document, DocumentId, Novelty, Record, Upserted};
+use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
+use crate::write::duplicate_check::{DuplicateCheck, find_duplicate};
 use crate::write::tail_view::TailView;
 use crate::write::writer::Writer;
 
@@ -240,36 +240,4 @@ impl Transaction {
         document.validate()?;
         self.writer.store.context.check_signature(signature)
     }
-}
-
-/// What there is to say of a document before it is inserted.
-pub(crate) struct DuplicateCheck {
-    /// Why it is not new, if it is not: its key, or a near-duplicate of it is there.
-    pub(crate) novelty: Option<Novelty>,
-    /// With what it was not compared.
-    pub(crate) beyond: Option<BeyondBudget>,
-}
-
-pub(crate) fn find_duplicate(
-    source: &dyn ReadView,
-    document: &Document<'_>,
-    signature: &Signature,
-) -> Result<DuplicateCheck> {
-    let subject = Subject::new(signature);
-    if let Some(key) = document.key
-        && let Some(id) = source.find_key(key)?
-    {
-        let same = subject.compare(source, id)?;
-        return Ok(DuplicateCheck {
-            novelty: Some(Novelty::SameKey(same)),
-            beyond: None,
-        });
-    }
-    let context = source.context();
-    let bounds = Bounds::new().resolve(&context.schema, false)?;
-    let best = subject.best(source, &bounds, Budget::from_options(&context.options)?)?;
-    Ok(DuplicateCheck {
-        novelty: best.found.map(Novelty::NearDuplicate),
-        beyond: best.beyond,
-    })
 }

@@ -6,10 +6,7 @@ use std::time::Instant;
 
 use redb::ReadableTable;
 
-use crate::engine::{
-    BANDS, BlockTable, DEAD, DOCUMENTS, KEYS, META, PERMUTED, PanicSafe, SIGNATURES,
-    catch_engine_panic,
-};
+use crate::engine::{DEAD, DOCUMENTS, META, PanicSafe, SIGNATURES, catch_engine_panic};
 use crate::error::{Error, Result};
 use crate::format::DocumentRow;
 use crate::format::{Posting, SignatureRow, State, header};
@@ -22,8 +19,8 @@ use crate::state::OpenStore;
 use crate::state::{RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
-use crate::write::merge_driver::run_tables;
 use crate::write::pending_rows::PendingRows;
+use crate::write::run_tables::run_tables;
 
 pub(crate) struct Writer {
     pub(crate) store: Arc<OpenStore>,
@@ -50,15 +47,6 @@ pub(crate) struct Writer {
 
 /// So many removals copy more pages than a transaction of inserts does.
 const MANY_REMOVED: u64 = 1_000;
-
-/// The engine's table for a kind of lane.
-pub(crate) fn block_table(table: PostingTable) -> BlockTable {
-    match table {
-        PostingTable::Keys => KEYS,
-        PostingTable::Bands => BANDS,
-        PostingTable::Permuted => PERMUTED,
-    }
-}
 
 impl Writer {
     pub(crate) fn begin(store: Arc<OpenStore>) -> Result<Self> {
