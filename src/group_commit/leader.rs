@@ -148,7 +148,7 @@ impl Drop for Leader<'_> {
 
 impl GroupCommit {
     fn call<T: FromReply>(self: &Arc<Self>, call: WriteRequest<'_>) -> Result<T> {
-        let _counted = self.store.context.counters.call();
+        let _counted = self.store.context.counters.begin_call();
         self.check_call(&call)?;
         if self.group.try_lead() {
             return take_reply(self.lead(&call));
@@ -303,7 +303,7 @@ impl GroupCommit {
             if !may_answer {
                 return Ok(EarlyCheck::Queues(call));
             }
-            self.store.context.counters.known(&novelty);
+            self.store.context.counters.note_known(&novelty);
             return Ok(EarlyCheck::Known(novelty));
         }
         if known.beyond.is_some() {

@@ -1,90 +1,30 @@
-//! Counting: atomics that all threads share, and what a transaction counts for itself until it ends.
+//! The counters of an open file, which all threads share, and those of a transaction until it ends.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::observe::metrics::{Counters, Latencies, Metrics};
+use crate::error::Result;
+use crate::invariant::OrBug;
+use crate::observe::counter::{Counter, LocalCounter};
+use crate::observe::metrics::{Counters, Metrics};
 use crate::types::Novelty;
 
-/// A number. Nothing else depends on the order in which threads see it change.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    pub(crate) fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-
-    /// What it is then.
-    pub(crate) fn add(&self, value: u64) -> u64 {
-        self.0.fetch_add(value, Relaxed).wrapping_add(value)
-    }
-
-    fn subtract(&self, value: u64) {
-        self.0.fetch_sub(value, Relaxed);
-    }
-
-    /// Makes it at least as great; what it was.
-    fn raise(&self, value: u64) -> u64 {
-        self.0.fetch_max(value, Relaxed)
-    }
-}
-
-/// Latencies as they come.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    total_nanos: Counter,
-    longest_nanos: Counter,
-    buckets: [Counter; 32],
-}
-
-impl Histogram {
-    /// Counts one; the longest before it.
-    pub(crate) fn record(&self, latency: Duration) -> Duration {
-        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = (nanos / 1_000).checked_ilog2().map_or(0, |log| log + 1);
-        let longest = self.longest_nanos.raise(nanos);
-        self.total_nanos.add(nanos);
-        let bucket = self.buckets.get(bucket as usize).or(self.buckets.last());
-        bucket.map(|bucket| bucket.add(1));
-        Duration::from_nanos(longest)
-    }
-
-    pub(crate) fn get(&self) -> Latencies {
-        let mut buckets = [0; 32];
-        for (to, from) in buckets.iter_mut().zip(&self.buckets) {
-            *to = from.get();
-        }
-        Latencies {
-            count: buckets.iter().sum(),
-            total: Duration::from_nanos(self.total_nanos.get()),
-            longest: Duration::from_nanos(self.longest_nanos.get()),
-            buckets,
-        }
-    }
-}
-
-/// What all handles of an open file count.
+/// Counters that all handles of an open file share.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
     pub(crate) count: Counters,
-    /// When those snapshots were made that are alive, by their numbers.
+    /// When each snapshot that is alive was made, by number: the oldest one comes first.
     snapshots: Mutex<BTreeMap<u64, Instant>>,
     next_snapshot: Counter,
-    is_outgrown_told: AtomicBool,
-    is_budget_told: AtomicBool,
-    has_file_failed: AtomicBool,
+    has_warned_outgrown: AtomicBool,
+    has_warned_budget: AtomicBool,
 }
 
 impl SharedCounters {
-    /// Everything but `reads`.
+    /// Returns all numbers but `reads`, which are counted apart.
     pub(crate) fn get(&self) -> Metrics {
         let oldest = self.lock_snapshots().values().next().copied();
         Metrics {
@@ -93,38 +33,38 @@ impl SharedCounters {
         }
     }
 
-    /// A call of a one-call form has come, and will wait for its answer.
+    /// Counts a call of a one-call form that begins to wait for its answer.
     pub(crate) fn call_waits(&self) {
         let waiting = self.count.calls_waiting.add(1);
         self.count.most_calls_waiting.raise(waiting);
     }
 
-    /// A call does not wait after all.
+    /// Takes back a waiting call that the queue has refused.
     pub(crate) fn call_refused(&self) {
         self.count.calls_waiting.subtract(1);
     }
 
-    /// A call has its answer, so long after it came.
+    /// Counts the answer to a call, `latency` after the call.
     pub(crate) fn call_answered(&self, latency: Duration) {
         self.count.calls_waiting.subtract(1);
         self.count.call_latencies.record(latency);
     }
 
-    /// A document was not inserted, without a transaction.
-    pub(crate) fn known(&self, novelty: &Novelty) {
-        let tally = TransactionCounters::default();
-        tally.answered(novelty);
-        tally.count(&self.count);
+    /// Counts a document that was found not to be new without a transaction.
+    pub(crate) fn note_known(&self, novelty: &Novelty) {
+        let counters = TransactionCounters::default();
+        counters.note_answer(novelty);
+        counters.count(&self.count);
     }
 
-    /// A transaction was committed that so many calls share.
+    /// Counts a transaction that was committed for this many calls.
     pub(crate) fn group_committed(&self, calls: u64) {
         self.count.groups.add(1);
         self.count.largest_group.raise(calls);
     }
 
-    /// Counts a call as waiting until it is let go of, however it ends.
-    pub(crate) fn call(&self) -> WaitingCall<'_> {
+    /// Counts a call as waiting until the guard is dropped, however the call ends.
+    pub(crate) fn begin_call(&self) -> WaitingCall<'_> {
         self.call_waits();
         WaitingCall {
             counters: self,
@@ -132,7 +72,7 @@ impl SharedCounters {
         }
     }
 
-    /// Counts a snapshot as alive until it is let go of.
+    /// Counts a snapshot as alive until the guard is dropped.
     pub(crate) fn snapshot(self: &Arc<Self>) -> LiveSnapshot {
         let number = self.next_snapshot.add(1);
         self.lock_snapshots().insert(number, Instant::now());
@@ -149,14 +89,14 @@ impl SharedCounters {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True the first time.
+    /// Returns true the first time, so that the warning is logged once.
     pub(crate) fn is_first_outgrown(&self) -> bool {
-        !self.is_outgrown_told.swap(true, Relaxed)
+        !self.has_warned_outgrown.swap(true, Relaxed)
     }
 
-    /// True the first time.
+    /// Returns true the first time, so that the warning is logged once.
     pub(crate) fn is_first_budget_met(&self) -> bool {
-        !self.is_budget_told.swap(true, Relaxed)
+        !self.has_warned_budget.swap(true, Relaxed)
     }
 
     /// Notes that a page was damaged, or that an access to the file was refused.
@@ -180,7 +120,7 @@ impl SharedCounters {
     }
 }
 
-/// A call that waits for its answer.
+/// Guard of a call that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct WaitingCall<'m> {
     counters: &'m SharedCounters,
@@ -193,7 +133,7 @@ impl Drop for WaitingCall<'_> {
     }
 }
 
-/// A snapshot that is alive.
+/// Guard of a snapshot that is alive.
 #[derive(Debug)]
 pub(crate) struct LiveSnapshot {
     counters: Arc<SharedCounters>,
@@ -207,43 +147,46 @@ impl Drop for LiveSnapshot {
     }
 }
 
-/// A number of one transaction.
-#[derive(Debug, Default)]
-pub(crate) struct LocalCounter(Cell<u64>);
+/// Makes the counters of a transaction of the numbers that it adds to those of the store.
+macro_rules! transaction_counters {
+    ($($number:ident,)+) => {
+        /// Numbers of one transaction. They are added to those of the store once it is committed.
+        #[derive(Debug, Default)]
+        pub(crate) struct TransactionCounters {
+            /// Documents that the transaction deleted, whether they were replaced, evicted or removed.
+            pub(crate) deleted: LocalCounter,
+            $(pub(crate) $number: LocalCounter,)+
+            is_counted: Cell<bool>,
+        }
 
-impl LocalCounter {
-    pub(crate) fn add(&self, value: u64) {
-        self.0.set(self.0.get().saturating_add(value));
-    }
+        impl TransactionCounters {
+            fn add_to(&self, counters: &Counters) {
+                $(counters.$number.add(self.$number.get());)+
+            }
+        }
+    };
 }
 
-/// What a transaction has done so far. It counts once it is committed.
-#[derive(Debug, Default)]
-pub(crate) struct TransactionCounters {
-    pub(crate) inserted: LocalCounter,
-    /// Documents that are not there any more, for whatever reason.
-    pub(crate) gone: LocalCounter,
-    /// Those of `gone` that another took the place of.
-    pub(crate) replaced: LocalCounter,
-    /// Those of `gone` that were evicted.
-    pub(crate) evicted: LocalCounter,
-    pub(crate) touched: LocalCounter,
-    pub(crate) known: LocalCounter,
-    pub(crate) near_duplicates: LocalCounter,
-    pub(crate) unchanged: LocalCounter,
-    pub(crate) budgets_met: LocalCounter,
-    pub(crate) flushes: LocalCounter,
-    pub(crate) flushed_postings: LocalCounter,
-    pub(crate) merges_begun: LocalCounter,
-    pub(crate) merges_ended: LocalCounter,
-    pub(crate) merged_postings: LocalCounter,
-    pub(crate) merged_blocks: LocalCounter,
-    is_counted: Cell<bool>,
+transaction_counters! {
+    inserted,
+    replaced,
+    evicted,
+    touched,
+    known,
+    near_duplicates,
+    unchanged,
+    budgets_met,
+    flushes,
+    flushed_postings,
+    merges_begun,
+    merges_ended,
+    merged_postings,
+    merged_blocks,
 }
 
 impl TransactionCounters {
-    /// What came of a document that was to be inserted if it is new.
-    pub(crate) fn answered(&self, novelty: &Novelty) {
+    /// Counts the answer for a document that was to be inserted if it is new.
+    pub(crate) fn note_answer(&self, novelty: &Novelty) {
         match novelty {
             Novelty::SameKey(_) => self.known.add(1),
             Novelty::NearDuplicate(_) => self.near_duplicates.add(1),
@@ -253,34 +196,29 @@ impl TransactionCounters {
             .add(u64::from(novelty.beyond_budget().is_some()));
     }
 
-    /// The transaction has been committed.
-    pub(crate) fn count(&self, count: &Counters) {
-        let evicted_or_replaced = self.evicted.0.get().saturating_add(self.replaced.0.get());
-        count
-            .removed
-            .add(self.gone.0.get().saturating_sub(evicted_or_replaced));
-        for (tallied, counter) in [
-            (&self.inserted, &count.inserted),
-            (&self.replaced, &count.replaced),
-            (&self.evicted, &count.evicted),
-            (&self.touched, &count.touched),
-            (&self.known, &count.known),
-            (&self.near_duplicates, &count.near_duplicates),
-            (&self.unchanged, &count.unchanged),
-            (&self.budgets_met, &count.budgets_met),
-            (&self.flushes, &count.flushes),
-            (&self.flushed_postings, &count.flushed_postings),
-            (&self.merges_begun, &count.merges_begun),
-            (&self.merges_ended, &count.merges_ended),
-            (&self.merged_postings, &count.merged_postings),
-            (&self.merged_blocks, &count.merged_blocks),
-        ] {
-            counter.add(tallied.0.get());
-        }
+    /// Returns the number of deleted documents that were neither replaced nor evicted.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if more were replaced and evicted than deleted.
+    pub(crate) fn removed(&self) -> Result<u64> {
+        let (deleted, replaced, evicted) =
+            (self.deleted.get(), self.replaced.get(), self.evicted.get());
+        deleted.checked_sub(replaced + evicted).or_bug_with(|| {
+            format!("{replaced} documents replaced and {evicted} evicted, of {deleted} deleted")
+        })
+    }
+
+    /// Adds the numbers of a transaction that has been committed to those of the store.
+    pub(crate) fn count(&self, counters: &Counters) {
+        self.add_to(counters);
+        // The commit has failed before if this is an error.
+        let removed = self.removed();
+        debug_assert!(removed.is_ok(), "{removed:?}");
+        counters.removed.add(removed.unwrap_or_default());
         self.is_counted.set(true);
     }
 
-    /// How the transaction has ended is counted.
+    /// Returns true once the transaction has been counted as committed.
     pub(crate) fn is_counted(&self) -> bool {
         self.is_counted.get()
     }

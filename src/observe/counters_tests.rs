@@ -1,4 +1,5 @@
 use super::*;
+use crate::observe::latencies::{Histogram, Latencies};
 
 use crate::sketch::mix64;
 
@@ -75,10 +76,10 @@ fn quantiles_are_bounds() {
 
 #[test]
 fn names_are_those_of_the_fields_and_differ() {
-    let meters = SharedCounters::default();
-    meters.count.inserted.add(3);
-    meters.count.sync_latencies.record(Duration::from_secs(1));
-    let metrics = meters.get();
+    let counters = SharedCounters::default();
+    counters.count.inserted.add(3);
+    counters.count.sync_latencies.record(Duration::from_secs(1));
+    let metrics = counters.get();
     let shown = metrics.to_string();
     let names = metrics.numbers().map(|(name, _)| name);
     let names: Vec<&str> = names
@@ -96,14 +97,14 @@ fn names_are_those_of_the_fields_and_differ() {
 
 #[test]
 fn waiting_calls_go_up_and_down() {
-    let meters = SharedCounters::default();
-    let first = meters.call();
-    meters.call_waits();
+    let counters = SharedCounters::default();
+    let first = counters.begin_call();
+    counters.call_waits();
     drop(first);
-    meters.call_answered(Duration::from_secs(1));
-    meters.group_committed(2);
-    meters.group_committed(1);
-    let metrics = meters.get();
+    counters.call_answered(Duration::from_secs(1));
+    counters.group_committed(2);
+    counters.group_committed(1);
+    let metrics = counters.get();
     assert_eq!((metrics.calls_waiting, metrics.most_calls_waiting), (0, 2));
     assert_eq!((metrics.groups, metrics.largest_group), (2, 2));
     assert_eq!(metrics.call_latencies.count, 2);

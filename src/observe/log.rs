@@ -1,21 +1,20 @@
-//! What whoever runs a program is told of its stores: events of the crate `log`, if the feature of that
-//! name is on. Without it nothing is done.
+//! Log events of stores: records of the crate `log` if the feature of that name is on, else nothing.
 
 use std::fmt::Arguments;
 use std::path::Path;
 
-/// What an event is about: the target that it is logged under.
+/// Subject of an event: the target that it is logged under.
 pub(crate) type Topic = &'static str;
 
 /// Opening, closing, and what keeps a handle from being used.
 pub(crate) const STORE: Topic = "resemblance::store";
-/// Seals and merges.
+/// Flushes and merges.
 pub(crate) const MERGE: Topic = "resemblance::merge";
-/// What is done to a store as a whole.
+/// Work on a store as a whole, such as a backup or an eviction.
 pub(crate) const UPKEEP: Topic = "resemblance::upkeep";
 /// Commits that fail or take long.
 pub(crate) const COMMIT: Topic = "resemblance::commit";
-/// Damage.
+/// Damage that was found in a file.
 pub(crate) const DAMAGE: Topic = "resemblance::damage";
 
 #[derive(Clone, Copy)]
@@ -26,28 +25,28 @@ enum Level {
     Debug,
 }
 
-/// Something does not work any more.
+/// Logs that something does not work any more.
 pub(crate) fn error(topic: Topic, path: &Path, message: Arguments<'_>) {
-    tell(Level::Error, topic, path, message);
+    log_event(Level::Error, topic, path, message);
 }
 
-/// Something should be looked at.
+/// Logs something that should be looked at.
 pub(crate) fn warn(topic: Topic, path: &Path, message: Arguments<'_>) {
-    tell(Level::Warn, topic, path, message);
+    log_event(Level::Warn, topic, path, message);
 }
 
-/// Something that happens once in a while.
+/// Logs a rare event, such as opening a store.
 pub(crate) fn info(topic: Topic, path: &Path, message: Arguments<'_>) {
-    tell(Level::Info, topic, path, message);
+    log_event(Level::Info, topic, path, message);
 }
 
-/// Something that happens in the course of things.
+/// Logs an event of normal work, such as a merge.
 pub(crate) fn debug(topic: Topic, path: &Path, message: Arguments<'_>) {
-    tell(Level::Debug, topic, path, message);
+    log_event(Level::Debug, topic, path, message);
 }
 
 #[cfg(feature = "log")]
-fn tell(level: Level, topic: Topic, path: &Path, message: Arguments<'_>) {
+fn log_event(level: Level, topic: Topic, path: &Path, message: Arguments<'_>) {
     let level = match level {
         Level::Error => log::Level::Error,
         Level::Warn => log::Level::Warn,
@@ -58,4 +57,4 @@ fn tell(level: Level, topic: Topic, path: &Path, message: Arguments<'_>) {
 }
 
 #[cfg(not(feature = "log"))]
-fn tell(_: Level, _: Topic, _: &Path, _: Arguments<'_>) {}
+fn log_event(_: Level, _: Topic, _: &Path, _: Arguments<'_>) {}

@@ -19,7 +19,7 @@ impl Writer {
         match (outcome, self.write().is_err()) {
             (Ok(()), true) => {
                 count.transactions_committed.add(1);
-                self.tally.count(count);
+                self.counters.count(count);
                 context.note_documents(self.state.documents);
                 let latency = began.elapsed();
                 let longest = count.commit_latencies.record(latency);
@@ -30,7 +30,7 @@ impl Writer {
             }
             (Ok(()), false) => {
                 count.transactions_unchanged.add(1);
-                self.tally.count(count);
+                self.counters.count(count);
             }
             (Err(error), true) => {
                 count.transactions_failed.add(1);
@@ -43,7 +43,7 @@ impl Writer {
 
     /// The transaction is let go of without a commit, or after one that did not write.
     pub(crate) fn note_dropped(&self) {
-        if !self.tally.is_counted() {
+        if !self.counters.is_counted() {
             self.store
                 .context
                 .counters
@@ -55,8 +55,8 @@ impl Writer {
 
     pub(crate) fn note_seal(&self, run: &RunDescriptor) {
         let postings = run.postings();
-        self.tally.flushes.add(1);
-        self.tally.flushed_postings.add(postings);
+        self.counters.flushes.add(1);
+        self.counters.flushed_postings.add(postings);
         let RunDescriptor {
             first_id, last_id, ..
         } = run;
@@ -67,7 +67,7 @@ impl Writer {
     }
 
     pub(crate) fn note_merge_begun(&self, output: &RunDescriptor) {
-        self.tally.merges_begun.add(1);
+        self.counters.merges_begun.add(1);
         let RunDescriptor {
             run, level, inputs, ..
         } = output;
@@ -78,12 +78,12 @@ impl Writer {
 
     /// A slice of a merge: postings read, blocks written.
     pub(crate) fn note_merged(&self, postings: u64, blocks: u64) {
-        self.tally.merged_postings.add(postings);
-        self.tally.merged_blocks.add(blocks);
+        self.counters.merged_postings.add(postings);
+        self.counters.merged_blocks.add(blocks);
     }
 
     pub(crate) fn note_merge_ended(&self, output: &RunDescriptor) {
-        self.tally.merges_ended.add(1);
+        self.counters.merges_ended.add(1);
         let (run, documents, postings) = (output.run, output.documents, output.postings());
         self.tell_merge(format_args!(
             "run {run} merged: {documents} documents, {postings} postings"

@@ -212,7 +212,7 @@ impl Transaction {
     }
 
     pub(crate) fn note_answer(&self, novelty: &Novelty) {
-        self.writer.tally.answered(novelty);
+        self.writer.counters.note_answer(novelty);
         if novelty.beyond_budget().is_some() {
             self.writer.store.context.note_budget_met();
         }
@@ -220,7 +220,7 @@ impl Transaction {
 
     /// Counts removed documents as evicted.
     pub(crate) fn note_evicted(&self, documents: u64) {
-        self.writer.tally.evicted.add(documents);
+        self.writer.counters.evicted.add(documents);
     }
 
     /// The document row with an id, as it is stored.

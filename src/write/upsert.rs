@@ -25,7 +25,7 @@ impl Writer {
         })?;
         if let Some(row) = touched {
             self.replace_document_row(id, &row)?;
-            self.tally.touched.add(1);
+            self.counters.touched.add(1);
         }
         Ok(is_there)
     }
@@ -47,7 +47,7 @@ impl Writer {
         let replaced = last.map(|(_, id)| id);
         if let (Revision::Unchanged(_), Some(id)) = (&revision, replaced) {
             self.renew(id, &DocumentRow::from(document))?;
-            self.tally.unchanged.add(1);
+            self.counters.unchanged.add(1);
             return Ok(Upserted {
                 id: DocumentId::new(id),
                 replaced: None,
@@ -56,7 +56,7 @@ impl Writer {
         }
         if let Some(id) = replaced {
             self.remove_document(id)?;
-            self.tally.replaced.add(1);
+            self.counters.replaced.add(1);
         }
         Ok(Upserted {
             id: self.store_document(document, signature)?,

@@ -42,7 +42,7 @@ pub(crate) struct Writer {
     /// Whether it has written lanes of runs.
     pub(crate) has_written_runs: bool,
     failure: Option<String>,
-    pub(crate) tally: TransactionCounters,
+    pub(crate) counters: TransactionCounters,
 }
 
 /// So many removals copy more pages than a transaction of inserts does.
@@ -72,7 +72,7 @@ impl Writer {
             merged_up_to: latest.state.postings_moved,
             has_written_runs: false,
             failure: None,
-            tally: TransactionCounters::default(),
+            counters: TransactionCounters::default(),
             store,
         })
     }
@@ -127,7 +127,7 @@ impl Writer {
         self.state.unsealed_documents += 1;
         self.note_moved()?;
         self.changed = true;
-        self.tally.inserted.add(1);
+        self.counters.inserted.add(1);
         if self.pending.is_full() {
             self.flush_pending()?;
         }
@@ -159,7 +159,7 @@ impl Writer {
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
         self.changed = true;
-        self.tally.gone.add(1);
+        self.counters.deleted.add(1);
         Ok(true)
     }
 

@@ -1,0 +1,122 @@
+//! Latencies: a histogram that all threads record in, and what its readers get.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::observe::counter::Counter;
+
+/// Buckets of a histogram, each twice as long as the one before.
+const BUCKETS: usize = 32;
+
+/// Durations of one kind of operation, counted by their length.
+///
+/// ```
+/// use std::time::Duration;
+/// # use resemblance::{MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # store.append(&store.sketcher().hashes([1])?)?;
+/// let commits = store.metrics().commit_latencies;
+/// assert_eq!(commits.count, 1);
+/// assert!(commits.quantile(0.99) <= commits.longest);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Latencies {
+    /// Number of latencies: the sum of the buckets.
+    pub count: u64,
+    /// Sum of all latencies.
+    pub total: Duration,
+    /// The longest latency.
+    pub longest: Duration,
+    /// Number of latencies by length. Bucket 0 counts those of less than a microsecond, bucket i those
+    /// from 2^(i - 1) to less than 2^i microseconds, and bucket 31 also all longer ones, of 18 minutes
+    /// and more.
+    pub buckets: [u64; 32],
+}
+
+impl Latencies {
+    /// Returns the duration that every latency in a bucket is less than; `None` for the last bucket,
+    /// which has no end, and for an index above it.
+    #[must_use]
+    pub fn bucket_end(bucket: usize) -> Option<Duration> {
+        let exponent = u32::try_from(bucket).ok().filter(|i| *i < 31)?;
+        Some(Duration::from_micros(1 << exponent))
+    }
+
+    /// Returns the mean latency; `None` if there were none.
+    #[must_use]
+    pub fn mean(&self) -> Option<Duration> {
+        let nanos = self.total.as_nanos().checked_div(self.count.into())?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
+    }
+
+    /// Returns an upper bound of a quantile, for `share` from 0 to 1: the end of the bucket that the
+    /// quantile is in, or the longest latency if that is less. From a microsecond to 18 minutes the
+    /// bound is at most twice the quantile itself. It is zero if there were no latencies.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Duration {
+        let rank = (share * self.count as f64).ceil().max(1.0);
+        let mut up_to = 0_u64;
+        let bucket = self.buckets.iter().position(|count| {
+            up_to = up_to.saturating_add(*count);
+            up_to as f64 >= rank
+        });
+        let end = bucket.and_then(Self::bucket_end);
+        end.map_or(self.longest, |end| end.min(self.longest))
+    }
+}
+
+impl fmt::Display for Latencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.count)?;
+        let Some(mean) = self.mean() else {
+            return Ok(());
+        };
+        let (within, longest) = (self.quantile(0.99), self.longest);
+        write!(
+            f,
+            ", mean {mean:.1?}, 99 % within {within:.1?}, longest {longest:.1?}"
+        )
+    }
+}
+
+/// Latencies as they are recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    total_nanos: Counter,
+    longest_nanos: Counter,
+    buckets: [Counter; BUCKETS],
+}
+
+impl Histogram {
+    /// Records one latency and returns the longest one before it.
+    pub(crate) fn record(&self, latency: Duration) -> Duration {
+        // 2^64 nanoseconds are 584 years.
+        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        // Bucket i ends at 2^i microseconds; the last one has no end.
+        let bucket = (nanos / 1_000).checked_ilog2().map_or(0, |log| log + 1);
+        let bucket = (bucket as usize).min(BUCKETS - 1);
+        let longest = self.longest_nanos.raise(nanos);
+        self.total_nanos.add(nanos);
+        if let Some(bucket) = self.buckets.get(bucket) {
+            bucket.add(1);
+        }
+        Duration::from_nanos(longest)
+    }
+
+    pub(super) fn get(&self) -> Latencies {
+        let mut buckets = [0; BUCKETS];
+        for (to, from) in buckets.iter_mut().zip(&self.buckets) {
+            *to = from.get();
+        }
+        Latencies {
+            count: buckets.iter().sum(),
+            total: Duration::from_nanos(self.total_nanos.get()),
+            longest: Duration::from_nanos(self.longest_nanos.get()),
+            buckets,
+        }
+    }
+}
