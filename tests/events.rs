@@ -127,7 +127,7 @@ fn seals_and_merges_are_told() {
     let metrics = store.metrics();
     let counts = [metrics.flushes, metrics.merges_begun, metrics.merges_ended];
     assert!(counts.iter().all(|count| *count > 0));
-    for (text, count) in ["sealed", "begun", "merged:"].into_iter().zip(counts) {
+    for (text, count) in ["flushed:", "begun", "merged:"].into_iter().zip(counts) {
         assert_told(&path, (Level::Debug, "merge"), text, count as usize);
     }
 }

@@ -22,10 +22,9 @@ pub(crate) use page_tree::{
 };
 pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
 pub(crate) use tables::{
-    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, FileBackend, FilterTable,
-    KEYS, Key, LANES, META, OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, Range, ReadOnlyBlocks,
-    ReadOnlyPieces, ReadOnlyTable, ReadTables, ReadTransaction, ReadableTable,
-    ReadableTableMetadata, RowTable, SIGNATURES, StorageBackend, StorageError, Table,
-    TableDefinition, TableError, TableHandle, Value, WriteTransaction,
+    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META,
+    OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadOnlyTable,
+    ReadTables, ReadTransaction, ReadableTable, ReadableTableMetadata, RowTable, SIGNATURES,
+    StorageError, Table, TableDefinition, TableError, TableHandle, Value, WriteTransaction,
 };
 pub(crate) use temporary::{TemporaryFile, must_not_exist};

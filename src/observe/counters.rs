@@ -21,6 +21,8 @@ pub(crate) struct SharedCounters {
     next_snapshot: Counter,
     has_warned_outgrown: AtomicBool,
     has_warned_budget: AtomicBool,
+    /// Whether a page was damaged, or an access to the file was refused.
+    has_file_failed: AtomicBool,
 }
 
 impl SharedCounters {

@@ -1,14 +1,13 @@
-//! Creating and opening: what must hold before a store may be used.
+//! Creating and opening a store, with all checks that come before it may be used.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use redb::{ReadTransaction, ReadableTable};
-
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, RedbFile, SIGNATURES,
-    TemporaryFile, catch_engine_panic, io_error, must_not_exist,
+    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
+    ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
+    catch_engine_panic, io_error, must_not_exist,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -27,8 +26,8 @@ use crate::state::version_set::{VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
 use crate::types::folder_of;
 
-/// Makes a store under another name, and gives it its own when it is whole: a process that is killed
-/// on the way leaves nothing that has the name.
+/// Creates a store under a temporary name and renames it when it is complete: a process that is killed
+/// before leaves nothing under the name `path`.
 pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     let files = options.shared_files();
@@ -41,10 +40,10 @@ pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Res
         error => error,
     })?;
     scratch.publish(path)?;
-    Ok(begun(made, "created", began))
+    Ok(begin_session(made, "created", began))
 }
 
-/// Makes a store in a file that nobody looks for, and that is to have the name `path`.
+/// Creates a store in `file`, which will be renamed to `path`.
 pub(crate) fn create_in(
     file: &Path,
     path: &Path,
@@ -89,13 +88,13 @@ fn open_store(
     }
 }
 
-/// A store that is open now, told so.
-fn begun(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
+/// Begins the session of a store that is open now, which logs it.
+fn begin_session(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
     store.session = Some(Session::begin(&store.context, how, began));
     store
 }
 
-/// Writes everything that a store without documents has.
+/// Writes the tables and rows of a store without documents.
 fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     let write = engine.begin_write()?;
     {
@@ -123,7 +122,8 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     Ok(write.commit()?)
 }
 
-/// The fingerprint of the recipe and what it makes of the test documents.
+/// Returns the fingerprint of the recipe, and a hash of the signatures that it makes of the test
+/// documents.
 fn self_test(context: &SharedContext) -> Result<(u64, u64)> {
     Ok((context.recipe, context.sketcher.self_test()?))
 }
@@ -135,7 +135,7 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let options = &options.for_bands(found.has_bands);
     if !found.may_write {
         let store = load_read_only(path, options)?;
-        return Ok(begun(store, "opened for reading", began));
+        return Ok(begin_session(store, "opened for reading", began));
     }
     let engine = RedbFile::open(path, options)?;
     let store = catch_engine_panic(|| load(path, engine, options, true))?;
@@ -144,10 +144,10 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     } else {
         "opened"
     };
-    Ok(begun(store, how, began))
+    Ok(begin_session(store, how, began))
 }
 
-/// Whether the file is a store that this release may write; an error if it may not even read it.
+/// Returns true if the file is a store that this release may write, and false if it may only read it.
 ///
 /// The engine changes a file as soon as it opens it for writing, so this looks through a handle
 /// that cannot write. After a crash only a writer can look: then it is let in, and looks itself.
@@ -160,13 +160,13 @@ pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
     Ok(found.may_write)
 }
 
-/// What a look at a file tells.
+/// The result of a look at a file that changes nothing.
 struct Peek {
-    /// What [`may_write`] says.
+    /// True if this release may write the store.
     may_write: bool,
-    /// Whether the schema has MinHash bands.
+    /// True if the schema has MinHash bands.
     has_bands: bool,
-    /// Whoever had it open did not close it.
+    /// True if the file was not closed.
     needs_recovery: bool,
 }
 
@@ -187,7 +187,7 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
         let may_write = admit(path, &meta)?;
         let row = meta.get(header::SCHEMA)?;
         let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
-        // A schema that cannot be read is reported by who needs it.
+        // Loading reports a schema that cannot be read.
         let has_bands = |schema: Schema| schema.minhash().is_some();
         Ok(Peek {
             may_write,
@@ -197,11 +197,11 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     })
 }
 
-type MetaTable = redb::ReadOnlyTable<&'static str, &'static [u8]>;
+type MetaTable = ReadOnlyTable<&'static str, &'static [u8]>;
 
 fn meta(path: &Path, read: &ReadTransaction) -> Result<MetaTable> {
     read.open_table(META).map_err(|error| match error {
-        redb::TableError::Storage(error) => error.into(),
+        TableError::Storage(error) => error.into(),
         _ => not_a_store(path, "it is a redb database without the tables of a store"),
     })
 }
@@ -213,7 +213,7 @@ fn not_a_store(path: &Path, reason: &str) -> Error {
     }
 }
 
-/// What the header says of this release: `Ok(false)` if it may only read.
+/// Returns true if the header lets this release write, and false if it lets it read only.
 fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
     let Some(found) = meta.get(header::HEADER)? else {
         return Err(not_a_store(
@@ -228,9 +228,9 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
-    // A peek passes over a file that needs recovery, and this finds it.
+    // The peek takes a file that needs recovery for one that may be written; loading finds it out.
     let store = load_read_only(path, &options.for_bands(found.has_bands))?;
-    Ok(begun(store, "opened for reading", began))
+    Ok(begin_session(store, "opened for reading", began))
 }
 
 fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
@@ -338,8 +338,8 @@ fn load_runs(read: &ReadTransaction, state: &State, dead: &Tombstones) -> Result
         return Err(Error::corrupt("tables runs and meta", detail));
     }
     for id in dead.ids() {
-        let place = runs.place_of(id);
-        let Some(run) = place.and_then(|place| runs.standing.get_mut(place)) else {
+        let position = runs.position_of(id);
+        let Some(run) = position.and_then(|position| runs.standing.get_mut(position)) else {
             let place = format!("table dead, document {id}");
             let detail = "found its bit, but it is in no run (invariant 4)";
             return Err(Error::corrupt(place, detail));
@@ -349,7 +349,7 @@ fn load_runs(read: &ReadTransaction, state: &State, dead: &Tombstones) -> Result
     Ok(runs)
 }
 
-/// Files the documents that are in no run again, from their rows.
+/// Indexes the documents that are in no run again, from their rows.
 fn load_memtable(
     read: &ReadTransaction,
     context: &SharedContext,

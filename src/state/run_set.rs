@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::format::RunDescriptor;
 use crate::index::{MergePlan, RunShape};
 
-/// A run, and how many of its documents are dead.
+/// A run, and the number of its documents that are deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) descriptor: RunDescriptor,
@@ -13,7 +13,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What the choice of merges depends on.
+    /// Returns the properties that the choice of merges depends on.
     fn shape(&self) -> RunShape {
         RunShape {
             run: self.descriptor.run,
@@ -26,29 +26,30 @@ impl Run {
     }
 }
 
-/// Runs, those that are being merged included, and what they are being merged into.
+/// The runs, including those that are being merged, and the outputs that they are merged into.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunSet {
     /// Ascending by their ranges of ids, which do not overlap.
     pub(crate) standing: Vec<Arc<Run>>,
-    /// Each holds what has been taken from its inputs, which stand.
+    /// Outputs of merges. Each holds the postings that were taken from its inputs so far; the inputs
+    /// stand until the merge ends.
     pub(crate) outputs: Vec<Arc<RunDescriptor>>,
 }
 
 impl RunSet {
-    /// All that hold postings. Together they hold each posting once.
+    /// Returns all runs and outputs. Together they hold each posting once.
     pub(crate) fn descriptors(&self) -> impl DoubleEndedIterator<Item = &RunDescriptor> {
         let outputs = self.outputs.iter().map(|output| &**output);
         outputs.chain(self.standing.iter().map(|run| &run.descriptor))
     }
 
-    /// The place among those that stand of the one whose range a document is in.
-    pub(crate) fn place_of(&self, id: u64) -> Option<usize> {
-        let place = self
+    /// Returns the position in `standing` of the run whose range a document is in.
+    pub(crate) fn position_of(&self, id: u64) -> Option<usize> {
+        let position = self
             .standing
             .partition_point(|run| run.descriptor.last_id < id);
-        let run = self.standing.get(place)?;
-        (run.descriptor.first_id <= id).then_some(place)
+        let run = self.standing.get(position)?;
+        (run.descriptor.first_id <= id).then_some(position)
     }
 
     pub(crate) fn is_merging(&self, run: u32) -> bool {
@@ -61,7 +62,7 @@ impl RunSet {
         self.standing.iter().map(|run| run.shape()).collect()
     }
 
-    /// The merges that are under way.
+    /// Returns the merges that are under way.
     pub(crate) fn merges(&self) -> Vec<MergePlan> {
         let plan = |output: &Arc<RunDescriptor>| MergePlan {
             runs: output.inputs.clone(),
@@ -70,23 +71,23 @@ impl RunSet {
         self.outputs.iter().map(plan).collect()
     }
 
-    /// The run of this number, if it stands.
+    /// Returns the run with a number, if it stands.
     pub(crate) fn run(&self, number: u32) -> Option<&Arc<Run>> {
         self.standing
             .iter()
             .find(|run| run.descriptor.run == number)
     }
 
-    /// Adds a run in the place of its ids.
+    /// Adds a run at the position of its ids.
     pub(crate) fn insert(&mut self, run: Run) {
         let first_id = run.descriptor.first_id;
-        let place = self
+        let position = self
             .standing
             .partition_point(|other| other.descriptor.first_id < first_id);
-        self.standing.insert(place, Arc::new(run));
+        self.standing.insert(position, Arc::new(run));
     }
 
-    /// What is wrong with runs as they are in a file, if anything.
+    /// Names what contradicts itself in the runs, as a file describes them; `None` if nothing does.
     pub(crate) fn contradiction(&self, sealed_below: u64, next_run: u32) -> Option<&'static str> {
         let runs = &self.standing;
         let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
@@ -107,7 +108,8 @@ impl RunSet {
         twice.then_some("two merges")
     }
 
-    /// The runs that are merged into an output: neighbours, whose ranges its own spans.
+    /// Returns the runs that are merged into an output: neighbours, from the first to the last id of its
+    /// range. `None` if they are not all there.
     pub(crate) fn inputs(&self, output: &RunDescriptor) -> Option<&[Arc<Run>]> {
         let first = self
             .standing

@@ -1,16 +1,17 @@
-//! Which sealed documents are dead: the bitmaps of the table `dead`, in memory.
+//! Tombstones of documents in runs: the bitmaps of the table `dead`, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use redb::{ReadableTable, Table};
-
+use crate::engine::{ReadableTable, Table};
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::invariant::OrBug;
 
-/// The bitmaps of all chunks with a dead document: a bit a document, two where runs are merged.
-/// Cheap to clone; a change copies what it touches.
+/// The tombstones of one version: bitmaps of all chunks that have a deleted document, with one bit a
+/// document, or two where runs are being merged. A clone is cheap, and a change copies the chunk that it
+/// touches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
     chunks: Arc<BTreeMap<u64, Arc<DeadChunk>>>,
@@ -18,6 +19,8 @@ pub(crate) struct Tombstones {
 }
 
 impl Tombstones {
+    /// Reads all bitmaps from their table.
+    ///
     /// # Errors
     /// Those of reading.
     pub(crate) fn read<T: ReadableTable<u64, &'static [u8]>>(table: &T) -> Result<Self> {
@@ -42,48 +45,44 @@ impl Tombstones {
         chunk.is_some_and(|chunk| chunk.contains(id))
     }
 
-    /// Adds one that is not there.
+    /// Adds a document that has no tombstone yet.
     pub(crate) fn insert(&mut self, id: u64) {
+        debug_assert!(!self.contains(id), "document {id} is deleted twice");
         let chunks = Arc::make_mut(&mut self.chunks);
         let chunk = chunks.entry(id / CHUNK_DOCUMENTS);
         Arc::make_mut(chunk.or_insert_with(|| Arc::new(DeadChunk::new()))).set(id);
         self.documents += 1;
     }
 
-    /// Whether the merge of its run drops a document, if its run is being merged.
+    /// Returns true if the merge of the document's run, if there is one, drops the document.
     pub(crate) fn is_dropped(&self, id: u64) -> bool {
         let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
         chunk.is_some_and(|chunk| chunk.is_dropped(id))
     }
 
-    /// How many are dead.
+    /// Returns the number of deleted documents.
     pub(crate) fn len(&self) -> u64 {
         self.documents
     }
 
-    /// All dead documents, ascending.
+    /// Returns the ids of all deleted documents, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
         let chunks = self.chunks.iter();
         chunks.flat_map(|(chunk, bitmap)| bitmap.ids(*chunk))
     }
 
-    /// What a merge of runs that cover these ids drops.
+    /// Returns the documents that a merge of the runs which cover these ids drops.
     pub(crate) fn dropped(&self, ids: &RangeInclusive<u64>) -> MergeDrops {
         let first_chunk = ids.start() / CHUNK_DOCUMENTS;
         let held = self.chunks.range(first_chunk..=ids.end() / CHUNK_DOCUMENTS);
-        let mut chunks = Vec::new();
-        for (chunk, bitmap) in held {
-            // Chunks of documents come close together where there are any.
-            let place = usize::try_from(chunk - first_chunk).unwrap_or(usize::MAX);
-            chunks.push((place, Arc::clone(bitmap)));
-        }
+        let chunks = held.map(|(chunk, bitmap)| (*chunk, Arc::clone(bitmap)));
         MergeDrops {
             first_chunk,
-            chunks,
+            chunks: chunks.collect(),
         }
     }
 
-    /// Bytes on the heap.
+    /// Returns the bytes of the bitmaps on the heap.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let chunks = self.chunks.values();
         chunks.map(|chunk| chunk.heap_bytes() as u64).sum()
@@ -92,22 +91,20 @@ impl Tombstones {
 
 /// Documents that a merge drops.
 pub(crate) struct MergeDrops {
+    /// The chunk of the first id of the runs that are merged.
     first_chunk: u64,
-    /// With their places after the first, ascending.
-    chunks: Vec<(usize, Arc<DeadChunk>)>,
+    /// Chunks with their numbers, ascending.
+    chunks: Vec<(u64, Arc<DeadChunk>)>,
 }
 
 impl MergeDrops {
-    /// The first of them from `id` on. There may be some beyond the runs that are merged.
+    /// Returns the first dropped document from `id` on. It may be beyond the runs that are merged, since
+    /// the last chunk may be.
     pub(crate) fn first_from(&self, id: u64) -> Option<u64> {
-        let place = (id / CHUNK_DOCUMENTS).saturating_sub(self.first_chunk);
-        let place = usize::try_from(place).unwrap_or(usize::MAX);
-        let before = self.chunks.partition_point(|(found, _)| *found < place);
+        let chunk = id / CHUNK_DOCUMENTS;
+        let before = self.chunks.partition_point(|(found, _)| *found < chunk);
         let mut chunks = self.chunks.iter().skip(before);
-        chunks.find_map(|(place, bitmap)| {
-            let chunk = self.first_chunk.saturating_add(*place as u64);
-            bitmap.first_dropped(chunk, id)
-        })
+        chunks.find_map(|(chunk, bitmap)| bitmap.first_dropped(*chunk, id))
     }
 
     #[inline]
@@ -115,29 +112,26 @@ impl MergeDrops {
         if self.chunks.is_empty() {
             return false;
         }
-        let Some(place) = (id / CHUNK_DOCUMENTS).checked_sub(self.first_chunk) else {
-            return false;
-        };
-        let Ok(place) = usize::try_from(place) else {
-            return false;
-        };
-        // Where every chunk has a bitmap, it is at its place.
-        let at_place = self.chunks.get(place).filter(|(found, _)| *found == place);
-        let bitmap = at_place.or_else(|| {
+        let chunk = id / CHUNK_DOCUMENTS;
+        // If every chunk has a bitmap, it is at the position of its number, which saves the search.
+        let offset = chunk.checked_sub(self.first_chunk);
+        let position = offset.and_then(|offset| usize::try_from(offset).ok());
+        let guessed = position.and_then(|position| self.chunks.get(position));
+        let bitmap = guessed.filter(|(found, _)| *found == chunk).or_else(|| {
             let found = self
                 .chunks
-                .binary_search_by_key(&place, |(place, _)| *place);
+                .binary_search_by_key(&chunk, |(found, _)| *found);
             self.chunks.get(found.ok()?)
         });
         bitmap.is_some_and(|(_, bitmap)| bitmap.is_dropped(id))
     }
 }
 
-/// The dead of a transaction: what was committed, with its changes.
+/// The tombstones of a transaction: the committed ones with its changes.
 #[derive(Debug)]
 pub(crate) struct TombstoneDelta {
     pub(crate) set: Tombstones,
-    /// Chunks whose rows are to be written.
+    /// Numbers of the chunks whose rows must be written.
     changed: BTreeSet<u64>,
 }
 
@@ -156,8 +150,10 @@ impl TombstoneDelta {
         Arc::make_mut(bitmap.or_insert_with(|| Arc::new(DeadChunk::new())))
     }
 
-    /// Notes that a sealed document is gone.
+    /// Adds a tombstone for a document in a run. If the run is being merged, the merge has decided what
+    /// it drops, and the document is left to a later one.
     pub(crate) fn insert(&mut self, id: u64, is_being_merged: bool) {
+        debug_assert!(!self.set.contains(id), "document {id} is deleted twice");
         self.set.documents += 1;
         let chunk = self.chunk(id / CHUNK_DOCUMENTS);
         if is_being_merged {
@@ -167,9 +163,12 @@ impl TombstoneDelta {
         }
     }
 
-    /// Forgets what a merge of runs that cover these ids has dropped. How many that were, and how
-    /// many have died since.
-    pub(crate) fn end_merge(&mut self, ids: &RangeInclusive<u64>) -> (u64, u64) {
+    /// Clears the tombstones of the documents that a merge of the runs which cover these ids has
+    /// dropped. Returns their number, and the number of documents deleted since the merge began.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if there were fewer tombstones than that.
+    pub(crate) fn end_merge(&mut self, ids: &RangeInclusive<u64>) -> Result<(u64, u64)> {
         let chunks = ids.start() / CHUNK_DOCUMENTS..=ids.end() / CHUNK_DOCUMENTS;
         let held: Vec<u64> = self
             .set
@@ -183,11 +182,12 @@ impl TombstoneDelta {
             dropped += counts.0;
             left += counts.1;
         }
-        self.set.documents = self.set.documents.saturating_sub(dropped);
-        (dropped, left)
+        let documents = self.set.documents.checked_sub(dropped);
+        self.set.documents = documents.or_bug("a count of all tombstones")?;
+        Ok((dropped, left))
     }
 
-    /// Writes the rows of what has changed.
+    /// Writes the rows of the chunks that have changed.
     ///
     /// # Errors
     /// Those of writing.

@@ -1,21 +1,20 @@
-//! How snapshots get the version that belongs to what they read from the file.
+//! The version set: gives each snapshot the version that belongs to the commit it reads in the file.
 
 use std::sync::{Arc, PoisonError};
 
-use redb::ReadTransaction;
-
-use crate::engine::{META, RedbFile};
+use crate::engine::{META, ReadTransaction, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
+use crate::invariant::OrBug;
 use crate::state::version::Version;
 use crate::sync::{Mutex, MutexGuard};
 
-/// The versions that a reader may need: that of the last commit, and during a commit also the one
-/// that it makes.
+/// The versions that a reader may need: the one of the last commit, and while a commit is under way
+/// also the one that it makes.
 ///
-/// The writer publishes a version before the engine commits, under the commit number that the
-/// commit writes into the file. A reader takes the version whose number it reads in its own
-/// snapshot of the file, so the two always belong together.
+/// The writer publishes a version before the engine commits, under the number that the commit writes
+/// into the file. A reader takes the version whose number it reads in its own snapshot of the file, so
+/// the two always belong together.
 #[derive(Debug)]
 pub(crate) struct VersionSet {
     versions: Mutex<Vec<Arc<Version>>>,
@@ -32,16 +31,15 @@ impl VersionSet {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The version of the last commit. Only the writer may ask: it knows that none is under way.
+    /// Returns the version of the last commit. Only the writer may call this: it knows that no commit is
+    /// under way.
     pub(crate) fn latest(&self) -> Result<Arc<Version>> {
         let versions = self.lock();
-        versions
-            .last()
-            .cloned()
-            .ok_or_else(|| Error::corrupt("memory", "no version is published"))
+        let latest = versions.last().cloned();
+        latest.or_bug("a published version")
     }
 
-    /// Whether no later commit than this one has returned.
+    /// Returns true unless a later commit than this one has returned.
     pub(crate) fn is_current(&self, commit: u64) -> bool {
         let versions = self.lock();
         versions
@@ -49,8 +47,8 @@ impl VersionSet {
             .any(|version| version.state.commit == commit)
     }
 
-    /// Makes a version available, runs the commit that will show it, and forgets what came before;
-    /// or the version itself, if the commit fails. Only the writer may ask.
+    /// Publishes a version, runs the engine's commit of it, and drops the versions before it; or, if the
+    /// commit fails, drops the version again. Only the writer may call this.
     ///
     /// # Errors
     /// Those of `commit`.
@@ -60,7 +58,13 @@ impl VersionSet {
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let number = version.state.commit;
-        self.lock().push(Arc::new(version));
+        {
+            let mut versions = self.lock();
+            let ascends = versions.iter().all(|other| other.state.commit < number);
+            debug_assert!(ascends, "commit {number} is not the next one");
+            versions.push(Arc::new(version));
+        }
+        // The lock is free here: readers go on during the sync, and find both versions.
         let outcome = commit();
         let is_kept = |version: &Arc<Version>| match &outcome {
             Ok(()) => version.state.commit >= number,
@@ -70,8 +74,8 @@ impl VersionSet {
         outcome
     }
 
-    /// A snapshot of the file with the version that belongs to it. The lock keeps the writer from
-    /// forgetting that version in between; it is never held while the writer syncs.
+    /// Returns a snapshot of the file with the version that belongs to it. The lock keeps the writer from
+    /// dropping that version in between; nobody holds it while the writer syncs.
     pub(crate) fn snapshot(&self, engine: &RedbFile) -> Result<(ReadTransaction, Arc<Version>)> {
         self.snapshot_of(|| {
             let read = engine.begin_read()?;
@@ -80,7 +84,7 @@ impl VersionSet {
         })
     }
 
-    /// What `begin` reads from the file, with the version of the commit that it finds there.
+    /// Returns what `begin` returns, with the version of the commit that it finds in the file.
     fn snapshot_of<R>(
         &self,
         begin: impl FnOnce() -> Result<(R, u64)>,
@@ -101,7 +105,7 @@ impl VersionSet {
     }
 }
 
-/// The counters in a snapshot of the file.
+/// Reads the state of a snapshot of the file.
 pub(crate) fn read_state(read: &ReadTransaction) -> Result<State> {
     let table = read.open_table(META)?;
     let row = table.get(header::STATE)?;

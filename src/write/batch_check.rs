@@ -172,7 +172,7 @@ impl<'d> BatchCheck<'d> {
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
         let same_key = batch::find_keys(source, &keys)?;
         let signatures = documents.iter().map(|(_, signature)| *signature);
-        let families = Families::of(&insert.bounds);
+        let families = Families::from_bounds(&insert.bounds);
         let mut codes = Codes::of(source.context(), families, signatures)?;
         // A document whose key is taken is answered by its key alone.
         for (query_index, taken) in same_key.iter().enumerate() {

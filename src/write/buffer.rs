@@ -1,38 +1,36 @@
-//! Postings of a transaction's own documents.
+//! The transaction buffer: postings of a transaction's own documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::TOMBSTONE_LANE;
-use crate::index::{CodeRange, Memtable, Next, SegmentBuilder, VisitAsked, Wanted};
+use crate::index::{CodeRange, Memtable, Next, SegmentBuilder, TOMBSTONE_LANE, VisitAsked, Wanted};
 use crate::read::Visit;
 use crate::sketch::Signature;
-use crate::state::SharedContext;
-use crate::state::document_codes;
+use crate::state::{SharedContext, document_codes};
 
-/// Unsorted documents that a probe looks through before it has them sorted.
+/// Number of unsorted documents that a probe scans; beyond it the probe sorts them first.
 const TAIL_DOCUMENTS: u64 = 64;
 
-/// The lane of keys has its own table, and so comes alone in a probe.
+/// The lane of keys. It has its own table, so a probe asks for it alone.
 const KEY_LANE: u16 = 0;
 
-/// Postings that no other transaction sees yet. They are sorted at the end, or when a probe asks
-/// for them: a transaction that only inserts sorts once.
-pub(crate) struct TransactionBuffer {
+/// Postings that no reader sees yet. They are sorted at the end of the transaction or when a probe
+/// needs them, so that a transaction which only inserts sorts once.
+pub(super) struct TransactionBuffer {
     segments: Memtable,
     tail: SegmentBuilder,
     /// The key lane again, always in order: every insert under a key looks into it.
     keys: BTreeSet<(u64, u64)>,
-    /// The codes of one document, kept to be filled again.
+    /// The codes of one document, here so that their memory is used again.
     codes: Vec<u64>,
+    /// The same, a code or none for each lane.
     row: Vec<Option<u64>>,
 }
 
 impl TransactionBuffer {
-    /// For a store with this many lanes.
-    pub(crate) fn new(lanes: u16) -> Self {
+    pub(super) fn new(lanes: u16) -> Self {
         let lanes: Arc<[u16]> = (0..lanes).chain([TOMBSTONE_LANE]).collect();
         Self {
             segments: Memtable::default(),
@@ -43,8 +41,8 @@ impl TransactionBuffer {
         }
     }
 
-    /// Files a document under its codes.
-    pub(crate) fn push(
+    /// Indexes a document under its codes.
+    pub(super) fn push(
         &mut self,
         context: &SharedContext,
         id: u64,
@@ -60,26 +58,31 @@ impl TransactionBuffer {
         Ok(())
     }
 
-    /// Forgets the key of a document that is gone: one that is replaced over and over must not leave
-    /// a trail that every look-up follows.
-    pub(crate) fn forget_key(&mut self, key_code: Option<u64>, id: u64) {
+    /// Removes the key of a deleted document at once. If a document is replaced over and over, a
+    /// look-up of its key then meets one posting and not one for each replacement.
+    pub(super) fn remove_key(&mut self, key_code: Option<u64>, id: u64) {
         if let Some(code) = key_code {
             self.keys.remove(&(code, id));
         }
     }
 
-    /// Notes that a document that is in no run is gone: the seal will leave it out.
-    pub(crate) fn bury(&mut self, lanes: u16, id: u64) {
+    /// Marks a document that is in no run as deleted, so that the next flush leaves it out. `lanes` is
+    /// the number of the store's lanes.
+    pub(super) fn delete(&mut self, lanes: u16, id: u64) {
         self.row.clear();
         self.row.resize(lanes.into(), None);
         self.row.push(Some(id));
         self.tail.push(id, &self.row);
     }
 
-    /// Visits the postings within `ranges`, with the range's index.
-    pub(crate) fn probe(&mut self, ranges: &[CodeRange], visit: &mut Visit<'_>) -> Result<()> {
-        let of_keys = |range: &&CodeRange| range.lane == KEY_LANE;
-        if let Some(range) = ranges.first().filter(of_keys) {
+    /// Visits the postings within `ranges`, each with the index of its range, in no order.
+    pub(super) fn probe(&mut self, ranges: &[CodeRange], visit: &mut Visit<'_>) -> Result<()> {
+        debug_assert!(
+            ranges.len() == 1 || ranges.iter().all(|range| range.lane != KEY_LANE),
+            "a key is probed for alone"
+        );
+        let is_key = |range: &&CodeRange| range.lane == KEY_LANE;
+        if let Some(range) = ranges.first().filter(is_key) {
             let codes = (range.low_code, 0)..=(range.high_code, u64::MAX);
             return self
                 .keys
@@ -92,7 +95,7 @@ impl TransactionBuffer {
         let mut result = Ok(());
         for (index, range) in ranges.iter().enumerate() {
             let (low, high) = (range.low_code, range.high_code);
-            // In no order: any one may be wanted.
+            // The tail is in no order, so one posting that ends the visit says nothing of the next.
             self.tail
                 .postings_in(range.lane, low, high, &mut |posting| {
                     if result.is_ok() {
@@ -104,8 +107,9 @@ impl TransactionBuffer {
         self.segments.probe(ranges, visit)
     }
 
-    /// Visits what `wanted`, sorted by low code, asks for in a lane; whether all was visited.
-    pub(crate) fn sweep(
+    /// Visits the postings of a lane that `wanted`, sorted by low code, asks for. Returns false if the
+    /// visitor ended the sweep.
+    pub(super) fn sweep(
         &mut self,
         lane: u16,
         wanted: &[Wanted],
@@ -130,8 +134,8 @@ impl TransactionBuffer {
         Ok(true)
     }
 
-    /// The memtable with these postings, which are gone from here.
-    pub(crate) fn drain_into(&mut self, memtable: &Memtable) -> Memtable {
+    /// Returns the memtable with the postings of this buffer added, and leaves the buffer empty.
+    pub(super) fn drain_into(&mut self, memtable: &Memtable) -> Memtable {
         self.keys.clear();
         let mut segments = std::mem::take(&mut self.segments);
         if self.tail.documents() > 0 {

@@ -1,27 +1,27 @@
-//! Sealing the memtable into a run.
+//! Flushing the memtable into a run.
 
 use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
-use crate::index::TOMBSTONE_LANE;
-use crate::index::{FilterPlan, Memtable, write_sorted};
+use crate::index::{FilterPlan, Memtable, TOMBSTONE_LANE, write_sorted};
+use crate::invariant::{at, invariant};
 use crate::read::PostingTable;
 use crate::write::writer::Writer;
 
 impl Writer {
-    /// Turns everything that is not in a run into a run of level 0. Postings of documents that
-    /// are gone are left out.
-    pub(crate) fn seal(&mut self) -> Result<()> {
-        // Merges find the rows of whatever is in a run.
+    /// Writes all postings that are in no run to a run of level 0, except those of deleted documents.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        // Merges look for the rows of every document in a run in the tables.
         self.flush_pending()?;
         let (first, end) = (self.state.sealed_below, self.state.next_id);
-        let memtable = self.recent.get_mut().drain_into(&self.memtable);
+        invariant!(first < end, "a flush of no ids, from {first} to {end}");
+        let memtable = self.buffer.get_mut().drain_into(&self.memtable);
         self.memtable = Memtable::default();
         self.state.sealed_below = end;
         let documents = std::mem::take(&mut self.state.unsealed_documents);
         self.write_run(&memtable, (first, end - 1), documents)?;
-        // A transaction that seals many times must not pile runs up until it commits.
+        // A transaction that flushes many times must not pile runs up until it commits.
         self.merge()
     }
 
@@ -31,25 +31,44 @@ impl Writer {
         (first_id, last_id): (u64, u64),
         documents: u64,
     ) -> Result<()> {
-        let buried: HashSet<u64> = memtable
+        let deleted: HashSet<u64> = memtable
             .lane(TOMBSTONE_LANE)
             .iter()
-            .map(|gone| gone.id)
+            .map(|posting| posting.id)
             .collect();
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();
         for (role, lane) in self.store.context.lanes.roles().zip(0u16..) {
             let mut postings = memtable.lane(lane);
-            if !buried.is_empty() {
-                postings.retain(|posting| !buried.contains(&posting.id));
+            let read = postings.len() as u64;
+            let expected = memtable.lane_postings(lane);
+            invariant!(
+                read == expected,
+                "lane {lane}: {read} postings of {expected} in the memtable"
+            );
+            if !deleted.is_empty() {
+                postings.retain(|posting| !deleted.contains(&posting.id));
             }
-            let shape = self.filter_shape(lane, postings.len() as u64, documents);
+            let kept = postings.len() as u64;
+            let shape = self.filter_shape(lane, kept, documents)?;
             let buckets = self.store.context.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });
             let mut tables = self.run_tables(PostingTable::of(role))?;
-            lanes.push(write_sorted(&mut tables, run, lane, filter, postings)?);
+            let summary = write_sorted(&mut tables, run, lane, filter, postings)?;
+            // No document has two postings in a lane, and none has one after it was deleted.
+            invariant!(
+                summary.postings == kept
+                    && kept <= documents
+                    && read - kept <= deleted.len() as u64,
+                "run {run}, lane {lane}: {read} postings read, {} deleted documents, {kept} postings \
+                 kept of {documents} documents, {} written",
+                deleted.len(),
+                summary.postings
+            );
+            lanes.push(summary);
         }
+        check_lanes_agree(run, &lanes)?;
         let descriptor = RunDescriptor {
             run,
             level: 0,
@@ -61,7 +80,28 @@ impl Writer {
             rows_from: None,
             lanes,
         };
-        self.note_seal(&descriptor);
+        self.note_flush(&descriptor);
         self.add_run_unless_empty(descriptor, 0)
     }
+}
+
+/// Checks that the lanes of bands and tables of a new run have equal numbers of postings: a document
+/// has a code in each of them or in none.
+///
+/// # Errors
+/// [`Error::Bug`](crate::Error::Bug).
+pub(super) fn check_lanes_agree(run: u32, lanes: &[LaneSummary]) -> Result<()> {
+    // Lane 0 is that of keys, which a document may be without.
+    let Some((_, others)) = lanes.split_first() else {
+        return Ok(());
+    };
+    for summary in others {
+        let (found, expected) = (summary.postings, at(others, 0)?.postings);
+        invariant!(
+            found == expected,
+            "run {run}: {found} postings in lane {}, {expected} in lane 1",
+            summary.lane
+        );
+    }
+    Ok(())
 }

@@ -1,4 +1,5 @@
-//! Merges: begun when runs are due, advanced by what commits bring, ended in some later commit.
+//! The merge driver: begins merges of runs when they are due, advances them in step with the changes
+//! that commits bring, and ends them in some later commit.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -7,28 +8,31 @@ use crate::engine::RUNS;
 use crate::error::{Error, Result};
 use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
+use crate::invariant::{OrBug, at, invariant};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
+use crate::write::flush::check_lanes_agree;
 use crate::write::run_tables::run_tables;
 use crate::write::writer::Writer;
 
-/// Below so many postings a second thread takes longer to begin than it saves.
-const LEAST_IN_PARALLEL: u64 = 16_384;
+/// Number of postings below which a second thread costs more than it saves.
+const MIN_IN_PARALLEL: u64 = 16_384;
 
-/// How many input blocks a merge holds decoded.
+/// Number of input blocks that a merge holds decoded.
 const STEP_BLOCKS: usize = 64;
 
-/// A run with less than this share of all documents has filters in the lanes of bands and tables. The
-/// largest runs have most hits, and filters of theirs would not stay in the cache.
+/// A run with less than one part in this many of all documents has filters in its lanes of bands and
+/// tables. Most probes of the largest runs hit, and their filters would not stay in the cache.
 const FILTERED_SHARE: u64 = 4;
 
-/// Bits of a filter a posting.
+/// Bits of a filter for each posting.
 const FILTER_BITS: u64 = 10;
-/// In the key lane, where most look-ups find nothing.
+/// The same in the lane of keys, where most look-ups find nothing.
 pub(crate) const KEY_FILTER_BITS: u64 = 12;
 
-/// A merge as it advances: copies, which take the places of the originals at the end.
+/// A merge during one slice. The descriptors are copies, which replace those of the run set when the
+/// slice is done: an error in between leaves the run set as it was.
 struct Advance {
     output: RunDescriptor,
     inputs: Vec<RunDescriptor>,
@@ -36,50 +40,63 @@ struct Advance {
 }
 
 impl Writer {
-    /// Notes that a document came or went, which merges have to keep up with.
-    pub(crate) fn note_moved(&mut self) -> Result<()> {
+    /// Counts the postings of a document that was inserted or deleted, which pace the merges.
+    pub(super) fn note_moved(&mut self) -> Result<()> {
         self.state.count_moved(self.store.context.lanes.count())
     }
 
-    /// Begins the merges that are due, and advances those under way by what has moved. One that ends
-    /// may make another one due, which gets what the former has left.
-    pub(crate) fn merge(&mut self) -> Result<()> {
-        let mut left = self.state.postings_moved.saturating_sub(self.merged_up_to);
-        self.merged_up_to = self.state.postings_moved;
+    /// Begins the merges that are due, and advances those under way in step with the postings that
+    /// have moved since the last call. A merge that ends may make another one due, which gets the rest
+    /// of its merge budget.
+    pub(super) fn merge(&mut self) -> Result<()> {
+        let moved = self.state.postings_moved.checked_sub(self.paced_up_to);
+        let mut left = moved.or_bug("a count of moved postings that only rises")?;
+        self.paced_up_to = self.state.postings_moved;
         loop {
             self.begin_merges(left)?;
-            let ended = self.keep_up()?;
+            let ended = self.pay_merge_debts()?;
             if ended == 0 {
                 return Ok(());
             }
+            // A merge that was begun before this transaction may have been further behind than `left`.
             left = left.saturating_sub(ended);
         }
     }
 
-    /// Advances each merge that is behind by a slice, or can be ended. How many postings those that
-    /// have ended were behind.
-    fn keep_up(&mut self) -> Result<u64> {
-        let mut worked_off = 0;
+    /// Advances each merge whose debt is a slice or more, or is enough to end it. Returns the number of
+    /// moved postings that the merges which have ended stood for.
+    fn pay_merge_debts(&mut self) -> Result<u64> {
+        let mut paid = 0_u64;
         for output in self.runs.outputs.clone() {
+            // A file may claim that a merge is ahead: it waits then.
             let moved = self.state.postings_moved.saturating_sub(output.kept_up_to);
             let pace = Pace::of(output.level, output.inputs.len());
-            let behind = pace.postings(moved);
-            let inputs = self.runs.inputs(&output).unwrap_or_default();
+            let debt = pace.postings(moved);
+            let inputs = self.inputs_of(&output)?;
+            // A file may claim more postings than there are numbers for.
             let rest = inputs.iter().fold(self.rows_left(&output), |rest, run| {
                 rest.saturating_add(run.descriptor.postings())
             });
             let slice = self.store.context.options.merge_slice_postings;
-            if behind < slice.min(rest) {
+            if debt < slice.min(rest) {
                 continue;
             }
-            if self.advance_merge(&output, behind)? {
-                worked_off = u64::saturating_add(worked_off, pace.moved(rest).max(1));
+            if self.advance_merge(&output, debt)? {
+                // At least 1, so that the caller looks for another merge that is due.
+                paid = paid.saturating_add(pace.moved(rest).max(1));
             }
         }
-        Ok(worked_off)
+        Ok(paid)
     }
 
-    /// Begins all merges that are due, so many postings behind.
+    /// Returns the runs that are merged into an output.
+    fn inputs_of(&self, output: &RunDescriptor) -> Result<&[Arc<Run>]> {
+        // Opening has checked those of the file.
+        let inputs = self.runs.inputs(output);
+        inputs.or_bug_with(|| format!("the runs that are merged into run {}", output.run))
+    }
+
+    /// Begins all merges that are due, with a debt of this many moved postings.
     fn begin_merges(&mut self, behind: u64) -> Result<()> {
         while let Some(plan) = plan(&self.runs.shapes(), &self.runs.merges()) {
             self.begin_merge(&plan, behind)?;
@@ -87,33 +104,34 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins the merge of neighbouring runs, none of which is being merged.
+    /// Begins the merge of neighbouring runs, none of which is being merged, with a debt of `behind`
+    /// moved postings.
     pub(crate) fn begin_merge(&mut self, plan: &MergePlan, behind: u64) -> Result<()> {
         let run = self.state.take_run_number()?;
-        let inputs: Vec<&Arc<Run>> = plan
-            .runs
-            .iter()
-            .filter_map(|run| self.runs.run(*run))
-            .collect();
-        let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else {
-            return Ok(());
-        };
+        let mut inputs: Vec<RunDescriptor> = Vec::with_capacity(plan.runs.len());
+        for number in &plan.runs {
+            let input = self.runs.run(*number);
+            let input = input.or_bug_with(|| format!("run {number}, which is to be merged"))?;
+            inputs.push(input.descriptor.clone());
+        }
+        let first_id = at(&inputs, 0)?.first_id;
+        let last_id = at(&inputs, inputs.len() - 1)?.last_id;
+        let kept_up_to = self.state.postings_moved.checked_sub(behind);
         let mut output = RunDescriptor {
             run,
             level: plan.level,
-            first_id: first.descriptor.first_id,
-            last_id: last.descriptor.last_id,
+            first_id,
+            last_id,
             documents: 0,
             inputs: plan.runs.clone(),
-            kept_up_to: self.state.postings_moved.saturating_sub(behind),
+            kept_up_to: kept_up_to.or_bug("a debt of no more than has moved")?,
             rows_from: None,
             lanes: Vec::new(),
         };
         let dropped = self.dead.set.dropped(&range_of(&output));
         let first_dropped = dropped.first_from(output.first_id);
         output.rows_from = first_dropped.filter(|id| *id <= output.last_id);
-        let inputs: Vec<RunDescriptor> = inputs.iter().map(|run| run.descriptor.clone()).collect();
-        output.lanes.push(self.new_lane(0, &inputs));
+        output.lanes.push(self.new_lane(0, &inputs)?);
         self.write_descriptor(&output)?;
         self.note_merge_begun(&output);
         self.runs.outputs.push(Arc::new(output));
@@ -121,43 +139,51 @@ impl Writer {
         Ok(())
     }
 
-    /// A lane of an output, with nothing in it yet.
-    fn new_lane(&self, lane: u16, inputs: &[RunDescriptor]) -> LaneSummary {
+    /// Returns the summary of a lane of an output, without postings yet.
+    fn new_lane(&self, lane: u16, inputs: &[RunDescriptor]) -> Result<LaneSummary> {
         let documents = inputs.iter().map(|run| run.documents).sum();
         let of_lane = inputs.iter().filter_map(|run| run.lane(lane));
         let postings = of_lane.map(|summary| summary.postings).sum();
-        LaneSummary {
-            filter: self.filter_shape(lane, postings, documents),
+        Ok(LaneSummary {
+            filter: self.filter_shape(lane, postings, documents)?,
             ..LaneSummary::empty(lane)
-        }
+        })
     }
 
-    /// What the filter of a lane of a run is to be: of so many postings, in a run of so many documents.
-    pub(crate) fn filter_shape(
+    /// Returns the shape of the filter for a lane of a run with these numbers of postings and documents;
+    /// `None` if it gets no filter.
+    pub(super) fn filter_shape(
         &self,
         lane: u16,
         postings: u64,
         documents: u64,
-    ) -> Option<FilterShape> {
+    ) -> Result<Option<FilterShape>> {
         let lanes = &self.store.context.lanes;
         if postings == 0 {
-            return None;
+            return Ok(None);
         }
+        // Both numbers may be a claim of the file.
         let is_small = documents.saturating_mul(FILTERED_SHARE) < self.state.documents;
-        match lanes.roles().nth(lane.into())? {
+        Ok(match self.role_of(lane)? {
             LaneRole::Key => Some(FilterShape::of(postings, KEY_FILTER_BITS)),
             LaneRole::Band(_) => is_small.then(|| FilterShape::of(postings, FILTER_BITS)),
             LaneRole::Table(_) => {
                 // Where most buckets have a document, a filter would let most probes pass.
                 let length = u32::from(lanes.bucket_bits(lane).length);
+                // Codes of 64 bits have 2^64 buckets.
                 let buckets = 1u64.checked_shl(length).unwrap_or(u64::MAX);
                 let is_sparse = buckets / 4 >= documents;
                 (is_small && is_sparse).then(|| FilterShape::of(postings, FILTER_BITS))
             }
-        }
+        })
     }
 
-    /// Advances each merge under way by about so many postings.
+    fn role_of(&self, lane: u16) -> Result<LaneRole> {
+        let role = self.store.context.lanes.roles().nth(lane.into());
+        role.or_bug_with(|| format!("the role of lane {lane}"))
+    }
+
+    /// Advances each merge under way by about this many postings.
     pub(crate) fn advance_merges(&mut self, postings: u64) -> Result<()> {
         for output in self.runs.outputs.clone() {
             self.advance_merge(&output, postings)?;
@@ -165,12 +191,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Advances a merge by about so many postings; whether it has ended.
+    /// Advances a merge by about this many postings, and returns true if it has ended.
     fn advance_merge(&mut self, output: &Arc<RunDescriptor>, postings: u64) -> Result<bool> {
-        let inputs = self.runs.inputs(output).ok_or_else(|| {
-            let place = format!("table runs, run {}", output.run);
-            Error::corrupt(place, "its inputs are not there (invariant 3)")
-        })?;
+        let inputs = self.inputs_of(output)?;
         let mut advance = Advance {
             output: (**output).clone(),
             inputs: inputs.iter().map(|run| run.descriptor.clone()).collect(),
@@ -180,6 +203,8 @@ impl Writer {
         self.mark_changed();
         self.has_written_runs = true;
         let rows = self.advance_rows(&mut advance.output, &advance.dropped, postings)?;
+        // Rows and postings are read in whole windows and blocks, which may exceed the budget: the
+        // merge is that much ahead, and nothing is left for this slice.
         let mut left = postings.saturating_sub(rows);
         while left > 0 {
             let (read, is_complete) = self.advance_lane(&mut advance, left)?;
@@ -193,14 +218,15 @@ impl Writer {
                 self.end_merge(advance)?;
                 return Ok(true);
             }
-            let lane = self.new_lane(next, &advance.inputs);
+            let lane = self.new_lane(next, &advance.inputs)?;
             advance.output.lanes.push(lane);
         }
-        self.put_off(advance)?;
+        self.pause_merge(advance)?;
         Ok(false)
     }
 
-    /// Advances the lane that is being merged: how many postings were read, and whether it is complete.
+    /// Advances the lane that is being merged. Returns the number of postings that were read, and true if
+    /// the lane is complete.
     fn advance_lane(&self, advance: &mut Advance, postings: u64) -> Result<(u64, bool)> {
         let Advance {
             output,
@@ -208,69 +234,76 @@ impl Writer {
             dropped,
         } = advance;
         let run = output.run;
-        let Some(summary) = output.lanes.last_mut() else {
-            return Ok((0, true));
-        };
+        let summary = output.lanes.last_mut();
+        let summary = summary.or_bug("a lane that is being merged")?;
         let (lane, blocks) = (summary.lane, summary.blocks);
         let lanes = &self.store.context.lanes;
-        let role = lanes.roles().nth(lane.into()).unwrap_or(LaneRole::Key);
-        let mut tables = self.run_tables(PostingTable::of(role))?;
-        let of_lane = inputs
+        let mut tables = self.run_tables(PostingTable::of(self.role_of(lane)?))?;
+        let lane_inputs = inputs
             .iter()
             .filter_map(|input| Some((input.run, *input.lane(lane)?)));
         let buckets = lanes.bucket_bits(lane);
-        let mut merge = LaneMerge::new(&tables, buckets, of_lane, (run, *summary))?;
+        let mut merge = LaneMerge::new(&tables, buckets, lane_inputs, (run, *summary))?;
         let options = &self.store.context.options;
         let budget = MergeBudget {
             postings,
             blocks: STEP_BLOCKS,
             is_parallel: options.merges_in_parallel
                 && postings.min(merge.unread())
-                    >= LEAST_IN_PARALLEL.min(options.merge_slice_postings),
+                    >= MIN_IN_PARALLEL.min(options.merge_slice_postings),
         };
         let is_dropped = |id| dropped.contains(id);
         let step = merge.advance(&mut tables, budget, &is_dropped)?;
-        let of_lane = inputs
+        let mut input_lanes: Vec<&mut LaneSummary> = inputs
             .iter_mut()
-            .filter_map(|input| input.lanes.iter_mut().find(|summary| summary.lane == lane));
+            .filter_map(|input| input.lanes.iter_mut().find(|summary| summary.lane == lane))
+            .collect();
         if step.is_last {
             *summary = merge.finish(&mut tables)?;
-            of_lane.for_each(|summary| *summary = LaneSummary::empty(lane));
+            for input_lane in input_lanes {
+                *input_lane = LaneSummary::empty(lane);
+            }
         } else {
             let (written, left) = merge.pause(&mut tables)?;
             *summary = written;
-            of_lane
-                .zip(left)
-                .for_each(|(summary, left)| *summary = left);
+            invariant!(
+                left.len() == input_lanes.len(),
+                "run {run}, lane {lane}: {} inputs left of {}",
+                left.len(),
+                input_lanes.len()
+            );
+            for (input_lane, left) in input_lanes.iter_mut().zip(left) {
+                **input_lane = left;
+            }
         }
-        self.note_merged(step.postings, summary.blocks.saturating_sub(blocks));
+        let written = summary.blocks.checked_sub(blocks);
+        self.note_merged(step.postings, written.or_bug("an output that only grows")?);
         Ok((step.postings, step.is_last))
     }
 
-    /// Leaves the rest of a merge to a later slice.
-    fn put_off(&mut self, advance: Advance) -> Result<()> {
+    /// Leaves the rest of a merge to a later slice. Blocks that were taken in part stay with their input,
+    /// whose summary says how far they are passed over.
+    fn pause_merge(&mut self, advance: Advance) -> Result<()> {
         for descriptor in advance.inputs.iter().chain([&advance.output]) {
             self.write_descriptor(descriptor)?;
         }
         for descriptor in advance.inputs {
-            let run = descriptor.run;
-            let standing = &mut self.runs.standing;
-            if let Some(run) = standing
-                .iter_mut()
-                .find(|other| other.descriptor.run == run)
-            {
-                Arc::make_mut(run).descriptor = descriptor;
-            }
+            let number = descriptor.run;
+            let mut standing = self.runs.standing.iter_mut();
+            let run = standing.find(|other| other.descriptor.run == number);
+            let run = run.or_bug_with(|| format!("run {number}, which is being merged"))?;
+            Arc::make_mut(run).descriptor = descriptor;
         }
         let output = advance.output;
-        let outputs = &mut self.runs.outputs;
-        if let Some(place) = outputs.iter_mut().find(|other| other.run == output.run) {
-            *place = Arc::new(output);
-        }
+        let number = output.run;
+        let mut outputs = self.runs.outputs.iter_mut();
+        let paused = outputs.find(|other| other.run == number);
+        let paused = paused.or_bug_with(|| format!("the merge into run {number}"))?;
+        *paused = Arc::new(output);
         Ok(())
     }
 
-    /// Puts the output in the place of the inputs, and forgets the dead that have been dropped.
+    /// Replaces the inputs by the output, and clears the tombstones of the documents that were dropped.
     fn end_merge(&mut self, advance: Advance) -> Result<()> {
         let mut output = advance.output;
         {
@@ -286,25 +319,44 @@ impl Writer {
         }
         let inputs = std::mem::take(&mut output.inputs);
         let runs = &mut self.runs;
+        let before = (runs.standing.len(), runs.outputs.len());
         runs.standing
             .retain(|run| !inputs.contains(&run.descriptor.run));
         runs.outputs.retain(|other| other.run != output.run);
-        let (dropped, dead) = self.dead.end_merge(&range_of(&output));
+        let removed = (
+            before.0 - runs.standing.len(),
+            before.1 - runs.outputs.len(),
+        );
+        invariant!(
+            removed == (inputs.len(), 1),
+            "the merge of runs {inputs:?} into run {} removed {removed:?}",
+            output.run
+        );
+        let (dropped, dead) = self.dead.end_merge(&range_of(&output))?;
         let documents: u64 = advance.inputs.iter().map(|run| run.documents).sum();
-        output.documents = documents.saturating_sub(dropped);
+        // Nobody has compared the descriptors of the file with its tombstones.
+        let left = documents.checked_sub(dropped);
+        output.documents = left.ok_or_else(|| {
+            let place = format!("table runs, runs {inputs:?}");
+            let detail =
+                format!("found {documents} documents, expected the {dropped} deleted ones");
+            Error::corrupt(place, detail)
+        })?;
+        check_lanes_agree(output.run, &output.lanes)?;
         if output.postings() == 0 {
-            // What has died since is filed nowhere, and no other merge would forget it.
+            // Documents that were deleted since the merge began have no postings either, and no other
+            // merge would clear their tombstones.
             let since = self.dead.set.dropped(&range_of(&output));
             output.rows_from = Some(output.first_id);
             self.advance_rows(&mut output, &since, u64::MAX)?;
-            self.dead.end_merge(&range_of(&output));
+            self.dead.end_merge(&range_of(&output))?;
         }
         self.note_merge_ended(&output);
         self.add_run_unless_empty(output, dead)
     }
 
-    /// The tables that runs are written to.
-    pub(crate) fn run_tables(&self, table: PostingTable) -> Result<RunTables<'_>> {
+    /// Opens the tables that lanes of this kind are written to.
+    pub(super) fn run_tables(&self, table: PostingTable) -> Result<RunTables<'_>> {
         run_tables(self.write()?, table)
     }
 
@@ -315,9 +367,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds a run to the table and to the list, in the place of its ids. Where all documents of its
-    /// range are gone, or are filed nowhere, there is nothing to describe.
-    pub(crate) fn add_run_unless_empty(
+    /// Adds a run to its table and to the run set, at the position of its ids. A run whose documents are
+    /// all deleted or without postings is not described at all.
+    pub(super) fn add_run_unless_empty(
         &mut self,
         descriptor: RunDescriptor,
         dead: u64,

@@ -5,6 +5,7 @@
 mod batch_check;
 mod batch_dedup;
 mod buffer;
+mod conservation;
 mod duplicate_check;
 mod flush;
 mod insert_many;

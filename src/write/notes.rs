@@ -16,7 +16,7 @@ impl Writer {
     pub(crate) fn note_commit(&self, began: Instant, outcome: &Result<()>) {
         let context = &self.store.context;
         let count = &context.counters.count;
-        match (outcome, self.write().is_err()) {
+        match (outcome, self.has_ended()) {
             (Ok(()), true) => {
                 count.transactions_committed.add(1);
                 self.counters.count(count);
@@ -53,7 +53,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn note_seal(&self, run: &RunDescriptor) {
+    pub(crate) fn note_flush(&self, run: &RunDescriptor) {
         let postings = run.postings();
         self.counters.flushes.add(1);
         self.counters.flushed_postings.add(postings);
@@ -62,7 +62,7 @@ impl Writer {
         } = run;
         let run = run.run;
         self.tell_merge(format_args!(
-            "run {run} sealed: documents {first_id} to {last_id}, {postings} postings"
+            "run {run} flushed: documents {first_id} to {last_id}, {postings} postings"
         ));
     }
 

@@ -1,38 +1,41 @@
-//! The first phase of a merge: the rows of the documents that it drops go, and where many go the
-//! others are packed again.
+//! The first phase of a merge: drops the rows of the documents that the merge drops, and packs the
+//! others again where many are dropped.
 //!
-//! To take rows out one by one as documents are removed would copy nearly every page of the tables in
-//! each commit, and leave pages half empty. Here a page is written once for all that has died in it.
+//! Removing each document's rows with the document would copy nearly every page of the tables in each
+//! commit, and leave pages half empty. Here a page is written once for all rows that are dropped from it.
 
 use std::ops::{Bound, Range};
 
-use redb::{ReadableTable, Table};
-
-use crate::engine::{DOCUMENTS, RowTable, SIGNATURES, engine_error};
+use crate::engine::{
+    DOCUMENTS, ReadableTable, RowTable, SIGNATURES, Table, TableHandle, engine_error,
+};
 use crate::error::{Error, Result};
 use crate::format::RunDescriptor;
+use crate::invariant::invariant;
 use crate::state::MergeDrops;
 use crate::write::writer::Writer;
 
-/// Rows that are looked at together: about 64 pages of them. Bounds the memory, but for a row that is
-/// larger by itself.
+/// Bytes of the rows that are read together: about 64 pages of them. Bounds the memory, except for a
+/// single row that is larger.
 const WINDOW_BYTES: usize = 64 * 4_096;
 
-/// Where less than this share of a window goes, only the pages that it goes from are written, and keep
-/// the gaps.
+/// If less than one row in this many of a window is dropped, only the pages that hold dropped rows are
+/// written, and keep the gaps.
 const DENSE_SHARE: usize = 16;
 
-/// What the rows of a document count as when merges keep up, in postings of each lane. Fewer would free
-/// more pages in a commit, which wait for the next one; more would leave the dead for longer.
+/// Number of postings of each lane that a document's rows count as in the pace of merges. With fewer a
+/// commit would free more pages, which cannot be reused before the next one; with more the rows of
+/// deleted documents would stay longer.
 const ROW_LANES: u64 = 1;
 
-/// The rows of neighbouring documents.
+/// Rows of neighbouring documents.
 #[derive(Default)]
 struct Window {
-    /// Of live documents, ascending.
+    /// Document rows of the documents that stay, with their ids, ascending.
     documents: Vec<(u64, Vec<u8>)>,
+    /// Signature rows of the same documents.
     signatures: Vec<(u64, Vec<u8>)>,
-    /// What goes.
+    /// Ids of the documents that are dropped, ascending.
     dropped: Vec<u64>,
     size_bytes: usize,
 }
@@ -42,38 +45,38 @@ impl Window {
         self.dropped.len() * DENSE_SHARE >= self.documents.len()
     }
 
-    /// About how many documents' rows are written.
-    fn written(&self) -> usize {
+    /// Returns about how many documents' rows are written.
+    fn written_documents(&self) -> usize {
         let all = self.documents.len() + self.dropped.len();
         if self.is_dense() {
             all
         } else {
-            // A page has several rows.
+            // Each page that holds a dropped row is copied with the rows beside it.
             all.min(self.dropped.len() * DENSE_SHARE / 2)
         }
     }
 }
 
 impl Writer {
-    /// What the rows of a document count as when merges keep up.
-    pub(crate) fn row_postings(&self) -> u64 {
+    /// Returns the number of postings that a document's rows count as in the pace of merges.
+    fn row_postings(&self) -> u64 {
         u64::from(self.store.context.lanes.count()) * ROW_LANES
     }
 
-    /// What is left of the phase for a merge, in postings; less where few documents are dead.
-    pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
-        let rows = output.rows_from.map_or(0, |from| {
-            output.last_id.saturating_sub(from).saturating_add(1)
-        });
+    /// Returns an upper bound of the rest of this phase for a merge, in postings: less if few documents
+    /// are deleted.
+    pub(super) fn rows_left(&self, output: &RunDescriptor) -> u64 {
+        // Ids are below 2^64 - 1, and `rows_from` is one of the run's.
+        let rows = output.rows_from.map_or(0, |from| output.last_id - from + 1);
         rows.saturating_mul(self.row_postings())
     }
 
-    /// Drops rows of documents that a merge drops, for about so many postings' worth. What it was
-    /// worth; the output tells what is left.
+    /// Drops rows of documents that a merge drops, until they count as about this many postings. Returns
+    /// the number that they count as; `output.rows_from` says where the next call goes on.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if one of these documents has no rows, and those of reading and writing.
-    pub(crate) fn advance_rows(
+    pub(super) fn advance_rows(
         &mut self,
         output: &mut RunDescriptor,
         dropped: &MergeDrops,
@@ -82,7 +85,7 @@ impl Writer {
         if output.rows_from.is_none() {
             return Ok(0);
         }
-        let (mut done, mut removed) = (0, 0);
+        let (mut done, mut moved) = (0, 0);
         let write = self.write()?;
         let mut documents = write.open_table(DOCUMENTS)?;
         let mut signatures = write.open_table(SIGNATURES)?;
@@ -94,22 +97,23 @@ impl Writer {
             };
             let (window, end) = read_window(
                 (&documents, &signatures),
-                first..output.last_id.saturating_add(1),
+                first..output.last_id + 1,
                 dropped,
             )?;
             rewrite(&mut documents, first..end, &window, &window.documents)?;
             rewrite(&mut signatures, first..end, &window, &window.signatures)?;
-            done += (window.written() as u64).saturating_mul(self.row_postings());
-            removed += window.written() as u64;
+            done += window.written_documents() as u64 * self.row_postings();
+            moved += window.written_documents() as u64;
             output.rows_from = (end <= output.last_id).then_some(end);
         }
         drop((documents, signatures));
-        self.note_removed_rows(removed);
+        self.note_removed_rows(moved);
         Ok(done)
     }
 }
 
-/// Reads the rows of the first documents among `ids` that are there. Where what was read ends.
+/// Reads the rows of the first documents within `ids`, as many as fit a window. Returns them with the
+/// end of the ids that were covered.
 fn read_window(
     (documents, signatures): (&RowsOf<'_>, &RowsOf<'_>),
     ids: Range<u64>,
@@ -118,7 +122,7 @@ fn read_window(
     let mut window = Window::default();
     let mut next = dropped.first_from(ids.start);
     let mut end = ids.end;
-    let mut of_signatures = signatures.range(ids.clone())?;
+    let mut signature_rows = signatures.range(ids.clone())?;
     for entry in documents.range(ids.clone())? {
         let (id, document) = entry?;
         let id = id.value();
@@ -126,7 +130,7 @@ fn read_window(
             end = id;
             break;
         }
-        let signature = of_signatures.next().transpose()?;
+        let signature = signature_rows.next().transpose()?;
         let signature = signature.filter(|(found, _)| found.value() == id);
         let Some((_, signature)) = signature else {
             return Err(no_row(SIGNATURES, id, "invariant 1"));
@@ -147,7 +151,7 @@ fn read_window(
     if let Some(missing) = next.filter(|next| *next < end) {
         return Err(no_row(DOCUMENTS, missing, "invariant 4"));
     }
-    let orphan = of_signatures.next().transpose()?;
+    let orphan = signature_rows.next().transpose()?;
     if let Some((orphan, _)) = orphan.filter(|(found, _)| found.value() < end) {
         return Err(no_row(DOCUMENTS, orphan.value(), "invariant 1"));
     }
@@ -157,12 +161,12 @@ fn read_window(
 type RowsOf<'t> = Table<'t, u64, &'static [u8]>;
 
 fn no_row(table: RowTable, id: u64, invariant: &str) -> Error {
-    let place = format!("table {}, document {id}", redb::TableHandle::name(&table));
+    let place = format!("table {}, document {id}", TableHandle::name(&table));
     let detail = format!("found no row, expected one ({invariant})");
     Error::corrupt(place, detail)
 }
 
-/// Leaves in a range of a table what lives there, in full pages if much goes.
+/// Leaves the rows of `live` in a range of a table: in full pages if many others are dropped.
 fn rewrite(
     table: &mut RowsOf<'_>,
     ids: Range<u64>,
@@ -171,10 +175,12 @@ fn rewrite(
 ) -> Result<()> {
     if !window.is_dense() {
         for id in &window.dropped {
-            table.remove(id)?;
+            let is_removed = table.remove(id)?.is_some();
+            invariant!(is_removed, "document {id} has lost a row since it was read");
         }
         return Ok(());
     }
+    // To take the whole range out and append the rest fills pages; removals would leave gaps.
     table.retain_in(ids.clone(), |_, _| false)?;
     let mut cursor = table.lower_bound_mut(Bound::Included(ids.start))?;
     for (id, row) in live {

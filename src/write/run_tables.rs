@@ -1,15 +1,12 @@
 //! The tables that runs are written to.
 
-use crate::engine::{BANDS, BlockTable, FILTERS, KEYS, PERMUTED};
+use crate::engine::{BANDS, BlockTable, FILTERS, KEYS, PERMUTED, WriteTransaction};
 use crate::error::Result;
 use crate::index::RunTables;
 use crate::read::PostingTable;
 
-/// Opens the table of blocks of this kind, and that of filters, for writing.
-pub(crate) fn run_tables(
-    write: &redb::WriteTransaction,
-    table: PostingTable,
-) -> Result<RunTables<'_>> {
+/// Opens, for writing, the table of blocks for a kind of lane, and that of filters.
+pub(crate) fn run_tables(write: &WriteTransaction, table: PostingTable) -> Result<RunTables<'_>> {
     Ok(RunTables {
         name: table.name(),
         blocks: write.open_table(block_table(table))?,
@@ -17,7 +14,6 @@ pub(crate) fn run_tables(
     })
 }
 
-/// The engine's table for a kind of lane.
 fn block_table(table: PostingTable) -> BlockTable {
     match table {
         PostingTable::Keys => KEYS,

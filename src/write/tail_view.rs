@@ -1,4 +1,4 @@
-//! The documents that came since a snapshot.
+//! The documents that were inserted since a snapshot.
 
 use crate::error::Result;
 use crate::index::{CodeRange, Next, VisitAsked, Wanted};
@@ -6,17 +6,19 @@ use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::state::SharedContext;
 use crate::write::writer::Writer;
 
-/// A transaction of which only documents from an id on are found. What was there before has been
-/// looked through in a snapshot, beside other writers: that it may have been removed since makes
-/// nothing near that was not.
-pub(crate) struct TailView<'w> {
+/// A view of a transaction that finds only the documents from an id on.
+///
+/// The documents before it have been searched in a snapshot without result, while others wrote. Some
+/// may have been deleted since, but a deletion adds no near-duplicate, so that result still holds.
+pub(super) struct TailView<'w> {
     writer: &'w Writer,
     first_id: u64,
 }
 
 impl<'w> TailView<'w> {
-    /// `None` if some of them are in runs: then all is looked through again.
-    pub(crate) fn of(writer: &'w Writer, first_id: u64) -> Option<Self> {
+    /// Returns `None` if some of these documents have been flushed to runs: a search must then look at
+    /// the whole transaction again.
+    pub(super) fn new(writer: &'w Writer, first_id: u64) -> Option<Self> {
         (first_id >= writer.state.sealed_below).then_some(Self { writer, first_id })
     }
 }

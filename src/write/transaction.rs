@@ -120,7 +120,7 @@ impl Transaction {
     ) -> Result<Novelty> {
         self.check(&document, signature)?;
         self.change(|writer| {
-            let since = first_id.and_then(|id| TailView::of(writer, id));
+            let since = first_id.and_then(|id| TailView::new(writer, id));
             let known = match &since {
                 Some(since) => find_duplicate(since, &document, signature)?,
                 None => find_duplicate(writer, &document, signature)?,

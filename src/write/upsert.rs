@@ -1,8 +1,10 @@
-//! Documents that keep their postings: touched ones, and those that come again with the same content.
+//! Upserts, and changes of documents that keep their postings: touches, and upserts of the same
+//! signature.
 
 use crate::engine::DOCUMENTS;
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, SIGNATURES, SignatureRow};
+use crate::invariant::{OrBug, invariant};
 use crate::lanes::hash_key;
 use crate::query::{Bounds, Subject};
 use crate::read::ReadView;
@@ -11,8 +13,8 @@ use crate::types::{Document, DocumentId, Revision, Upserted};
 use crate::write::writer::Writer;
 
 impl Writer {
-    /// Gives a document another stamp; whether there is one.
-    pub(crate) fn touch(&mut self, id: u64, stamp: u64) -> Result<bool> {
+    /// Gives a document another stamp, and returns true if there is one with this id.
+    pub(super) fn touch(&mut self, id: u64, stamp: u64) -> Result<bool> {
         let (mut is_there, mut touched) = (false, None);
         self.document_row(id, &mut |bytes| {
             let Some(bytes) = bytes else {
@@ -30,8 +32,8 @@ impl Writer {
         Ok(is_there)
     }
 
-    /// Stores a document in the place of the one that has its key.
-    pub(crate) fn upsert(
+    /// Stores a document in place of the one that has its key, if any.
+    pub(super) fn upsert(
         &mut self,
         document: &Document<'_>,
         signature: &Signature,
@@ -55,7 +57,11 @@ impl Writer {
             });
         }
         if let Some(id) = replaced {
-            self.remove_document(id)?;
+            let is_removed = self.remove_document(id)?;
+            invariant!(
+                is_removed,
+                "document {id} was found by its key and is not there"
+            );
             self.counters.replaced.add(1);
         }
         Ok(Upserted {
@@ -65,7 +71,7 @@ impl Writer {
         })
     }
 
-    /// Makes the row of a document this one, unless it is.
+    /// Writes the row of a document unless the stored one is the same.
     fn renew(&mut self, id: u64, row: &DocumentRow<'_>) -> Result<()> {
         let row = row.encode(id);
         let mut is_same = false;
@@ -80,7 +86,7 @@ impl Writer {
     }
 
     fn replace_document_row(&mut self, id: u64, row: &[u8]) -> Result<()> {
-        if !self.pending.replace_document(id, row) {
+        if !self.pending.replace_document(id, row)? {
             self.write()?.open_table(DOCUMENTS)?.insert(id, row)?;
             self.note_removed_rows(1);
         }
@@ -92,13 +98,13 @@ impl Writer {
     }
 }
 
-/// What a signature is to that of the document with this key.
+/// Compares a signature with that of the document `id`, which has this key.
 fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -> Result<Revision> {
     let context = source.context();
     let as_stored = context.signature_row(id, Some(hash_key(key)), signature)?;
     let bounds = Bounds::new().resolve(&context.schema, false)?;
     let subject = Subject::new(signature);
-    let mut revision = Revision::First;
+    let mut revision = None;
     source.signature_rows(&[id], &mut |id, bytes| {
         let Some(bytes) = bytes else {
             let place = format!("table {SIGNATURES}, document {id}");
@@ -108,8 +114,9 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
         let row = SignatureRow::decode(id, bytes, context.shape())?;
         let compared = subject.compare_row(context, id, &row);
         let last = subject.matched(context, &compared, Some(key.to_vec()));
-        // Estimates of cut values can be 1 where the values are not the same.
-        revision = if bytes == as_stored {
+        // The bytes are compared and not the estimate: values cut to few bits can agree in all
+        // positions where the whole values differ.
+        revision = Some(if bytes == as_stored {
             Revision::Unchanged(last)
         } else if row.is_empty() == signature.is_empty()
             && context.is_filed(signature)
@@ -118,8 +125,8 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
             Revision::Near(last)
         } else {
             Revision::Different(last)
-        };
+        });
         Ok(())
     })?;
-    Ok(revision)
+    revision.or_bug_with(|| format!("a visit of the signature of document {id}"))
 }

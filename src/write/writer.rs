@@ -1,51 +1,56 @@
-//! The state of a write transaction: the engine's transaction and what is not in its tables yet.
+//! The state of a write transaction: the engine's transaction, and the changes that are not in its
+//! tables yet.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use redb::ReadableTable;
-
-use crate::engine::{DEAD, DOCUMENTS, META, PanicSafe, SIGNATURES, catch_engine_panic};
+use crate::engine::{
+    DEAD, DOCUMENTS, META, PanicSafe, ReadableTable, SIGNATURES, WriteTransaction,
+    catch_engine_panic,
+};
 use crate::error::{Error, Result};
-use crate::format::DocumentRow;
-use crate::format::{Posting, SignatureRow, State, header};
-use crate::index::{CodeRange, Memtable, VisitAsked, Wanted};
+use crate::format::{DocumentRow, Posting, SignatureRow, State, header};
+use crate::index::{CodeRange, FilterPieces, Memtable, RunBlocks, RunTables, VisitAsked, Wanted};
+use crate::invariant::{OrBug, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
 use crate::read::{Plan, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
-use crate::state::OpenStore;
-use crate::state::{RunSet, SharedContext, TombstoneDelta, Version};
+use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::PendingRows;
 use crate::write::run_tables::run_tables;
 
+/// The only writer of a store, until it is committed or dropped.
 pub(crate) struct Writer {
     pub(crate) store: Arc<OpenStore>,
-    /// `None` once committed.
-    write: Option<redb::WriteTransaction>,
+    /// The engine's transaction; `None` once committed.
+    write: Option<WriteTransaction>,
+    /// The state that the transaction began with, which a commit compares its changes with.
+    pub(super) base: State,
     pub(crate) state: State,
     pub(crate) runs: RunSet,
-    /// Committed postings that are not sealed.
-    pub(crate) memtable: Memtable,
-    /// Postings of this transaction that are not sealed. Sorted when a probe asks for it.
-    pub(crate) recent: RefCell<TransactionBuffer>,
-    pub(crate) pending: PendingRows,
-    pub(crate) dead: TombstoneDelta,
-    changed: bool,
-    /// Documents whose rows were taken out of pages, or written to others.
+    /// Committed postings that are in no run.
+    pub(super) memtable: Memtable,
+    /// Postings of this transaction that are in no run. A probe may sort them.
+    pub(super) buffer: RefCell<TransactionBuffer>,
+    pub(super) pending: PendingRows,
+    pub(super) dead: TombstoneDelta,
+    has_changes: bool,
+    /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
-    /// The `postings_moved` that merges have been told of.
-    pub(crate) merged_up_to: u64,
-    /// Whether it has written lanes of runs.
-    pub(crate) has_written_runs: bool,
+    /// The value of `state.postings_moved` up to which merges have been paced.
+    pub(super) paced_up_to: u64,
+    /// True once blocks or filters of runs were written.
+    pub(super) has_written_runs: bool,
+    /// Why the transaction can only be rolled back; `None` if it can go on.
     failure: Option<String>,
     pub(crate) counters: TransactionCounters,
 }
 
-/// So many removals copy more pages than a transaction of inserts does.
+/// A transaction that removes the rows of this many documents copies more pages than one of inserts.
 const MANY_REMOVED: u64 = 1_000;
 
 impl Writer {
@@ -61,15 +66,16 @@ impl Writer {
         store.context.counters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
+            base: latest.state,
             state: latest.state,
             runs: latest.runs.clone(),
             memtable: latest.memtable.clone(),
-            recent: RefCell::new(TransactionBuffer::new(lanes)),
+            buffer: RefCell::new(TransactionBuffer::new(lanes)),
             pending: PendingRows::default(),
             dead: TombstoneDelta::new(latest.dead.clone()),
-            changed: false,
+            has_changes: false,
             removed_rows: 0,
-            merged_up_to: latest.state.postings_moved,
+            paced_up_to: latest.state.postings_moved,
             has_written_runs: false,
             failure: None,
             counters: TransactionCounters::default(),
@@ -81,11 +87,18 @@ impl Writer {
         self
     }
 
-    pub(crate) fn write(&self) -> Result<&redb::WriteTransaction> {
-        let reason = || Error::Closed {
-            reason: "the transaction has ended".into(),
-        };
-        self.write.as_ref().ok_or_else(reason)
+    /// Returns the engine's transaction.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if it has ended: a commit consumes the transaction that owns this.
+    #[track_caller]
+    pub(super) fn write(&self) -> Result<&WriteTransaction> {
+        open_write(self.write.as_ref())
+    }
+
+    /// Returns true once the engine's transaction was handed to a commit.
+    pub(super) fn has_ended(&self) -> bool {
+        self.write.is_none()
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
@@ -97,15 +110,16 @@ impl Writer {
         }
     }
 
-    /// A key that is there leaves everything as it was; after other errors, numbers that have run
-    /// out among them, a change may be half made. What the caller gives is checked before.
+    /// Decides whether the transaction can go on after a change has failed. A key that is taken is
+    /// found before anything changes. After any other error, a broken invariant included, a change may
+    /// be half made, and the transaction can only be rolled back.
     pub(crate) fn note_failure(&mut self, error: &Error) {
         if !matches!(error, Error::KeyExists { .. }) {
             self.failure = Some(error.to_string());
         }
     }
 
-    /// Stores a document whose key is known to be free.
+    /// Stores a document, whose key the caller has found to be free, under the next id.
     pub(crate) fn store_document(
         &mut self,
         document: &Document<'_>,
@@ -117,32 +131,34 @@ impl Writer {
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
         let key_code = document.key.map(hash_key);
-        let recent = self.recent.get_mut();
-        recent.push(&self.store.context, id, key_code, signature)?;
+        let buffer = self.buffer.get_mut();
+        buffer.push(&self.store.context, id, key_code, signature)?;
         let signature_row = self.store.context.signature_row(id, key_code, signature)?;
         self.pending
-            .push(id, DocumentRow::from(document).encode(id), signature_row);
+            .push(id, DocumentRow::from(document).encode(id), signature_row)?;
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
         self.note_moved()?;
-        self.changed = true;
+        self.has_changes = true;
         self.counters.inserted.add(1);
         if self.pending.is_full() {
             self.flush_pending()?;
         }
         if next_id - self.state.sealed_below >= self.store.context.options.flush_after_documents {
-            self.seal()?;
+            self.flush()?;
         }
         Ok(DocumentId::new(id))
     }
 
-    /// Removes a document. If it is in the range of a run, its dead bit is set, and a merge will drop
-    /// its rows and postings; else its rows go.
+    /// Removes a document and returns true, or returns false if there is none with this id. A document
+    /// within the range of a run gets a tombstone, and a merge will drop its rows and postings; any
+    /// other loses its rows at once.
     pub(crate) fn remove_document(&mut self, id: u64) -> Result<bool> {
-        // A sealed document that is in no run has no posting, and no merge would clear its bit.
-        let found = match self.runs.place_of(id) {
-            Some(place) => self.bury_in_run(id, place)?,
+        // A flushed document that is in no run has no posting, and no merge would clear a tombstone of
+        // it: its rows go at once, too.
+        let found = match self.runs.position_of(id) {
+            Some(position) => self.add_tombstone(id, position)?,
             None => self.remove_rows(id)?,
         };
         if !found {
@@ -150,41 +166,43 @@ impl Writer {
         }
         if id >= self.state.sealed_below {
             let lanes = self.store.context.lanes.count();
-            self.recent.get_mut().bury(lanes, id);
-            // Cannot be 0: the row of this document was there.
-            self.state.unsealed_documents = self.state.unsealed_documents.saturating_sub(1);
+            self.buffer.get_mut().delete(lanes, id);
+            // Opening has counted the rows of these documents, and one of them was this one's.
+            let unflushed = self.state.unsealed_documents.checked_sub(1);
+            self.state.unsealed_documents =
+                unflushed.or_bug("a count of unflushed documents for each of their rows")?;
         }
         self.note_moved()?;
+        // Nobody has counted the other rows: here it is the file that may contradict itself.
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
-        self.changed = true;
+        self.has_changes = true;
         self.counters.deleted.add(1);
         Ok(true)
     }
 
-    /// Marks a document in the range of a run as dead; whether it was there.
-    fn bury_in_run(&mut self, id: u64, place: usize) -> Result<bool> {
+    /// Adds a tombstone for a document in the range of the run at a position, and returns true if the
+    /// document was there.
+    fn add_tombstone(&mut self, id: u64, position: usize) -> Result<bool> {
         if self.dead.set.contains(id) || self.write()?.open_table(DOCUMENTS)?.get(id)?.is_none() {
             return Ok(false);
         }
-        if let Some(run) = self.runs.standing.get_mut(place) {
-            let run = Arc::make_mut(run);
-            run.dead += 1;
-            let number = run.descriptor.run;
-            self.dead.insert(id, self.runs.is_merging(number));
-        }
+        let run = Arc::make_mut(at_mut(&mut self.runs.standing, position)?);
+        run.dead += 1;
+        let number = run.descriptor.run;
+        self.dead.insert(id, self.runs.is_merging(number));
         Ok(true)
     }
 
-    /// Takes the rows of a document away that is in no run; whether it was there.
+    /// Removes the rows of a document that is in no run, and returns true if it was there.
     fn remove_rows(&mut self, id: u64) -> Result<bool> {
         if self.pending.covers(id) {
             let Some(row) = self.pending.remove(id) else {
                 return Ok(false);
             };
             let row = SignatureRow::decode(id, &row, self.store.context.shape())?;
-            self.recent.get_mut().forget_key(row.key_code(), id);
+            self.buffer.get_mut().remove_key(row.key_code(), id);
             return Ok(true);
         }
         let write = self.write()?;
@@ -200,28 +218,26 @@ impl Writer {
         Ok(true)
     }
 
-    /// Counts documents whose rows were taken out of pages, or written to others.
-    pub(crate) fn note_removed_rows(&mut self, documents: u64) {
+    /// Counts documents whose rows were taken out of pages or moved to others.
+    pub(super) fn note_removed_rows(&mut self, documents: u64) {
         self.removed_rows += documents;
     }
 
-    /// Something other than documents changed and must be committed.
-    pub(crate) fn mark_changed(&mut self) {
-        self.changed = true;
+    /// Notes a change other than that of a number of documents, so that the commit writes.
+    pub(super) fn mark_changed(&mut self) {
+        self.has_changes = true;
     }
 
-    pub(crate) fn flush_pending(&mut self) -> Result<()> {
-        if let Some(write) = self.write.as_ref() {
-            self.pending.flush(write)?;
-        }
-        Ok(())
+    /// Writes the rows of new documents to their tables.
+    pub(super) fn flush_pending(&mut self) -> Result<()> {
+        self.pending.flush(open_write(self.write.as_ref())?)
     }
 
     fn probe_tables<'t, 'w>(
         &'t self,
         table: PostingTable,
-        opened: &'t crate::index::RunTables<'w>,
-    ) -> ProbeTables<'t, crate::index::RunBlocks<'w>, crate::index::FilterPieces<'w>> {
+        opened: &'t RunTables<'w>,
+    ) -> ProbeTables<'t, RunBlocks<'w>, FilterPieces<'w>> {
         ProbeTables {
             context: &self.store.context,
             table,
@@ -230,8 +246,9 @@ impl Writer {
         }
     }
 
-    /// Visits the postings within `ranges` of documents from an id on, none of which is in a run.
-    pub(crate) fn probe_since(
+    /// Visits the postings within `ranges` of the documents from an id on, none of which may be in a
+    /// run.
+    pub(super) fn probe_since(
         &self,
         first_id: u64,
         ranges: &[CodeRange],
@@ -241,18 +258,21 @@ impl Writer {
             true => visit(index, posting),
             false => Ok(true),
         };
-        self.recent.borrow_mut().probe(ranges, visit)?;
+        self.buffer.borrow_mut().probe(ranges, visit)?;
         self.memtable.probe_since(first_id, ranges, visit)
     }
 
-    fn flush_dead(&mut self) -> Result<()> {
-        if let Some(write) = self.write.as_ref().filter(|_| self.dead.is_changed()) {
+    fn flush_tombstones(&mut self) -> Result<()> {
+        if self.dead.is_changed() {
+            let write = open_write(self.write.as_ref())?;
             self.dead.flush(&mut write.open_table(DEAD)?)?;
         }
         Ok(())
     }
 
-    pub(crate) fn commit(&mut self) -> Result<()> {
+    /// Makes the changes durable and visible. After an error nothing of them is visible, unless the
+    /// engine's own commit failed: its outcome is known once the file is opened again.
+    pub(super) fn commit(&mut self) -> Result<()> {
         let began = Instant::now();
         let outcome = self.commit_changes();
         self.note_commit(began, &outcome);
@@ -260,12 +280,15 @@ impl Writer {
     }
 
     fn commit_changes(&mut self) -> Result<()> {
-        if !self.changed {
+        self.check_conservation()?;
+        if !self.has_changes {
             return Ok(());
         }
         self.merge()?;
         self.flush_pending()?;
-        self.flush_dead()?;
+        self.flush_tombstones()?;
+        // Merges have changed runs and tombstones since.
+        self.check_conservation()?;
         self.state.commit = self.state.next_commit()?;
         self.state.dead_documents = self.dead.set.len();
         {
@@ -273,27 +296,28 @@ impl Writer {
             let row = header::encode_meta(header::STATE, &self.state)?;
             meta.insert(header::STATE, row.as_slice())?;
         }
-        let memtable = self.recent.get_mut().drain_into(&self.memtable);
+        let memtable = self.buffer.get_mut().drain_into(&self.memtable);
         let version = Version {
             state: self.state,
             runs: self.runs.clone(),
             memtable,
             dead: self.dead.set.clone(),
         };
-        let Some(write) = self.write.take() else {
-            return Ok(());
-        };
-        // A reader of the state before keeps the engine from a second, volatile commit, in which it
-        // would free the pages that this one leaves: the next commit does so anyway, and after a
-        // volatile one every page that has to be read is first looked for among unwritten ones.
-        // Not where many rows were removed: their pages, all copied, are better used again at once.
+        let write = self.write.take();
+        let write = write.or_bug("an engine transaction that has not ended")?;
+        // An open reader of the state before keeps the engine from a second, volatile commit, in which
+        // it would free the pages that this one leaves. The next commit frees them anyway, and after a
+        // volatile commit the engine looks for every page among the unwritten ones first. Where many
+        // rows were removed there is no such reader: so many copied pages are better reused at once.
         let before = match self.removed_rows {
             0..MANY_REMOVED => Some(PanicSafe::new(self.store.engine.begin_read()?)),
             _ => None,
         };
-        let publication = &self.store.versions;
-        let outcome = publication.commit(version, || catch_engine_panic(|| Ok(write.commit()?)));
+        let versions = &self.store.versions;
+        let outcome = versions.commit(version, || catch_engine_panic(|| Ok(write.commit()?)));
         drop(before);
+        // The file may hold this commit or the one before: a crash between the writes of a commit looks
+        // the same. Only opening it again tells which.
         outcome.inspect_err(|error| {
             let reason = format!("a commit failed, its outcome is unknown: {error}");
             self.store.context.health.close_writes(reason);
@@ -301,14 +325,21 @@ impl Writer {
     }
 }
 
+#[track_caller]
+fn open_write(write: Option<&WriteTransaction>) -> Result<&WriteTransaction> {
+    write.or_bug("an engine transaction that has not ended")
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
         if let Some(write) = self.write.take() {
             if self.has_written_runs {
-                // What was read of them will not be, and others will be written under their numbers.
+                // The cache may hold filters of these runs, and the next transaction writes other runs
+                // under the same numbers.
                 self.store.context.filters.clear();
             }
-            // A damaged file can make the engine panic here as well; the file is as it was.
+            // A damaged file can make the engine panic here as well. The file stays as it was, and
+            // there is nobody to whom an error could be returned.
             let _ = catch_engine_panic(|| Ok(write.abort()?));
             self.note_dropped();
         }
@@ -331,12 +362,12 @@ impl ReadView for Writer {
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
-        self.recent.borrow_mut().probe(ranges, visit)?;
+        self.buffer.borrow_mut().probe(ranges, visit)?;
         self.memtable.probe(ranges, visit)?;
         if is_enough()? {
             return Ok(());
         }
-        // Opening tables costs more than asking filters, which rule most look-ups of keys out.
+        // Opening tables costs more than probing filters, which rule most look-ups of keys out.
         let plan = Plan::of(&self.store.context, &self.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
@@ -353,7 +384,7 @@ impl ReadView for Writer {
         wanted: &[Wanted],
         visit: &mut VisitAsked<'_>,
     ) -> Result<()> {
-        let goes_on = self.recent.borrow_mut().sweep(lane, wanted, visit)?
+        let goes_on = self.buffer.borrow_mut().sweep(lane, wanted, visit)?
             && self.memtable.sweep(lane, wanted, visit)?;
         if !goes_on || self.runs.standing.is_empty() {
             return Ok(());
@@ -388,13 +419,11 @@ impl ReadView for Writer {
                 visit(id, self.pending.signature(id))?;
                 continue;
             }
-            if table.is_none() {
-                table = Some(self.write()?.open_table(SIGNATURES)?);
-            }
-            let row = match &table {
-                Some(table) => table.get(id)?,
-                None => None,
+            let table = match &mut table {
+                Some(table) => table,
+                none => none.insert(self.write()?.open_table(SIGNATURES)?),
             };
+            let row = table.get(id)?;
             visit(id, row.as_ref().map(|row| row.value()))?;
         }
         Ok(())

@@ -206,7 +206,7 @@ impl<'a> Check<'a> {
         // A sealed document with postings is in the range of a run.
         let runs = &committed.runs;
         let place = (id < committed.state.sealed_below)
-            .then(|| runs.place_of(id).unwrap_or(runs.standing.len()));
+            .then(|| runs.position_of(id).unwrap_or(runs.standing.len()));
         for (code, lane) in row.into_iter().zip(0u16..) {
             if let Some(code) = code {
                 self.expected
@@ -288,14 +288,14 @@ impl<'a> Check<'a> {
         // Documents come in no order, but mostly from one run, or from few.
         let mut sums = vec![Sum::default(); runs.standing.len()];
         let place = runs
-            .place_of(run.first_id)
+            .position_of(run.first_id)
             .filter(|_| run.inputs.is_empty());
         for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
             let posting = posting?;
             self.report.postings += 1;
             let within = (run.first_id..=run.last_id).contains(&posting.id);
             if within && self.is_live(posting.id) {
-                let place = place.or_else(|| runs.place_of(posting.id));
+                let place = place.or_else(|| runs.position_of(posting.id));
                 if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
                     sum.add(posting);
                 }

@@ -1,0 +1,64 @@
+//! Sums that every commit must keep: each is known from two sides, which have to agree.
+
+use crate::error::Result;
+use crate::invariant::invariant;
+use crate::write::writer::Writer;
+
+impl Writer {
+    /// Compares the state that a commit would write with the changes that were counted one by one.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug), and nothing may be committed then.
+    pub(super) fn check_conservation(&self) -> Result<()> {
+        let (base, state, counters) = (&self.base, &self.state, &self.counters);
+        let (inserted, deleted) = (counters.inserted.get(), counters.deleted.get());
+        counters.removed()?;
+        // A document is replaced by removing one and inserting another, so no case is left out.
+        invariant!(
+            base.documents + inserted == state.documents + deleted,
+            "{} documents after {inserted} inserted into {} and {deleted} deleted",
+            state.documents,
+            base.documents
+        );
+        invariant!(
+            base.next_id + inserted == state.next_id,
+            "next id {} after {inserted} inserted from {} on",
+            state.next_id,
+            base.next_id
+        );
+        invariant!(
+            base.sealed_below <= state.sealed_below && state.sealed_below <= state.next_id,
+            "flushed below {} before, below {} now, next id {}",
+            base.sealed_below,
+            state.sealed_below,
+            state.next_id
+        );
+        invariant!(
+            state.unsealed_documents <= state.next_id - state.sealed_below
+                && state.unsealed_documents <= state.documents,
+            "unflushed documents do not fit the ids: {state:?}"
+        );
+        self.check_runs()
+    }
+
+    /// Compares the tombstones with those that the runs count, and the runs with one another.
+    fn check_runs(&self) -> Result<()> {
+        let (runs, dead) = (&self.runs, self.dead.set.len());
+        let in_runs: u64 = runs.standing.iter().map(|run| run.dead).sum();
+        invariant!(
+            in_runs == dead,
+            "{in_runs} dead documents in runs, {dead} tombstones"
+        );
+        let contradiction = runs.contradiction(self.state.sealed_below, self.state.next_run);
+        invariant!(
+            contradiction.is_none(),
+            "the runs contradict one another: {}",
+            contradiction.unwrap_or_default()
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "conservation_tests.rs"]
+mod tests;
