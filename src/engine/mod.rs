@@ -21,6 +21,8 @@ pub(crate) use page_tree::{
     open_commit, problem_of, row_check,
 };
 pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
+#[cfg(test)]
+pub(crate) use tables::Range;
 pub(crate) use tables::{
     AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META,
     OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadOnlyTable,

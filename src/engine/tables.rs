@@ -1,11 +1,13 @@
 //! The tables of a store, and the names of redb that rooms above need.
 
-pub(crate) use redb::backends::FileBackend;
 pub(crate) use redb::{
-    AccessGuard, Cursor, Key, OwnedAccessGuard, OwnedRange, Range, ReadOnlyTable, ReadTransaction,
-    ReadableTable, ReadableTableMetadata, StorageBackend, StorageError, Table, TableDefinition,
-    TableError, TableHandle, Value, WriteTransaction,
+    AccessGuard, Cursor, Key, OwnedAccessGuard, OwnedRange, ReadOnlyTable, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, StorageError, Table, TableDefinition, TableError,
+    TableHandle, Value, WriteTransaction,
 };
+
+#[cfg(test)]
+pub(crate) use redb::Range;
 
 use crate::error::Result;
 
