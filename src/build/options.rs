@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::options::StoreOptions;
 
 /// The least memory limit; a smaller one is raised to it.
-const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
 /// What to do with a document whose key an earlier one has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl BulkOptions {
     /// step takes more, in proportion.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes.max(LEAST_MEMORY_BYTES);
+        self.memory_bytes = bytes.max(MIN_MEMORY_BYTES);
         self
     }
 

@@ -19,7 +19,7 @@ const KIND: u8 = 1;
 const BLOCK_BYTES: usize = 32;
 
 /// The most blocks of a piece: 4,032 bytes, which fit one page with their key.
-const MOST_BLOCKS: u16 = 126;
+const MAX_BLOCKS: u16 = 126;
 
 /// One bit in each of the eight words of a block.
 const SALTS: [u32; 8] = [
@@ -73,19 +73,17 @@ impl FilterShape {
         let blocks = postings
             .saturating_mul(bits_per_posting)
             .div_ceil(block_bits);
-        let pieces = blocks
-            .div_ceil(MOST_BLOCKS.into())
-            .clamp(1, u32::MAX.into());
-        let blocks = blocks.div_ceil(pieces).clamp(1, MOST_BLOCKS.into());
+        let pieces = blocks.div_ceil(MAX_BLOCKS.into()).clamp(1, u32::MAX.into());
+        let blocks = blocks.div_ceil(pieces).clamp(1, MAX_BLOCKS.into());
         // Both are within their types: they have just been clamped.
         Self {
             pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
-            blocks: u16::try_from(blocks).unwrap_or(MOST_BLOCKS),
+            blocks: u16::try_from(blocks).unwrap_or(MAX_BLOCKS),
         }
     }
 
     pub(crate) fn is_valid(self) -> bool {
-        self.pieces > 0 && (1..=MOST_BLOCKS).contains(&self.blocks)
+        self.pieces > 0 && (1..=MAX_BLOCKS).contains(&self.blocks)
     }
 
     /// The piece that a bucket belongs to.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::invariant::{OrBug, at, invariant};
 use crate::join::signature_batch::{Digest, SignatureBatch};
 use crate::read::SnapshotView;
 
@@ -11,7 +12,7 @@ use crate::read::SnapshotView;
 pub(crate) struct Group {
     /// The least of their ids. Equal documents share all their buckets, so it is the same in each.
     pub(crate) first: u64,
-    /// Their places among the members of the batch, ascending by id.
+    /// Their positions among the members of the batch, ascending by id.
     pub(crate) members: Range<usize>,
     /// Where the arena has the signature.
     pub(crate) slot: usize,
@@ -27,6 +28,15 @@ pub(crate) struct Piece {
     pub(crate) representatives_end: usize,
     /// Whether the signatures are read for this piece alone.
     pub(crate) is_read_alone: bool,
+}
+
+impl Piece {
+    /// Returns the number of comparisons that the piece takes.
+    pub(crate) fn comparisons(&self) -> usize {
+        let end = self.a.end.min(self.representatives_end);
+        let earlier = |b: usize| end.min(b).saturating_sub(self.a.start);
+        self.b.clone().map(earlier).sum()
+    }
 }
 
 /// Buckets that were cut short, by lane and least code, with the first id of the last group that
@@ -69,22 +79,30 @@ impl Batch {
     }
 
     pub(crate) fn members_of(&self, group: usize) -> &[u64] {
+        debug_assert!(group < self.groups.len());
         let group = self.groups.get(group);
         let members = group.and_then(|group| self.members.get(group.members.clone()));
         members.unwrap_or_default()
     }
 
-    /// Tells the groups in these places where the arena has their signatures.
-    pub(crate) fn find_slots(&mut self, places: Range<usize>) {
-        let groups = self.groups.get_mut(places.clone()).unwrap_or_default();
-        let fingerprints = self.fingerprints.get_mut(places).unwrap_or_default();
+    /// Looks up where the arena has the signatures of some groups.
+    pub(crate) fn find_slots(&mut self, indexes: Range<usize>) -> Result<()> {
+        let groups = self.groups.get_mut(indexes.clone());
+        let groups = groups.or_bug("groups of a piece")?;
         for group in groups.iter_mut() {
-            group.slot = self.arena.slot(group.first).unwrap_or(usize::MAX);
+            group.slot = self.arena.slot(group.first)?;
         }
+        if self.fingerprints.is_empty() {
+            return Ok(());
+        }
+        let fingerprints = self.fingerprints.get_mut(indexes);
+        let fingerprints = fingerprints.or_bug("a fingerprint for each group")?;
         for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
-            group.fingerprint = self.arena.fingerprint(group.slot).unwrap_or_default();
+            let found = self.arena.fingerprint(group.slot);
+            group.fingerprint = found.or_bug("a fingerprint for each signature")?;
             *fingerprint = group.fingerprint as u64;
         }
+        Ok(())
     }
 
     /// Reads the signatures of a piece that is read alone.
@@ -95,19 +113,17 @@ impl Batch {
         with_codes: bool,
         threads: usize,
     ) -> Result<()> {
-        let Some(piece) = self.pieces.get(piece).filter(|piece| piece.is_read_alone) else {
-            return Ok(());
-        };
+        let piece = at(&self.pieces, piece)?;
+        invariant!(piece.is_read_alone, "a piece is read again");
         let (a, b) = (piece.a.clone(), piece.b.clone());
         let later = if a == b { 0..0 } else { b };
-        let places = a.clone().chain(later.clone());
-        let first = |place: usize| self.groups.get(place).map(|group| group.first);
-        let ids: Vec<u64> = places.filter_map(first).collect();
+        let first = |index| Ok(at(&self.groups, index)?.first);
+        let indexes = a.clone().chain(later.clone());
+        let ids = indexes.map(first).collect::<Result<Vec<u64>>>()?;
         // What was compared before goes first.
         self.arena = SignatureBatch::default();
         self.arena = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
-        self.find_slots(a);
-        self.find_slots(later);
-        Ok(())
+        self.find_slots(a)?;
+        self.find_slots(later)
     }
 }

@@ -1,4 +1,4 @@
-//! The buckets of a lane, one after the other, without the documents that are gone.
+//! The buckets of a lane, one after the other, without dropped documents.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use crate::read::{PostingStream, PostingTable};
 use crate::state::Tombstones;
 
 /// Which documents take part: known without a look at their rows. One bit a document in stretches
-/// of ids of which any is gone or hidden, 8 bytes a document that is in no run yet.
-pub(crate) struct Live {
+/// of ids of which any is dropped or hidden, 8 bytes a document that is in no run yet.
+pub(crate) struct LiveDocuments {
     sealed_below: u64,
     /// Those in no run, ascending.
     unsealed: Vec<u64>,
-    gone: Tombstones,
+    dropped: Tombstones,
     hidden: BTreeMap<u64, DeadChunk>,
 }
 
-impl Live {
-    pub(crate) fn of(snapshot: &SnapshotView) -> Result<Self> {
+impl LiveDocuments {
+    pub(crate) fn new(snapshot: &SnapshotView) -> Result<Self> {
         Ok(Self {
             sealed_below: snapshot.inner.version.state.sealed_below,
             unsealed: snapshot.unsealed_ids()?,
-            gone: snapshot.inner.version.dead.clone(),
+            dropped: snapshot.inner.version.dead.clone(),
             hidden: BTreeMap::new(),
         })
     }
 
     fn contains(&self, id: u64) -> bool {
-        if self.gone.contains(id) || self.is_hidden(id) {
+        if self.dropped.contains(id) || self.is_hidden(id) {
             return false;
         }
         id < self.sealed_below || self.is_unsealed(id)
@@ -42,7 +42,7 @@ impl Live {
     }
 
     fn is_unsealed(&self, id: u64) -> bool {
-        // Where none is gone the place is known.
+        // Where none is dropped the place is known.
         let place = self.unsealed.first().and_then(|first| {
             let place = usize::try_from(id.checked_sub(*first)?).ok()?;
             self.unsealed.get(place)
@@ -90,8 +90,8 @@ impl BucketStream {
     /// there may be none. `false` at the end of the lane.
     pub(crate) fn read(
         &mut self,
-        lanes: &LaneSet,
-        live: &Live,
+        lanes: &Lanes,
+        live: &LiveDocuments,
         bucket: &mut Vec<Posting>,
     ) -> Result<bool> {
         bucket.clear();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::invariant::invariant;
 use crate::join::batch::{Batch, CutBuckets, Group};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
@@ -15,10 +16,10 @@ const ROUND_COMPARISONS: usize = 1 << 17;
 /// Rows of a round: most buckets are small.
 const ROUND_ROWS: usize = 1 << 15;
 
-/// Fewer comparisons are not worth a thread.
-const LEAST_A_THREAD: usize = 1 << 11;
+/// Minimum number of comparisons for which a thread pays.
+const MIN_PER_THREAD: usize = 1 << 11;
 
-/// What a comparison found.
+/// Groups that a comparison found to be equal or near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The members of the group have equal signatures.
@@ -43,7 +44,7 @@ impl Event {
 }
 
 /// A group that is compared with others of its bucket that come before it.
-pub(crate) struct Row {
+pub(crate) struct GroupRow {
     lane: u16,
     b: usize,
     a: Range<usize>,
@@ -51,29 +52,35 @@ pub(crate) struct Row {
     is_start: bool,
 }
 
-impl Row {
+impl GroupRow {
     pub(crate) fn comparisons(&self) -> usize {
         self.a.len()
     }
 }
 
-/// How far the comparisons of a batch are.
+/// Position in the comparisons of a batch.
 #[derive(Default)]
 pub(crate) struct Cursor {
     piece: usize,
-    /// The next row of the piece, and how many of its comparisons have been made.
+    /// Index of the next row in the piece, and the comparisons of that row handed out so far.
     b: usize,
     compared: usize,
+    /// Comparisons of the piece that have been handed out.
+    handed_out: usize,
 }
 
 impl Cursor {
+    pub(crate) fn is_at_end(&self, batch: &Batch) -> bool {
+        self.piece == batch.pieces.len()
+    }
+
     /// The next rows, of one piece if it is read alone; none at the end of the batch. Also says
     /// which piece must be read before.
     pub(crate) fn next_rows(
         &mut self,
         settings: &Settings,
         batch: &Batch,
-    ) -> (Vec<Row>, Option<usize>) {
+    ) -> (Vec<GroupRow>, Option<usize>) {
         let (mut rows, mut comparisons, mut read) = (Vec::new(), 0, None);
         while let Some(piece) = batch.pieces.get(self.piece)
             && comparisons < ROUND_COMPARISONS
@@ -81,6 +88,8 @@ impl Cursor {
         {
             let b = piece.b.start + self.b;
             if b >= piece.b.end {
+                // Each two groups are compared once: a pair that is skipped here is found nowhere else.
+                debug_assert_eq!(self.handed_out, piece.comparisons());
                 *self = Self {
                     piece: self.piece + 1,
                     ..Self::default()
@@ -101,13 +110,14 @@ impl Cursor {
                 && (piece.a.start == 0 || !piece.is_read_alone)
                 && piece.lane == settings.lanes.start;
             comparisons += a.len();
+            self.handed_out += a.len();
             if a.end == end {
                 (self.b, self.compared) = (self.b + 1, 0);
             } else {
                 self.compared += a.len();
             }
             if is_start || !a.is_empty() {
-                rows.push(Row {
+                rows.push(GroupRow {
                     lane: piece.lane,
                     b,
                     a,
@@ -129,12 +139,19 @@ pub(crate) struct Comparer<'a> {
 }
 
 impl Comparer<'_> {
-    /// What the rows hold, in their order, whatever the number of threads.
-    pub(crate) fn compare(self, rows: &[Row]) -> Result<Vec<Event>> {
+    /// Returns what is found in the rows, in their order, whatever the number of threads.
+    pub(crate) fn compare(self, rows: &[GroupRow]) -> Result<Vec<Event>> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
         let threads = self.settings.options.thread_count();
-        let threads = threads.min(comparisons / LEAST_A_THREAD).max(1);
-        let mut shares = shares(rows, comparisons.div_ceil(threads)).into_iter();
+        let threads = threads.min(comparisons / MIN_PER_THREAD).max(1);
+        let shares = shares(rows, comparisons.div_ceil(threads));
+        let shared: usize = shares.iter().map(|share| share.len()).sum();
+        invariant!(
+            shared == rows.len(),
+            "shared {shared} of {} rows",
+            rows.len()
+        );
+        let mut shares = shares.into_iter();
         let own = shares.next().unwrap_or_default();
         std::thread::scope(|scope| {
             let others: Vec<_> = shares
@@ -148,7 +165,7 @@ impl Comparer<'_> {
         })
     }
 
-    fn compare_share(self, rows: &[Row]) -> Vec<Event> {
+    fn compare_share(self, rows: &[GroupRow]) -> Vec<Event> {
         let mut events = Vec::new();
         for row in rows {
             self.compare_row(row, &mut events);
@@ -156,7 +173,7 @@ impl Comparer<'_> {
         events
     }
 
-    fn compare_row(self, row: &Row, events: &mut Vec<Event>) {
+    fn compare_row(self, row: &GroupRow, events: &mut Vec<Event>) {
         if row.is_start && self.batch.members_of(row.b).len() > 1 {
             events.push(Event::Equal { group: row.b });
         }
@@ -176,12 +193,12 @@ impl Comparer<'_> {
         }
     }
 
-    /// Two groups of a bucket, if they meet here first and are within bounds, or are to be verified,
-    /// by each two documents of theirs. What a table brings
-    /// together by chance, beyond the distance, no query would find by it: such pairs do not come
-    /// here.
+    /// Returns two groups of a bucket as near if no earlier bucket has compared them, and they are
+    /// within the bounds or to be verified. Groups that a table brings together beyond the distance,
+    /// by chance, are not returned: no query would find them by it.
     fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
         let arena = &self.batch.arena;
+        debug_assert!(a < b && b < self.batch.groups.len());
         let (first, second) = self.batch.groups.get(a).zip(self.batch.groups.get(b))?;
         if arena.is_empty(first.slot) != arena.is_empty(second.slot)
             || self.met_before(lane, first, second)
@@ -193,7 +210,7 @@ impl Comparer<'_> {
         let bounds = &self.settings.bounds;
         // Of 128 bits codes that are near enough may belong to fingerprints that are not.
         let is_table = lane > self.lanes.band_count();
-        if is_table && bounds.max_distance.is_some_and(|most| distance > most) {
+        if is_table && bounds.max_distance.is_some_and(|max| distance > max) {
             return None;
         }
         let is_wanted = self.settings.verifies || bounds.accepts(equal, distance);
@@ -206,7 +223,7 @@ impl Comparer<'_> {
         })
     }
 
-    /// Whether two groups, `a` before `b`, were compared in a bucket of an earlier lane.
+    /// Returns whether two groups, `a` before `b`, were compared in a bucket of an earlier lane.
     fn met_before(self, lane: u16, a: &Group, b: &Group) -> bool {
         let arena = &self.batch.arena;
         let codes = arena.codes(a.slot).iter().zip(arena.codes(b.slot));
@@ -236,15 +253,15 @@ impl Comparer<'_> {
             })
     }
 
-    /// Whether a group is compared with all that come after it in a bucket.
+    /// Returns whether a group is compared with all that come after it in a bucket.
     fn is_compared_in(self, lane: u16, low_code: u64, group: &Group) -> bool {
         let last = self.cut.get(&(lane, low_code));
         last.is_none_or(|last| group.first <= *last)
     }
 }
 
-/// Rows in a row, each share with about so many comparisons.
-fn shares(rows: &[Row], comparisons: usize) -> Vec<&[Row]> {
+/// Cuts rows into consecutive shares of about so many comparisons each.
+fn shares(rows: &[GroupRow], comparisons: usize) -> Vec<&[GroupRow]> {
     let mut shares = Vec::new();
     let (mut rest, mut held, mut end) = (rows, 0, 0);
     for row in rows {

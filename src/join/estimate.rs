@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::join::buckets::{BucketStream, Live};
+use crate::join::buckets::{BucketStream, LiveDocuments};
 use crate::join::options::JoinOptions;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
@@ -31,7 +31,7 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {
-    /// Live documents.
+    /// LiveDocuments documents.
     pub documents: u64,
     /// Postings to be read in all lanes: this one is no estimate.
     pub postings: u64,
@@ -59,7 +59,7 @@ struct Sample {
     largest: u64,
 }
 
-/// See [`crate::Snapshot::expect_join`](crate::Snapshot::expect_join).
+/// Estimates the work and the result of a join from samples of its lanes.
 pub(crate) fn expect_join(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
     let settings = Settings::new(snapshot, bounds, JoinOptions::new(), false)?;
     snapshot
@@ -68,7 +68,7 @@ pub(crate) fn expect_join(snapshot: &SnapshotView, bounds: Bounds) -> Result<Joi
 }
 
 fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
-    let live = Live::of(snapshot)?;
+    let live = LiveDocuments::new(snapshot)?;
     let mut expected = JoinEstimate {
         documents: snapshot.len(),
         ..JoinEstimate::default()
@@ -129,7 +129,12 @@ fn postings_of(snapshot: &SnapshotView, lane: u16) -> u64 {
     })
 }
 
-fn sample(snapshot: &SnapshotView, settings: &Settings, live: &Live, lane: u16) -> Result<Sample> {
+fn sample(
+    snapshot: &SnapshotView,
+    settings: &Settings,
+    live: &LiveDocuments,
+    lane: u16,
+) -> Result<Sample> {
     let mut stream = BucketStream::open(snapshot, lane)?;
     let mut bucket = Vec::new();
     let mut sample = Sample::default();

@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::format::Posting;
+use crate::invariant::OrBug;
 use crate::join::batch::{Batch, CutBuckets, Piece};
-use crate::join::buckets::{BucketStream, Live};
+use crate::join::buckets::{BucketStream, LiveDocuments};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::SignatureBatch;
 use crate::read::SnapshotView;
 
-/// Documents of a batch whose signatures need not be read.
-const MOST_MEMBERS: usize = 1 << 18;
+/// Maximum number of documents in a batch whose signatures need not be read.
+const MAX_MEMBERS: usize = 1 << 18;
 
 /// Different fingerprints of a bucket up to which those without a partner are left out first. More
 /// are compared by several threads, and only once.
@@ -26,11 +27,11 @@ struct Candidates {
     ids: Range<usize>,
 }
 
-/// Makes batches of what the lanes hold, in the order of the lanes.
+/// Makes batches of the buckets of the lanes, in the order of the lanes.
 pub(crate) struct Gatherer {
     lanes: Range<u16>,
     stream: Option<BucketStream>,
-    live: Live,
+    live: LiveDocuments,
     bucket: Vec<Posting>,
     partners: Partners,
     candidates: Vec<Candidates>,
@@ -46,7 +47,7 @@ impl Gatherer {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
-            live: Live::of(snapshot)?,
+            live: LiveDocuments::new(snapshot)?,
             bucket: Vec::new(),
             partners: Partners::default(),
             candidates: Vec::new(),
@@ -101,7 +102,7 @@ impl Gatherer {
                     self.take_fingerprints(snapshot, settings, batch, lane, &bucket);
                 }
             }
-            if self.ids.len() >= settings.batch_documents || batch.members.len() >= MOST_MEMBERS {
+            if self.ids.len() >= settings.batch_documents || batch.members.len() >= MAX_MEMBERS {
                 self.stream = Some(stream);
                 break;
             }
@@ -160,6 +161,7 @@ impl Gatherer {
         let is_searched = self.partners.find_if_few(bucket, distance, few, is_first);
         let mut place = None;
         for (run, is_near) in self.partners.runs() {
+            debug_assert!(run.end <= bucket.len());
             let documents = bucket.get(run).unwrap_or_default();
             if let Some(posting) = documents.first()
                 && (is_near || !is_searched)
@@ -205,17 +207,18 @@ impl Gatherer {
         let threads = settings.options.thread_count();
         batch.arena = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
         for candidates in std::mem::take(&mut self.candidates) {
-            let ids = self.ids.get(candidates.ids).unwrap_or_default();
-            let documents = ids.iter().filter_map(|id| {
+            let ids = self.ids.get(candidates.ids);
+            let ids = ids.or_bug("the documents of a bucket")?;
+            let documents = ids.iter().map(|id| {
                 let slot = batch.arena.slot(*id)?;
-                Some((batch.arena.digest(slot)?, *id))
+                Ok((batch.arena.digest(slot)?, *id))
             });
+            let documents = documents.collect::<Result<Vec<_>>>()?;
             let start = (batch.groups.len(), batch.members.len());
-            let documents = documents.collect();
             batch.group(documents);
             let (lane, low_code) = (candidates.lane, candidates.low_code);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
-                batch.find_slots(piece.b.clone());
+                batch.find_slots(piece.b.clone())?;
                 batch.pieces.push(piece);
             }
         }
@@ -269,8 +272,8 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Puts the groups of a bucket in order, from the places of its first group and its first
-    /// member on. `None`: there is nothing to compare, and they are gone again.
+    /// Puts the groups of a bucket in order, from the indexes of its first group and its first
+    /// member on. `None`: there is nothing to compare, and its groups and members are removed from the batch.
     fn finish_bucket(
         &mut self,
         settings: &Settings,
@@ -279,6 +282,7 @@ impl Gatherer {
         low_code: u64,
         (start, members): (usize, usize),
     ) -> Option<Piece> {
+        debug_assert!(start <= batch.groups.len() && members <= batch.members.len());
         let groups = batch.groups.get_mut(start..).unwrap_or_default();
         groups.sort_unstable_by_key(|group| group.first);
         let representatives = settings.representatives(groups.len());

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// More threads than this are a slip.
-const MOST_THREADS: usize = 1_024;
+const MAX_THREADS: usize = 1_024;
 
 /// How pairs and clusters are looked for: threads, and whether large buckets may be cut short.
 ///
@@ -58,7 +58,7 @@ impl JoinOptions {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        if !(1..=MOST_THREADS).contains(&self.threads) {
+        if !(1..=MAX_THREADS).contains(&self.threads) {
             return Err(Error::invalid("threads", self.threads, "1 to 1,024"));
         }
         if self.max_bucket == Some(0) {
@@ -72,7 +72,7 @@ impl JoinOptions {
     }
 
     /// The most signatures of a bucket that are compared with all of it.
-    pub(crate) fn most_representatives(&self) -> Option<usize> {
+    pub(crate) fn max_representatives(&self) -> Option<usize> {
         self.max_bucket
     }
 }

@@ -5,6 +5,7 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::invariant::invariant;
 use crate::join::batch::Batch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
@@ -55,7 +56,7 @@ pub struct Pairs {
     failed: bool,
 }
 
-/// An event that is being spread over the members of its groups, and the places of the next two.
+/// An event that is spread over the members of its groups, and the positions of the next two.
 pub(crate) struct Spread {
     event: Event,
     a: usize,
@@ -175,7 +176,7 @@ impl Pairs {
         }
     }
 
-    /// Makes the next comparisons; `false` if there are no more.
+    /// Makes the next comparisons. Returns false if there are no more.
     fn next_round(&mut self) -> Result<bool> {
         let (snapshot, settings) = (&self.snapshot, &self.settings);
         let gatherer = match &mut self.gatherer {
@@ -184,6 +185,10 @@ impl Pairs {
         };
         let (rows, read) = self.cursor.next_rows(settings, &self.batch);
         if rows.is_empty() {
+            invariant!(
+                self.cursor.is_at_end(&self.batch),
+                "a batch has comparisons left"
+            );
             // Its memory is given back before the next is made.
             self.batch = Batch::default();
             self.cursor = Cursor::default();
@@ -207,7 +212,7 @@ impl Pairs {
         };
         self.events = comparer.compare(&rows)?.into_iter();
         let comparisons: usize = rows.iter().map(|row| row.comparisons()).sum();
-        self.comparisons = self.comparisons.saturating_add(comparisons as u64);
+        self.comparisons += comparisons as u64;
         Ok(true)
     }
 
@@ -224,6 +229,7 @@ impl Pairs {
 
     /// Two documents of an event, by its estimate.
     pub(crate) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
+        debug_assert_ne!(a, b, "a document is paired with itself");
         let layout = self.settings.layout;
         let (equal, distance) = match event {
             Event::Equal { .. } => (layout.map_or(0, ValueLayout::max_agreement), 0),

@@ -18,12 +18,12 @@ pub(crate) struct Partners {
 
 impl Partners {
     /// Finds the codes of a bucket, ascending, that have a partner within `distance`, among those
-    /// that meet here first. More than `most` codes are not looked at, and it says `false`.
+    /// that meet here first. More than `max` codes are not looked at, and it says `false`.
     pub(crate) fn find_if_few(
         &mut self,
         bucket: &[Posting],
         distance: Option<u32>,
-        most: usize,
+        max: usize,
         is_first: impl Fn(u64, u64) -> bool,
     ) -> bool {
         self.codes.clear();
@@ -38,7 +38,7 @@ impl Partners {
         }
         self.near.clear();
         self.near.resize(self.codes.len(), false);
-        let is_searched = self.codes.len() <= most;
+        let is_searched = self.codes.len() <= max;
         if let Some(distance) = distance
             && is_searched
         {

@@ -14,7 +14,7 @@ use crate::sketch::{EmptyDocuments, ValueLayout};
 pub(crate) const BATCH_BYTES: usize = 32 << 20;
 
 /// So many are held however large they are.
-const LEAST_BATCH_DOCUMENTS: usize = 1 << 10;
+const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 
 pub(crate) struct Settings {
     pub(crate) bounds: ResolvedBounds,
@@ -67,17 +67,17 @@ impl Settings {
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
             // What is left out of a bucket that is cut short is counted document by document.
-            hides_equal: links_only && options.most_representatives().is_none(),
-            batch_documents: (BATCH_BYTES / document_bytes).max(LEAST_BATCH_DOCUMENTS),
+            hides_equal: links_only && options.max_representatives().is_none(),
+            batch_documents: (BATCH_BYTES / document_bytes).max(MIN_BATCH_DOCUMENTS),
             document_bytes: document_bytes as u64,
             layout: shape.values,
         })
     }
 
-    /// How many of so many groups of a bucket are compared with all of it.
+    /// Returns how many of the groups of a bucket are compared with all of it.
     pub(crate) fn representatives(&self, groups: usize) -> usize {
-        let most = self.options.most_representatives();
-        most.map_or(groups, |most| most.min(groups))
+        let max = self.options.max_representatives();
+        max.map_or(groups, |max| max.min(groups))
     }
 
     /// The table of a lane, `None` for a band.

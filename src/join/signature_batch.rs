@@ -4,11 +4,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
+use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
 
 /// Fewer documents are not worth a thread.
-const LEAST_A_THREAD: usize = 512;
+const MIN_PER_THREAD: usize = 512;
 
 /// Tells signatures apart: 96 bits of a hash of all that they consist of. Two of ten million
 /// different ones agree with a probability of 10⁻¹⁵, below that of a damaged row with a right
@@ -34,7 +35,7 @@ pub(crate) struct SignatureBatch {
 }
 
 impl SignatureBatch {
-    /// Bytes that a document takes.
+    /// Returns the bytes of memory that a document takes.
     pub(crate) fn document_bytes(snapshot: &SnapshotView) -> usize {
         let shape = snapshot.context().shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
@@ -52,7 +53,7 @@ impl SignatureBatch {
         with_codes: bool,
         threads: usize,
     ) -> Result<Self> {
-        let threads = threads.min(ids.len() / LEAST_A_THREAD).max(1);
+        let threads = threads.min(ids.len() / MIN_PER_THREAD).max(1);
         let share = ids.len().div_ceil(threads).max(1);
         let mut parts = ids.chunks(share);
         let own = parts.next().unwrap_or_default();
@@ -73,7 +74,12 @@ impl SignatureBatch {
                     Ok(arena)
                 });
             }
-            arena
+            let arena = arena?;
+            let (found, expected) = (arena.ids.len(), ids.len());
+            // The ids are those of live documents, and a live document without a row is damage, which
+            // reading has told.
+            invariant!(found == expected, "read {found} of {expected} signatures");
+            Ok(arena)
         })
     }
 
@@ -134,26 +140,28 @@ impl SignatureBatch {
         self.digests.extend(other.digests);
     }
 
-    /// The slot of a document, `None` if it is not here.
-    pub(crate) fn slot(&self, id: u64) -> Option<usize> {
-        self.ids.binary_search(&id).ok()
+    /// Returns the slot of a document, which must have been read.
+    pub(crate) fn slot(&self, id: u64) -> Result<usize> {
+        let slot = self.ids.binary_search(&id).ok();
+        slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
     }
 
     pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, Digest)> {
         self.ids.iter().copied().zip(self.digests.iter().copied())
     }
 
-    pub(crate) fn digest(&self, slot: usize) -> Option<Digest> {
-        self.digests.get(slot).copied()
+    pub(crate) fn digest(&self, slot: usize) -> Result<Digest> {
+        at(&self.digests, slot).copied()
     }
 
     fn values(&self, slot: usize) -> &[u8] {
+        debug_assert!(slot < self.ids.len());
         let start = slot * self.value_bytes();
         let values = self.values.get(start..start + self.value_bytes());
         values.unwrap_or_default()
     }
 
-    /// How far the MinHash values of two documents agree.
+    /// Returns the number of MinHash values in which two documents agree, or of hashes that they share.
     pub(crate) fn agreement(&self, a: usize, b: usize) -> usize {
         let layout = self.layout;
         layout.map_or(0, |layout| layout.agreement(self.values(a), self.values(b)))
@@ -175,7 +183,9 @@ impl SignatureBatch {
     }
 }
 
-/// A thread ended in a panic, which is nobody's fault but a damaged file's.
+/// The error of a thread that panicked. It reads nothing outside of `run_checked`, which catches the
+/// panics of a damaged file.
+#[track_caller]
 pub(crate) fn stopped() -> Error {
-    Error::corrupt("memory", "a thread of the join stopped")
+    bug("a thread of the join panicked")
 }

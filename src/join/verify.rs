@@ -8,7 +8,7 @@ use crate::join::settings::Settings;
 use crate::query::{Told, checked};
 use crate::types::DocumentId;
 
-/// Says how alike two documents are, or that it cannot tell.
+/// The caller's exact similarity of two documents, or that it cannot tell.
 pub(crate) type Verify = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
 
 /// Candidates that are verified together: bounds what is in memory.

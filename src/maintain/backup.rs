@@ -14,6 +14,7 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
+use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -59,7 +60,7 @@ pub struct BackupReport {
     pub size_bytes: u64,
 }
 
-/// See [`crate::Snapshot::backup_with`](crate::Snapshot::backup_with).
+/// Copies a snapshot into a new file under `path`.
 pub(crate) fn backup_with(
     snapshot: &SnapshotView,
     path: impl AsRef<Path>,
@@ -78,7 +79,7 @@ pub(crate) fn backup_with(
     // The name that was asked for tells more than the one that it has meanwhile.
     let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
     let mut copy = Copy {
-        snapshot: snapshot,
+        snapshot,
         path,
         write: None,
         engine,
@@ -176,14 +177,14 @@ fn of_copy(path: &Path, error: Error) -> Error {
 
 /// Rows on their way from one table to the same one of the copy.
 #[derive(Default)]
-struct Piece {
+struct RowBatch {
     /// Key and value of each row, one after the other.
     bytes: Vec<u8>,
     /// How long they are.
     lengths: Vec<(usize, usize)>,
 }
 
-impl Piece {
+impl RowBatch {
     /// Takes the next rows of a table, in the place of those before.
     fn fill<K: Key + 'static>(
         &mut self,
@@ -273,7 +274,7 @@ impl Copy<'_> {
             Ok((PanicSafe::new(rows), opened.len()?))
         })?;
         let before = self.rows;
-        let mut piece = Piece::default();
+        let mut piece = RowBatch::default();
         loop {
             context.run_checked(|| piece.fill::<K>(table.name(), &mut rows))?;
             self.write(table, &piece)?;
@@ -294,7 +295,7 @@ impl Copy<'_> {
     fn write<K: Key + 'static>(
         &mut self,
         table: TableDefinition<'static, K, &'static [u8]>,
-        piece: &Piece,
+        piece: &RowBatch,
     ) -> Result<()> {
         let (engine, write) = (&self.engine, &mut self.write);
         let written = catch_engine_panic(|| {
@@ -330,11 +331,12 @@ impl Copy<'_> {
         committed.map_err(|error| of_copy(self.path, error))
     }
 
-    /// Makes everything durable and closes the file, so that it can be opened under another name. How
-    /// many rows it has.
+    /// Makes everything durable and closes the file, so that it can be opened under another name. Returns
+    /// the number of its rows.
     fn finish(mut self) -> Result<u64> {
         self.commit()?;
-        let (path, rows) = (self.path, self.rows);
+        let (path, rows, total) = (self.path, self.rows, self.total);
+        invariant!(rows == total, "copied {rows} of {total} rows");
         let closed = self.engine.close();
         closed.map_err(|error| of_copy(path, error))?;
         Ok(rows)

@@ -24,7 +24,7 @@ pub struct CompactReport {
     pub size_after_bytes: u64,
 }
 
-/// See [`crate::Store::compact_with`](crate::Store::compact_with).
+/// Merges all runs into one, and gives free pages back to the disk.
 pub(crate) fn compact_with(
     path: impl AsRef<Path>,
     options: &StoreOptions,
@@ -54,10 +54,10 @@ pub(crate) fn compact_with(
     })
 }
 
-/// Postings that one transaction of a compaction merges: bounds what it writes.
-const POSTINGS_A_COMMIT: u64 = 1 << 23;
+/// Postings that one transaction of a compaction merges: bounds the pages that it writes.
+const POSTINGS_PER_COMMIT: u64 = 1 << 23;
 
-/// Goes on merging all runs into one; whether something was left to do.
+/// Goes on merging all runs into one. Returns whether there was anything left to do.
 fn compact_some(mut transaction: Transaction) -> Result<bool> {
     let is_busy = transaction.change(|writer| {
         if writer.runs.outputs.is_empty() {
@@ -74,7 +74,7 @@ fn compact_some(mut transaction: Transaction) -> Result<bool> {
             };
             writer.begin_merge(&plan, 0)?;
         }
-        writer.advance_merges(POSTINGS_A_COMMIT)?;
+        writer.advance_merges(POSTINGS_PER_COMMIT)?;
         Ok(true)
     })?;
     transaction.commit()?;

@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
+use crate::invariant::OrBug;
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::read::SnapshotView;
@@ -74,9 +75,9 @@ pub struct RunStats {
     pub run: u32,
     /// How often its postings have been merged.
     pub level: u8,
-    /// The least id of its range.
+    /// The lowest id of its range.
     pub first_id: u64,
-    /// The greatest id of its range.
+    /// The highest id of its range.
     pub last_id: u64,
     /// Postings in all lanes, those left that have not moved to the run that it is merged into.
     pub postings: u64,
@@ -188,7 +189,7 @@ impl Counted {
     }
 }
 
-/// See [`crate::Snapshot::stats`](crate::Snapshot::stats).
+/// Returns figures of a snapshot and its file. Reads all rows of all tables.
 pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
     snapshot.context().run_checked(|| {
         let committed = &snapshot.inner.version;
@@ -347,7 +348,10 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
     }
     let mut buckets = Vec::new();
     for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
-        let role = lanes.roles().nth(lane.into());
+        let role = lanes
+            .roles()
+            .nth(lane.into())
+            .or_bug("a lane of the schema")?;
         let samples = first.into_iter().map(|id| {
             Ok(BucketSample {
                 id: DocumentId::new(id),
@@ -356,7 +360,7 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
         });
         buckets.push(BucketStats {
             lane,
-            role: role.map(|role| role.to_string()).unwrap_or_default(),
+            role: role.to_string(),
             documents,
             samples: samples.collect::<Result<_>>()?,
         });

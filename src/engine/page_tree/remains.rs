@@ -5,14 +5,14 @@ use crate::engine::page_layout::{Branch, Child, Leaf, Page, Widths, is_branch, s
 use crate::engine::page_tree::page_file::PageFile;
 
 /// A page has no more keys or rows than this, where their number must be guessed.
-const MOST_GUESSED: usize = 1_024;
+const MAX_GUESSED: usize = 1_024;
 
 /// A checksum that differs from another in no more bits is the same one, damaged: that of another
 /// page would differ in half of its 128.
-const MOST_FLIPPED: u32 = 8;
+const MAX_FLIPPED_BITS: u32 = 8;
 
 /// So many pages that are not where a damaged one says are looked for elsewhere.
-const MOST_SOUGHT: usize = 4;
+const MAX_SEARCHED: usize = 4;
 
 /// The pages below a damaged one.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Childr
         return stated;
     }
     // Where the number itself is wrong, few others give pages within the file.
-    let most = MOST_GUESSED.min(bytes.len() / 24);
-    let guessed = (1..most)
+    let max = MAX_GUESSED.min(bytes.len() / 24);
+    let guessed = (1..max)
         .filter(|keys| is_plausible(pages, bytes, widths, *keys))
         .map(|keys| of_count(pages, bytes, widths, keys))
         .max_by_key(|children| children.whole.len());
@@ -64,7 +64,7 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
             None => other.push(child),
         }
     }
-    if (1..=MOST_SOUGHT).contains(&other.len()) && !whole.is_empty() {
+    if (1..=MAX_SEARCHED).contains(&other.len()) && !whole.is_empty() {
         let sought = std::mem::take(&mut other);
         for child in sought {
             match of_number(pages, &child, widths) {
@@ -91,7 +91,7 @@ fn of_checksum(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child
     let (offset, length) = pages.place(child)?;
     let bytes = pages.read(offset, length).ok()?;
     let checksum = Page::parse(&bytes, widths)?.checksum();
-    let is_meant = (checksum ^ child.checksum).count_ones() <= MOST_FLIPPED;
+    let is_meant = (checksum ^ child.checksum).count_ones() <= MAX_FLIPPED_BITS;
     is_meant.then_some((Child { checksum, ..*child }, bytes))
 }
 
@@ -136,8 +136,8 @@ pub(crate) fn intact_rows(
     if let Some(found) = good(stated) {
         return Some((stated, found));
     }
-    let most = MOST_GUESSED.min(bytes.len() / 8);
-    let guesses = (1..most).filter(|rows| is_consistent(bytes, widths, *rows));
+    let max = MAX_GUESSED.min(bytes.len() / 8);
+    let guesses = (1..max).filter(|rows| is_consistent(bytes, widths, *rows));
     guesses
         .filter_map(|rows| Some((rows, good(rows)?)))
         .max_by_key(|(_, good)| *good)

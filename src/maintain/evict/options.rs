@@ -7,7 +7,7 @@ use crate::format::DocumentRow;
 use crate::maintain::evict::newest::Age;
 use crate::types::DocumentId;
 
-const MOST_SLICE_DOCUMENTS: usize = 1_000_000;
+const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
 /// How documents are evicted.
 ///
@@ -54,10 +54,10 @@ impl EvictOptions {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        if (1..=MOST_SLICE_DOCUMENTS).contains(&self.slice_documents) {
+        if (1..=MAX_SLICE_DOCUMENTS).contains(&self.slice_documents) {
             return Ok(());
         }
-        let expected = format!("1 to {MOST_SLICE_DOCUMENTS}");
+        let expected = format!("1 to {MAX_SLICE_DOCUMENTS}");
         Err(Error::invalid(
             "slice_documents",
             self.slice_documents,

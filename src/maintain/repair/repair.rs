@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::build::bulk_build;
 use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
 use crate::error::Result;
+use crate::invariant::invariant;
 use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
 use crate::schema::Schema;
@@ -131,7 +132,7 @@ impl RepairReport {
     }
 }
 
-/// See [`crate::Store::repair_with`](crate::Store::repair_with).
+/// Builds a new store at `target` of the documents that can be read at `path`.
 pub(crate) fn repair_with(
     path: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -143,7 +144,7 @@ pub(crate) fn repair_with(
     let mut old = DamagedStore::open(path.as_ref(), given, options.scan, store_options)?;
     let schema = old.schema().clone();
     let mut build = bulk_build(target, schema.clone(), &bulk)?;
-    fill(&mut build, &mut old, &mut watch)?;
+    let read = fill(&mut build, &mut old, &mut watch)?;
     let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
     let has_own_schema = old.has_own_schema;
     let losses = old.finish();
@@ -151,6 +152,11 @@ pub(crate) fn repair_with(
         BulkEvent::Merged { postings, total } => watch(RepairEvent::Written { postings, total }),
         BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
     })?;
+    let (written, replaced) = (built.documents, built.duplicates);
+    invariant!(
+        read == written + replaced,
+        "read {read} documents, wrote {written} and left out {replaced}"
+    );
     Ok(RepairReport {
         documents: built.documents,
         documents_before: expected,
@@ -166,12 +172,12 @@ pub(crate) fn repair_with(
     })
 }
 
-/// Puts what can be read into the new store.
+/// Puts the documents that can be read into the new store. Returns how many there were.
 fn fill(
     build: &mut BulkBuild,
     old: &mut DamagedStore,
     watch: &mut dyn FnMut(RepairEvent) -> ControlFlow<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let total = old.expected;
     let mut documents = 0_u64;
     loop {
@@ -188,5 +194,6 @@ fn fill(
     }
     // Ids that were given are never given again.
     build.skip_to(old.next_id().unwrap_or(0));
-    go_on(watch(RepairEvent::Read { documents, total }), WORK)
+    go_on(watch(RepairEvent::Read { documents, total }), WORK)?;
+    Ok(documents)
 }

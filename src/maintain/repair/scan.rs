@@ -57,13 +57,13 @@ pub(crate) fn scan(pages: &PageFile) -> Scanned {
 /// The bytes of what can be a page of rows: how long it is, its last row says.
 fn read_page(pages: &PageFile, offset: u64) -> Option<Vec<u8>> {
     let rest = pages.length_bytes().checked_sub(offset)?;
-    let most = usize::try_from(rest).unwrap_or(usize::MAX);
-    let bytes = pages.read(offset, most.min(PAGE_BYTES)).ok()?;
+    let max = usize::try_from(rest).unwrap_or(usize::MAX);
+    let bytes = pages.read(offset, max.min(PAGE_BYTES)).ok()?;
     let ends_beyond = || {
         let leaf = Leaf::of_rows(&bytes, ROWS, stated_count(&bytes))?;
         let end = leaf.stated_ends()?;
         let length = end.checked_next_power_of_two()?;
-        (length > PAGE_BYTES && length <= most.min(128 << 20)).then_some(length)
+        (length > PAGE_BYTES && length <= max.min(128 << 20)).then_some(length)
     };
     match ends_beyond() {
         Some(length) => pages.read(offset, length).ok(),
@@ -102,7 +102,7 @@ pub(crate) struct ScannedRows {
     table: &'static str,
     /// Descending by their first ids.
     leaves: Vec<LeafPlace>,
-    /// Those whose rows are being taken, with the id of the next: the least first.
+    /// Those whose rows are being taken, with the id of the next: the lowest first.
     open: BinaryHeap<Reverse<(u64, u64, usize)>>,
     held: std::collections::BTreeMap<u64, LeafPage>,
     last: Option<u64>,
@@ -174,8 +174,8 @@ impl ScannedRows {
     /// Reads the pages whose rows come next.
     fn open_leaves(&mut self, pages: &PageFile) {
         while let Some(place) = self.leaves.last().copied() {
-            let least = self.open.peek().map(|Reverse((id, ..))| *id);
-            if least.is_some_and(|least| least < place.first_id) {
+            let lowest = self.open.peek().map(|Reverse((id, ..))| *id);
+            if lowest.is_some_and(|lowest| lowest < place.first_id) {
                 return;
             }
             self.leaves.pop();

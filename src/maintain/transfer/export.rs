@@ -43,7 +43,7 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-/// See [`crate::Snapshot::export_with`](crate::Snapshot::export_with).
+/// Writes the live documents of a snapshot, ascending by id, to a stream.
 pub(crate) fn export_with(
     snapshot: &SnapshotView,
     mut writer: impl Write,
@@ -58,7 +58,7 @@ pub(crate) fn export_with(
     };
     let mut piece = Vec::new();
     let mut stream = StreamWriter::begin(&header, &mut piece)?;
-    let mut rows = context.run_checked(|| LiveRows::of(snapshot))?;
+    let mut rows = context.run_checked(|| LiveRows::new(snapshot))?;
     let (mut documents, mut bytes) = (0, 0);
     loop {
         let event = ExportEvent::Written {
@@ -91,7 +91,7 @@ pub(crate) fn export_with(
     Ok(ExportReport { documents, bytes })
 }
 
-/// Writes and forgets; how many bytes there were.
+/// Writes a piece and empties it. Returns its length in bytes.
 fn write(writer: &mut impl Write, piece: &mut Vec<u8>) -> Result<u64> {
     writer.write_all(piece).map_err(unwritable)?;
     let bytes = piece.len() as u64;
@@ -107,18 +107,18 @@ fn unwritable(source: std::io::Error) -> Error {
     }
 }
 
-type Rows = PanicSafe<OwnedRange<u64, &'static [u8]>>;
+type TableRows = PanicSafe<OwnedRange<u64, &'static [u8]>>;
 
 /// The rows of documents that are not removed, ascending by id.
 struct LiveRows<'s> {
     snapshot: &'s SnapshotView,
-    documents: Rows,
-    signatures: Rows,
+    documents: TableRows,
+    signatures: TableRows,
     plain: Vec<u8>,
 }
 
 impl<'s> LiveRows<'s> {
-    fn of(snapshot: &'s SnapshotView) -> Result<Self> {
+    fn new(snapshot: &'s SnapshotView) -> Result<Self> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,
@@ -128,7 +128,7 @@ impl<'s> LiveRows<'s> {
         })
     }
 
-    /// Appends the next documents, about a piece of them; how many.
+    /// Appends documents until the piece is full. Returns how many; 0 at the end.
     fn append(&mut self, stream: &mut StreamWriter, piece: &mut Vec<u8>) -> Result<u64> {
         let mut appended = 0;
         while piece.len() < PIECE_BYTES {

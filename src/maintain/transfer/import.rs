@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, StreamDocument, StreamHeader, StreamReader};
+use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::sketch::Signature;
@@ -146,7 +147,7 @@ pub struct ImportReport {
     pub beyond_budget: u64,
 }
 
-/// See [`crate::Store::import_with`](crate::Store::import_with).
+/// Stores the documents of a stream, in transactions of a limited size.
 pub(crate) fn import_with(
     store: &Arc<OpenStore>,
     reader: impl Read,
@@ -201,11 +202,13 @@ fn take_in(
         let row = row.ok_or_else(|| no_layout(document.id))?;
         Ok((row, &document.signature))
     });
-    let pairs: Vec<Pair<'_>> = pairs.collect::<Result<_>>()?;
+    let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;
     let mut counted = *report;
     let mut transaction = Transaction::begin(store)?;
     if options.if_new {
         let novelties = transaction.insert_many_if_new(&pairs)?;
+        let (found, given) = (novelties.len(), pairs.len());
+        invariant!(found == given, "{found} answers for {given} documents");
         for (novelty, (document, _)) in novelties.iter().zip(&pairs) {
             counted.count(novelty, document, options)?;
         }
@@ -218,6 +221,13 @@ fn take_in(
         )?;
     }
     counted.read += batch.len() as u64;
+    let counted_once =
+        counted.inserted + counted.replaced + counted.skipped + counted.near_duplicates;
+    let read = counted.read;
+    invariant!(
+        read == counted_once,
+        "read {read} documents, counted {counted_once}"
+    );
     transaction.commit()?;
     *report = counted;
     Ok(())
@@ -228,7 +238,7 @@ fn no_layout(id: u64) -> Error {
 }
 
 /// A document with its signature.
-type Pair<'d> = (Document<'d>, &'d Signature);
+type SignedDocument<'d> = (Document<'d>, &'d Signature);
 
 impl ImportReport {
     fn count(
@@ -257,7 +267,7 @@ fn key_exists(key: Option<&[u8]>, id: DocumentId) -> Error {
     }
 }
 
-/// The documents of a transaction, and whether they are the last.
+/// Reads the documents of one transaction. Returns with them whether they are the last.
 fn read_batch(
     options: &ImportOptions,
     next: &mut dyn FnMut() -> Result<Option<StreamDocument>>,
@@ -309,7 +319,7 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
 /// Inserts documents, and does with those whose key is there what the rule says.
 fn insert_by_rule(
     transaction: &mut Transaction,
-    documents: &[Pair<'_>],
+    documents: &[SignedDocument<'_>],
     rule: ExistingKeys,
     report: &mut ImportReport,
 ) -> Result<()> {
