@@ -90,7 +90,7 @@ impl BucketStream {
     /// there may be none. `false` at the end of the lane.
     pub(crate) fn read(
         &mut self,
-        lanes: &Lanes,
+        lanes: &LaneSet,
         live: &LiveDocuments,
         bucket: &mut Vec<Posting>,
     ) -> Result<bool> {
