@@ -1,4 +1,4 @@
-//! Pieces of filters kept in memory, and the question that they answer.
+//! Pieces of filters kept in memory: they rule out runs that a probe need not read.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,20 +13,20 @@ use crate::index::run::Value;
 use crate::lanes::BucketBits;
 use crate::sketch::mix64;
 
-/// What a piece costs beside its bits, about.
+/// About how many bytes a piece takes besides its bits.
 const ENTRY_BYTES: usize = 96;
 
-/// Pieces of the largest filter that is kept, those of some three billion postings: the list of their
-/// places takes memory too, and a forged file may claim any number.
-const MOST_PIECES: u32 = 1 << 20;
+/// Number of pieces of the largest filter that is kept, of some three billion postings: the list of their
+/// indices takes memory too, and a forged file may claim any number.
+const MAX_PIECES: u32 = 1 << 20;
 
-/// The place of a piece that is not held.
+/// The index of a piece that is not held.
 const NOT_HELD: u32 = u32::MAX;
 
 /// Run, lane and piece.
 type PieceKey = (u32, u16, u32);
 
-/// A complete filter: run, lane, and how it is cut.
+/// Names a complete filter, and says how it is cut into pieces and buckets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterOf {
     pub(crate) run: u32,
@@ -36,7 +36,7 @@ pub(crate) struct FilterOf {
 }
 
 impl FilterOf {
-    /// The bucket that these codes are in; `None` if they are in several.
+    /// Returns the bucket that all these codes are in; `None` if they are in several.
     #[inline]
     fn bucket(&self, low_code: u64, high_code: u64) -> Option<u64> {
         let bucket = self.buckets.bucket(low_code);
@@ -45,18 +45,18 @@ impl FilterOf {
 }
 
 /// Pieces that were read, checked and decoded, within a limit of bytes. Those that have not been asked
-/// for lately go first (the clock algorithm). Runs never change, so nothing here is ever stale, but
-/// for what a transaction has read of runs that it then rolled back: see [`clear`](Self::clear).
+/// for lately are dropped first (the clock algorithm). Runs never change, so nothing here is ever stale,
+/// except pieces that a transaction read of runs that it then rolled back: see [`clear`](Self::clear).
 #[derive(Debug)]
 pub(crate) struct FilterCache {
     pieces: RwLock<Pieces>,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Pieces {
-    /// Where the pieces of a filter are among the entries.
-    filters: HashMap<(u32, u16), Held, BuildHasherDefault<Mixer>>,
+    /// Of each filter, by run and lane: where its pieces are among the entries.
+    filters: HashMap<(u32, u16), HeldFilter, BuildHasherDefault<Mixer>>,
     entries: Vec<Entry>,
     size_bytes: usize,
     /// The entry that is looked at next when something has to go.
@@ -64,8 +64,10 @@ struct Pieces {
 }
 
 #[derive(Debug)]
-struct Held {
-    places: Box<[u32]>,
+struct HeldFilter {
+    /// The index of each piece among the entries, or [`NOT_HELD`].
+    indices: Box<[u32]>,
+    /// Number of pieces held.
     count: u32,
 }
 
@@ -82,13 +84,12 @@ impl Entry {
     }
 }
 
-/// The cache, held for a few questions: one lock for all, and what each waits for in memory is
-/// fetched at the same time.
-pub(crate) struct Reader<'c>(RwLockReadGuard<'c, Pieces>);
+/// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
+pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, Pieces>);
 
-impl Reader<'_> {
-    /// Whether a filter may hold codes of `low_code..=high_code`. A range that is more than a bucket may
-    /// be anywhere. `None` if the piece is not held.
+impl FilterReader<'_> {
+    /// Returns true if a filter may hold codes of `low_code..=high_code`, which it may of any range of
+    /// more than a bucket; `None` if the piece is not held.
     #[inline]
     pub(crate) fn may_hold(
         &self,
@@ -100,8 +101,9 @@ impl Reader<'_> {
         };
         let held = self.0.filters.get(&(filter.run, filter.lane))?;
         let piece = usize::try_from(filter.shape.piece(bucket)).ok()?;
-        let place = usize::try_from(*held.places.get(piece)?).ok()?;
-        let entry = self.0.entries.get(place)?;
+        // An index that stands for no entry is `NOT_HELD`.
+        let index = usize::try_from(*held.indices.get(piece)?).ok()?;
+        let entry = self.0.entries.get(index)?;
         if !entry.is_wanted.load(Ordering::Relaxed) {
             entry.is_wanted.store(true, Ordering::Relaxed);
         }
@@ -110,19 +112,19 @@ impl Reader<'_> {
 }
 
 impl FilterCache {
-    /// One that holds at most about so many bytes.
-    pub(crate) fn new(most_bytes: u64) -> Self {
+    /// Makes a cache that holds at most about `max_bytes` bytes.
+    pub(crate) fn new(max_bytes: u64) -> Self {
         Self {
             pieces: RwLock::default(),
-            most_bytes: usize::try_from(most_bytes).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(max_bytes).unwrap_or(usize::MAX),
         }
     }
 
-    pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader(self.pieces.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn reader(&self) -> FilterReader<'_> {
+        FilterReader(self.pieces.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`Reader::may_hold`] where that has nothing to say: reads the piece and keeps it.
+    /// Answers as [`FilterReader::may_hold`] for a piece that is not held: reads it and keeps it.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if the piece is missing or damaged.
@@ -162,44 +164,50 @@ impl FilterCache {
             piece,
             is_wanted: AtomicBool::new(false),
         };
-        if entry.size_bytes() <= self.most_bytes && shape.pieces <= MOST_PIECES {
+        if entry.size_bytes() <= self.max_bytes && shape.pieces <= MAX_PIECES {
             let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
-            pieces.keep(entry, shape, self.most_bytes);
+            pieces.keep(entry, shape, self.max_bytes);
         }
     }
 }
 
 impl Pieces {
-    fn keep(&mut self, entry: Entry, shape: FilterShape, most_bytes: usize) {
+    fn keep(&mut self, entry: Entry, shape: FilterShape, max_bytes: usize) {
         let (run, lane, number) = entry.key;
         if self
-            .place(entry.key)
-            .is_some_and(|place| *place != NOT_HELD)
+            .index_of(entry.key)
+            .is_some_and(|index| *index != NOT_HELD)
         {
             return;
         }
-        while self.size_bytes + entry.size_bytes() > most_bytes {
+        while self.size_bytes + entry.size_bytes() > max_bytes {
             self.drop_one();
         }
-        let place = u32::try_from(self.entries.len()).unwrap_or(NOT_HELD);
-        let filter = self.filters.entry((run, lane)).or_insert_with(|| Held {
-            places: vec![NOT_HELD; shape.pieces as usize].into(),
-            count: 0,
-        });
-        let slot = filter.places.get_mut(number as usize);
-        if let Some(slot) = slot.filter(|_| place != NOT_HELD) {
-            *slot = place;
+        // Beyond so many entries nothing more is kept.
+        let index = u32::try_from(self.entries.len()).unwrap_or(NOT_HELD);
+        let filter = self
+            .filters
+            .entry((run, lane))
+            .or_insert_with(|| HeldFilter {
+                indices: vec![NOT_HELD; shape.pieces as usize].into(),
+                count: 0,
+            });
+        let slot = filter.indices.get_mut(number as usize);
+        if let Some(slot) = slot.filter(|_| index != NOT_HELD) {
+            *slot = index;
             filter.count += 1;
             self.size_bytes += entry.size_bytes();
             self.entries.push(entry);
         }
     }
 
-    fn place(&mut self, (run, lane, number): PieceKey) -> Option<&mut u32> {
+    fn index_of(&mut self, (run, lane, number): PieceKey) -> Option<&mut u32> {
         let filter = self.filters.get_mut(&(run, lane))?;
-        filter.places.get_mut(number as usize)
+        filter.indices.get_mut(number as usize)
     }
 
+    /// Drops the next piece that was not asked for since the hand passed it last. One that was gets
+    /// another round.
     fn drop_one(&mut self) {
         loop {
             if self.hand >= self.entries.len() {
@@ -214,18 +222,20 @@ impl Pieces {
             self.hand += 1;
         }
         let dropped = self.entries.swap_remove(self.hand);
-        self.size_bytes = self.size_bytes.saturating_sub(dropped.size_bytes());
+        debug_assert!(self.size_bytes >= dropped.size_bytes());
+        self.size_bytes -= dropped.size_bytes();
         self.forget(dropped.key);
+        // The last entry took its index.
         let moved = self.entries.get(self.hand).map(|moved| moved.key);
         let hand = u32::try_from(self.hand).unwrap_or(NOT_HELD);
-        if let Some(place) = moved.and_then(|key| self.place(key)) {
-            *place = hand;
+        if let Some(index) = moved.and_then(|key| self.index_of(key)) {
+            *index = hand;
         }
     }
 
     fn forget(&mut self, key: PieceKey) {
-        if let Some(place) = self.place(key) {
-            *place = NOT_HELD;
+        if let Some(index) = self.index_of(key) {
+            *index = NOT_HELD;
         }
         let (run, lane, _) = key;
         if let Some(filter) = self.filters.get_mut(&(run, lane)) {
@@ -237,9 +247,9 @@ impl Pieces {
     }
 }
 
-/// The hash of a run and a lane: their numbers, mixed.
+/// Hashes a run and a lane: mixes their numbers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mixer(u64);
+struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {
@@ -286,9 +296,9 @@ mod tests {
         let shape = |pieces| FilterShape { pieces, blocks: 1 };
         let cache = FilterCache::new(1 << 30);
         cache.keep((7, 1, 0), shape(u32::MAX), piece.clone());
-        cache.keep((8, 1, 0), shape(MOST_PIECES + 1), piece.clone());
+        cache.keep((8, 1, 0), shape(MAX_PIECES + 1), piece.clone());
         assert_eq!(cache.size_bytes(), 0);
-        cache.keep((9, 1, 0), shape(MOST_PIECES), piece);
+        cache.keep((9, 1, 0), shape(MAX_PIECES), piece);
         assert!(cache.size_bytes() > 0);
     }
 

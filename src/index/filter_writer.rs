@@ -3,7 +3,7 @@
 use crate::engine::{Table, engine_error};
 use crate::error::{Error, Result};
 use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
-use crate::index::rows::Rows;
+use crate::index::rows::RowBuffer;
 use crate::lanes::BucketBits;
 
 /// A table of pieces of filters, open for writing.
@@ -62,7 +62,7 @@ impl FilterPacker {
     }
 
     /// Takes the next postings of the lane, in order.
-    pub(crate) fn push_all(&mut self, postings: &[Posting], pieces: &mut Rows<FilterKey>) {
+    pub(crate) fn push_all(&mut self, postings: &[Posting], pieces: &mut RowBuffer<FilterKey>) {
         let FilterPlan { shape, buckets } = self.plan;
         let number_of = |posting: &Posting| shape.piece(buckets.bucket(posting.code));
         let mut rest = postings;
@@ -78,12 +78,12 @@ impl FilterPacker {
     }
 
     /// Packs what is left.
-    pub(crate) fn finish(&mut self, pieces: &mut Rows<FilterKey>) {
+    pub(crate) fn finish(&mut self, pieces: &mut RowBuffer<FilterKey>) {
         self.close_until(self.plan.shape.pieces, pieces);
     }
 
     /// Packs the pieces before this one.
-    fn close_until(&mut self, number: u32, pieces: &mut Rows<FilterKey>) {
+    fn close_until(&mut self, number: u32, pieces: &mut RowBuffer<FilterKey>) {
         while self.number < number {
             let key = filter_key(self.run, self.lane, self.number);
             pieces.push(key, &self.piece.encode(&key));

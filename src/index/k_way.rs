@@ -57,8 +57,8 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for KWayMerge<I> {
     }
 }
 
-/// Appends the merge of two sorted slices, from both ends at once: each end waits for its own
-/// comparisons, and so the two take little longer than one.
+/// Appends the merge of two sorted slices. It works from both ends at once: neither end waits for the
+/// other's comparisons, so that the processor overlaps them.
 pub(crate) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<Posting>) {
     let start = merged.len();
     merged.resize(start + a.len() + b.len(), Posting::lowest_of(0));
@@ -80,8 +80,8 @@ pub(crate) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<P
     merge_rest(a, b, slots);
 }
 
-/// Takes so many postings from each end: how many of these were the first ones of `a`, and how many
-/// the last.
+/// Takes `steps` postings from each end. Returns how many of these were the first postings of `a`, and how
+/// many the last.
 #[inline]
 fn merge_ends(a: &[Posting], b: &[Posting], slots: &mut [Posting], steps: usize) -> (usize, usize) {
     let (low_slots, rest) = slots.split_at_mut(steps);
@@ -97,6 +97,7 @@ fn merge_ends(a: &[Posting], b: &[Posting], slots: &mut [Posting], steps: usize)
             b.get(last_b - (step - high_a)),
         );
         let (Some(first_a), Some(first_b), Some(last_a), Some(last_b)) = ends else {
+            debug_assert!(false, "{steps} steps of {} and {}", a.len(), b.len());
             break;
         };
         let takes_low_a = first_a.rank() <= first_b.rank();
@@ -109,7 +110,7 @@ fn merge_ends(a: &[Posting], b: &[Posting], slots: &mut [Posting], steps: usize)
     (low_a, high_a)
 }
 
-/// Fills `slots` with the merge of two slices, of which one is as good as empty.
+/// Fills `slots` with the merge of two slices, one of which has at most one posting.
 fn merge_rest(mut a: &[Posting], mut b: &[Posting], slots: &mut [Posting]) {
     let mut slots = slots.iter_mut();
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b)
@@ -122,17 +123,18 @@ fn merge_rest(mut a: &[Posting], mut b: &[Posting], slots: &mut [Posting]) {
         }
     }
     let rest = if a.is_empty() { b } else { a };
+    debug_assert_eq!(slots.len(), rest.len());
     slots.zip(rest).for_each(|(slot, posting)| *slot = *posting);
 }
 
-/// The merge of sorted slices, two by two: for few of them twice as quick as a heap.
+/// Returns the merge of sorted slices. They are merged two by two: for few of them twice as quick as a heap.
 pub(crate) fn merge_slices(slices: &[&[Posting]]) -> Vec<Posting> {
     let mut merged = Vec::new();
     SliceMerger::default().append(slices, &mut merged);
     merged
 }
 
-/// Merges sorted slices, and keeps the memory that it takes in between.
+/// Merges sorted slices, and keeps the memory of what it merges in between.
 #[derive(Default)]
 pub(crate) struct SliceMerger {
     scratch: Vec<Vec<Posting>>,

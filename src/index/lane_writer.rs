@@ -6,7 +6,7 @@ use crate::engine::engine_error;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
-use crate::index::rows::Rows;
+use crate::index::rows::RowBuffer;
 use crate::index::run::{RunTables, place, probe_lane};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 
@@ -18,11 +18,11 @@ pub(super) struct Appended {
     pub(super) dropped: u64,
 }
 
-/// Rows that are packed, but not yet written.
+/// RowBuffer that are packed, but not yet written.
 #[derive(Default)]
 pub(crate) struct Packed {
-    blocks: Rows<BlockKey>,
-    pieces: Rows<FilterKey>,
+    blocks: RowBuffer<BlockKey>,
+    pieces: RowBuffer<FilterKey>,
 }
 
 impl Packed {

@@ -111,7 +111,7 @@ impl Memtable {
         visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
     ) -> Result<()> {
         let segments = self.segments.iter();
-        let mut since = segments.filter(|segment| segment.greatest_id() >= first_id);
+        let mut since = segments.filter(|segment| segment.max_id() >= first_id);
         since.try_for_each(|segment| segment.probe(ranges, visit))
     }
 

@@ -17,7 +17,7 @@ mod sweep;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use filter_cache::{FilterCache, FilterOf, Reader};
+pub(crate) use filter_cache::{FilterCache, FilterOf, FilterReader};
 pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;

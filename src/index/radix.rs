@@ -1,7 +1,7 @@
-//! A stable sort by a number, quicker for long lists than one that compares.
+//! A stable sort by a number: quicker for long lists than a sort that compares.
 
-/// Sorts by a number and leaves what has the same number in its order: a radix sort from the least
-/// byte up, which passes over bytes that are the same everywhere. `scratch` gets as long as `items`.
+/// Sorts by a number, and keeps the order of items with equal numbers: a radix sort from the lowest byte
+/// up, which skips bytes that all numbers share. `scratch` grows to the length of `items`.
 pub(crate) fn sort_by_number<T: Copy>(
     items: &mut Vec<T>,
     scratch: &mut Vec<T>,
@@ -34,12 +34,14 @@ pub(crate) fn sort_by_number<T: Copy>(
         }
         for item in items.iter() {
             let byte = (number(item) >> (digit * 8)) & 0xff;
-            // The counts add up to the length, so there is a place for each item.
-            if let Some(place) = counts.get_mut(byte as usize)
-                && let Some(slot) = scratch.get_mut(*place)
+            // The counts add up to the length, so there is a slot for each item.
+            if let Some(index) = counts.get_mut(byte as usize)
+                && let Some(slot) = scratch.get_mut(*index)
             {
                 *slot = *item;
-                *place += 1;
+                *index += 1;
+            } else {
+                debug_assert!(false, "no slot for an item of byte {byte}");
             }
         }
         std::mem::swap(items, scratch);

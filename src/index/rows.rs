@@ -1,14 +1,14 @@
 //! Rows in memory, on their way to a table or from one.
 
-/// Keys, and their values in one piece of memory, which can be used again.
+/// Keys, and their values in one buffer, which is used again.
 #[derive(Debug)]
-pub(crate) struct Rows<K> {
+pub(crate) struct RowBuffer<K> {
     bytes: Vec<u8>,
     /// Each key with the length of its value.
     keys: Vec<(K, usize)>,
 }
 
-impl<K> Default for Rows<K> {
+impl<K> Default for RowBuffer<K> {
     fn default() -> Self {
         Self {
             bytes: Vec::new(),
@@ -17,13 +17,13 @@ impl<K> Default for Rows<K> {
     }
 }
 
-impl<K> Rows<K> {
+impl<K> RowBuffer<K> {
     pub(crate) fn push(&mut self, key: K, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         self.keys.push((key, value.len()));
     }
 
-    /// Forgets the rows, and keeps the memory.
+    /// Removes all rows, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.keys.clear();
@@ -33,10 +33,12 @@ impl<K> Rows<K> {
         self.keys.is_empty()
     }
 
-    /// All rows, in the order they came.
+    /// The rows, in the order in which they were pushed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &[u8])> {
         let mut rest = self.bytes.as_slice();
         self.keys.iter().map(move |(key, length)| {
+            // The lengths add up to the buffer's.
+            debug_assert!(*length <= rest.len());
             let (value, after) = rest.split_at_checked(*length).unwrap_or_default();
             rest = after;
             (key, value)
@@ -50,7 +52,7 @@ mod tests {
 
     #[test]
     fn rows_come_out_as_they_went_in() {
-        let mut rows = Rows::default();
+        let mut rows = RowBuffer::default();
         for _ in 0..2 {
             let expected = [(3, &b"abc"[..]), (1, b""), (2, b"d")];
             assert!(rows.is_empty());

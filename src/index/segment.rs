@@ -17,7 +17,7 @@ pub(crate) struct Segment {
     /// Lane by lane, each sorted.
     postings: Vec<Posting>,
     documents: u64,
-    greatest_id: u64,
+    max_id: u64,
 }
 
 /// The codes `low_code..=high_code` of a lane.
@@ -28,7 +28,7 @@ pub(crate) struct CodeRange {
     pub(crate) high_code: u64,
 }
 
-/// A binary search under way: all before `start` is below the range.
+/// A binary search under way: all postings before `start` are below the range.
 struct Search<'s> {
     lane: &'s [Posting],
     range: CodeRange,
@@ -36,7 +36,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Skips `length` postings if the last of them is below the range.
+    /// Skips `length` postings if the last of them is there and below the range.
     #[inline]
     fn skip(&mut self, length: usize) {
         let last = self.lane.get(self.start + length - 1);
@@ -46,10 +46,10 @@ impl Search<'_> {
 }
 
 impl Segment {
-    /// One segment of several, the oldest first. No posting is in two of them.
+    /// Merges segments, the oldest first. No posting is in two of them.
     pub(crate) fn merge(segments: &[&Segment]) -> Segment {
         let lanes = all_lanes(segments);
-        let length = segments.iter().map(|segment| segment.postings.len()).sum();
+        let length: usize = segments.iter().map(|segment| segment.postings.len()).sum();
         let mut postings = Vec::with_capacity(length);
         let mut ends = Vec::with_capacity(lanes.len());
         let mut scratch = [Vec::new(), Vec::new()];
@@ -58,12 +58,13 @@ impl Segment {
             merge_lane(&slices, &mut scratch, &mut postings);
             ends.push(postings.len());
         }
+        debug_assert_eq!(postings.len(), length);
         Segment {
             lanes,
             ends,
             postings,
             documents: segments.iter().map(|segment| segment.documents).sum(),
-            greatest_id: segments.iter().map(|it| it.greatest_id).max().unwrap_or(0),
+            max_id: segments.iter().map(|it| it.max_id).max().unwrap_or(0),
         }
     }
 
@@ -72,12 +73,13 @@ impl Segment {
         let Ok(index) = self.lanes.binary_search(&lane) else {
             return &[];
         };
-        let start = match index.checked_sub(1) {
-            Some(before) => self.ends.get(before).copied().unwrap_or(0),
-            None => 0,
-        };
-        let end = self.ends.get(index).copied().unwrap_or(0);
-        self.postings.get(start..end).unwrap_or_default()
+        let end_of = |index: usize| self.ends.get(index).copied();
+        let start = index.checked_sub(1).map_or(Some(0), end_of);
+        let lane = start.zip(end_of(index));
+        let lane = lane.and_then(|(start, end)| self.postings.get(start..end));
+        // Every lane has an end, and the ends ascend up to the number of postings.
+        debug_assert!(lane.is_some());
+        lane.unwrap_or_default()
     }
 
     /// The postings of a lane whose codes are in `low_code..=high_code`.
@@ -122,6 +124,8 @@ impl Segment {
             length /= 2;
         }
         for (index, search) in searches.iter().enumerate() {
+            // A search skips only postings that are there.
+            debug_assert!(search.start <= search.lane.len());
             let rest = search.lane.get(search.start..).unwrap_or_default();
             let in_range = |posting: &&Posting| posting.code <= search.range.high_code;
             for posting in rest.iter().take_while(in_range) {
@@ -145,8 +149,8 @@ impl Segment {
     }
 
     /// No document has a greater id.
-    pub(crate) fn greatest_id(&self) -> u64 {
-        self.greatest_id
+    pub(crate) fn max_id(&self) -> u64 {
+        self.max_id
     }
 
     /// Postings in all lanes.
@@ -210,7 +214,7 @@ pub(crate) struct SegmentBuilder {
     columns: Vec<Vec<Posting>>,
     documents: u64,
     last_id: Option<u64>,
-    greatest_id: u64,
+    max_id: u64,
     ids_ascend: bool,
 }
 
@@ -223,7 +227,7 @@ impl SegmentBuilder {
             lanes,
             documents: 0,
             last_id: None,
-            greatest_id: 0,
+            max_id: 0,
             ids_ascend: true,
         }
     }
@@ -238,7 +242,7 @@ impl SegmentBuilder {
         }
         self.ids_ascend &= self.last_id.is_none_or(|last| last < id);
         self.last_id = Some(id);
-        self.greatest_id = self.greatest_id.max(id);
+        self.max_id = self.max_id.max(id);
         self.documents += 1;
     }
 
@@ -287,7 +291,7 @@ impl SegmentBuilder {
             ends,
             postings,
             documents: std::mem::take(&mut self.documents),
-            greatest_id: std::mem::take(&mut self.greatest_id),
+            max_id: std::mem::take(&mut self.max_id),
         }
     }
 }

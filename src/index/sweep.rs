@@ -44,6 +44,7 @@ pub(crate) fn sweep_slice(
     let mut rest = postings;
     for wanted in wanted {
         let below = count_below(rest, wanted.low_code);
+        debug_assert!(below <= rest.len());
         rest = rest.get(below..).unwrap_or_default();
         let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
         for posting in rest.iter().take_while(in_range) {

@@ -4,9 +4,9 @@ use crate::engine::ReadableTable;
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
 use crate::index::{
-    CodeRange, FilterOf, ProbeCost, Reader as FilterReader, VisitAsked, Wanted, probe_lane_while,
-    sweep_lane,
+    CodeRange, FilterOf, FilterReader, ProbeCost, VisitAsked, Wanted, probe_lane_while, sweep_lane,
 };
+use crate::invariant::at;
 use crate::lanes::BucketBits;
 use crate::read::view::{PostingTable, Visit};
 use crate::state::{RunSet, SharedContext};
@@ -19,9 +19,9 @@ pub(crate) struct ProbeTables<'t, B, F> {
     pub(crate) filters: &'t F,
 }
 
-/// What is known of a lane of a run without a read.
+/// What the filters in memory say of a lane of a run.
 #[derive(Clone, Copy)]
-enum Verdict {
+enum FilterVerdict {
     /// It does not hold the codes.
     RuledOut,
     /// It may.
@@ -32,20 +32,20 @@ enum Verdict {
 
 /// The lanes to read, run by run, the newest first.
 pub(crate) struct Plan<'r> {
-    lanes: Vec<Planned<'r>>,
+    lanes: Vec<LaneRead<'r>>,
     cost: ProbeCost,
 }
 
 /// A lane of a run that has to be read for a range.
-struct Planned<'r> {
+struct LaneRead<'r> {
     run: &'r RunDescriptor,
     lane: &'r LaneSummary,
     index: usize,
-    verdict: Verdict,
+    verdict: FilterVerdict,
 }
 
 impl<'r> Plan<'r> {
-    /// What has to be read for these ranges: all filters in memory are asked at once.
+    /// Plans the reads for these ranges. All filters in memory are asked under one lock.
     pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
@@ -61,8 +61,8 @@ impl<'r> Plan<'r> {
                 };
                 let codes = (range.low_code, range.high_code);
                 match verdict(&reader, (run, lane), *buckets, codes) {
-                    Verdict::RuledOut => plan.cost.ruled_out += 1,
-                    verdict => plan.lanes.push(Planned {
+                    FilterVerdict::RuledOut => plan.cost.ruled_out += 1,
+                    verdict => plan.lanes.push(LaneRead {
                         run,
                         lane,
                         index,
@@ -74,7 +74,7 @@ impl<'r> Plan<'r> {
         plan
     }
 
-    /// Whether nothing has to be read, which is then counted: no table need be opened.
+    /// Returns true if nothing has to be read, and counts that: no table need be opened.
     pub(crate) fn is_empty(&self, context: &SharedContext) -> bool {
         if self.lanes.is_empty() {
             context
@@ -100,10 +100,10 @@ where
     ) -> Result<()> {
         let mut cost = plan.cost;
         let mut last_run = None;
-        for planned in plan.lanes {
-            let Planned {
+        for lane_read in plan.lanes {
+            let LaneRead {
                 run, lane, index, ..
-            } = planned;
+            } = lane_read;
             if last_run
                 .replace(run.run)
                 .is_some_and(|last| last != run.run)
@@ -111,11 +111,9 @@ where
             {
                 break;
             }
-            let Some(range) = ranges.get(index) else {
-                continue;
-            };
+            let range = at(ranges, index)?;
             let (low, high) = (range.low_code, range.high_code);
-            if let Verdict::Ask(filter) = planned.verdict
+            if let FilterVerdict::Ask(filter) = lane_read.verdict
                 && !self
                     .context
                     .filters
@@ -160,7 +158,7 @@ where
         Ok(())
     }
 
-    /// Those of `wanted` that a lane of a run may hold.
+    /// Returns those of `wanted` that a lane of a run may hold.
     fn may_be_held(
         &self,
         of: (&RunDescriptor, &LaneSummary),
@@ -168,7 +166,7 @@ where
         wanted: &[Wanted],
     ) -> Result<Vec<Wanted>> {
         let codes = |wanted: &Wanted| (wanted.low_code, wanted.high_code);
-        let verdicts: Vec<Verdict> = {
+        let verdicts: Vec<FilterVerdict> = {
             let reader = self.context.filters.reader();
             let verdicts = wanted.iter();
             let verdicts = verdicts.map(|wanted| verdict(&reader, of, buckets, codes(wanted)));
@@ -177,9 +175,9 @@ where
         let mut held = Vec::with_capacity(wanted.len());
         for (wanted, verdict) in wanted.iter().zip(verdicts) {
             let may_hold = match verdict {
-                Verdict::RuledOut => false,
-                Verdict::MayHold => true,
-                Verdict::Ask(filter) => self.ask(&filter, codes(wanted))?,
+                FilterVerdict::RuledOut => false,
+                FilterVerdict::MayHold => true,
+                FilterVerdict::Ask(filter) => self.ask(&filter, codes(wanted))?,
             };
             if may_hold {
                 held.push(*wanted);
@@ -188,7 +186,7 @@ where
         Ok(held)
     }
 
-    /// What a filter says, after a read if it has to be. Neighbours ask for the same piece.
+    /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
         let filters = &self.context.filters;
         let answer = filters.reader().may_hold(filter, codes);
@@ -199,23 +197,23 @@ where
     }
 }
 
-/// What the filters in memory say of a lane of a run.
+/// Asks the filters in memory about a lane of a run.
 fn verdict(
     reader: &FilterReader<'_>,
     (run, lane): (&RunDescriptor, &LaneSummary),
     buckets: BucketBits,
     codes: (u64, u64),
-) -> Verdict {
+) -> FilterVerdict {
     if let Some(after) = lane.after.filter(|after| codes.0 < after.code) {
-        // What was below has moved, and the pieces of the filter are gone.
+        // Postings up to here have moved into the merge's output, and the pieces of the filter with them.
         return if codes.1 >= after.code {
-            Verdict::MayHold
+            FilterVerdict::MayHold
         } else {
-            Verdict::RuledOut
+            FilterVerdict::RuledOut
         };
     }
     let Some(shape) = lane.filter.filter(|_| !run.is_growing(lane.lane)) else {
-        return Verdict::MayHold;
+        return FilterVerdict::MayHold;
     };
     let filter = FilterOf {
         run: run.run,
@@ -224,8 +222,8 @@ fn verdict(
         buckets,
     };
     match reader.may_hold(&filter, codes) {
-        Some(true) => Verdict::MayHold,
-        Some(false) => Verdict::RuledOut,
-        None => Verdict::Ask(filter),
+        Some(true) => FilterVerdict::MayHold,
+        Some(false) => FilterVerdict::RuledOut,
+        None => FilterVerdict::Ask(filter),
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct SnapshotView {
 }
 
 pub(crate) struct SnapshotState {
-    // Before the store: the file is closed after its last reader has gone.
+    // Fields drop in this order: the file must not be closed before its last reader has gone.
     tables: PanicSafe<ReadTables>,
     pub(crate) store: Arc<OpenStore>,
     pub(crate) version: Arc<Version>,
@@ -98,7 +98,8 @@ impl SnapshotView {
             .run_checked(|| Ok(self.view().find_key(key)?.is_some()))
     }
 
-    /// The live documents that are in no run, ascending: from the rows without payloads.
+    /// Returns the live documents that are in no run, ascending. It reads signature rows, which have no
+    /// payloads.
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
         let first = self.inner.version.state.sealed_below;
         let mut ids = Vec::new();

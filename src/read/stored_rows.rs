@@ -1,4 +1,4 @@
-//! Rows of documents in pieces, as what walks over a whole store reads them.
+//! Rows of documents, copied piece by piece: for scans of a whole store.
 
 use std::ops::Range;
 
@@ -6,21 +6,21 @@ use crate::error::Result;
 use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
 
-/// What is read at a time: the memory, but for a row that is larger by itself.
+/// How much is read at a time. A row that is larger by itself is read alone.
 const PIECE_BYTES: usize = 1 << 20;
 const PIECE_DOCUMENTS: usize = 16_384;
 
-/// Rows of live documents. They are copied, so that nothing of the engine is held, and no snapshot
-/// needs to be, while they are looked at.
+/// Rows of live documents. They are copied, so that neither a snapshot nor anything else of the engine is
+/// held while they are in use.
 #[derive(Debug, Default)]
 pub(crate) struct StoredRows {
     bytes: Vec<u8>,
-    /// Ids, and where their rows end.
+    /// Ids, and where their rows end in `bytes`.
     ends: Vec<(u64, usize)>,
 }
 
 impl StoredRows {
-    /// Reads the first rows among `ids` in the place of those before; the id after them.
+    /// Replaces the rows by the first ones among `ids`. Returns the id to go on from.
     ///
     /// # Errors
     /// Those of reading.
@@ -49,7 +49,9 @@ impl StoredRows {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut start = 0;
         self.ends.iter().map(move |(id, end)| {
-            let row = self.bytes.get(start..*end).unwrap_or_default();
+            let row = self.bytes.get(start..*end);
+            debug_assert!(row.is_some(), "rows end in ascending order");
+            let row = row.unwrap_or_default();
             start = *end;
             (*id, row)
         })

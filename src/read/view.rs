@@ -1,4 +1,4 @@
-//! What a query reads from: a snapshot, or a write transaction with its own writes.
+//! The view that a search reads: a snapshot, or a write transaction with its own writes.
 
 use std::cell::RefCell;
 use std::collections::BinaryHeap;
@@ -36,8 +36,8 @@ impl PostingTable {
     }
 }
 
-/// Called with the index of the range and the posting that was found in it; whether what sorts after
-/// it in the range is wanted, of the segment or the run at hand.
+/// Called with the index of a range and a posting found in it. Returns true to see the postings that sort
+/// after it, of the segment or the run at hand.
 pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<bool> + 'v;
 
 /// Called with the row, `None` if there is none.
@@ -83,11 +83,12 @@ pub(crate) trait ReadView {
     /// Shows all signature rows of live documents, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
-    /// Whether a document was removed and is still in a run. Its rows may be there and mean nothing.
+    /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
+    /// which mean nothing.
     fn is_dead(&self, id: u64) -> bool;
 }
 
-/// Reads that every source has, written once.
+/// Reads that all views share.
 impl dyn ReadView + '_ {
     /// Visits all postings within `ranges`, all of lanes in `table`.
     pub(crate) fn probe(
@@ -100,8 +101,10 @@ impl dyn ReadView + '_ {
         self.probe_until(table, ranges, visit, &mut || Ok(false))
     }
 
-    /// Shows the signatures of the live ones among `ids`. A sealed posting of a document that is
-    /// gone must have its dead bit: otherwise a row was lost.
+    /// Shows the signatures of the live documents among `ids`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a document in a run that has neither a row nor a tombstone: its row was lost.
     pub(crate) fn live_signatures(
         &self,
         ids: &[u64],
@@ -114,7 +117,7 @@ impl dyn ReadView + '_ {
         })
     }
 
-    /// That a document whose posting was met has no row is right only if it was removed.
+    /// Checks that a document which has a posting and no row was removed.
     pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
         if id >= self.sealed_below() || self.is_dead(id) {
             return Ok(());
@@ -154,7 +157,7 @@ impl dyn ReadView + '_ {
         Ok(found)
     }
 
-    /// Whether a document whose posting was met in the key lane is live and has this very key.
+    /// Returns true if a document found in the key lane is live and has this very key, not only its hash.
     pub(crate) fn has_key(&self, id: u64, key: &[u8]) -> Result<bool> {
         let mut equal = false;
         self.document_row(id, &mut |row| {

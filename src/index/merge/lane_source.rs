@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{BlockKey, LaneSummary, Posting, block_key, claimed_postings, split_block_key};
 use crate::index::filter_writer::remove_pieces;
 use crate::index::lane_writer::Packed;
-use crate::index::rows::Rows;
+use crate::index::rows::RowBuffer;
 use crate::index::run::{RunTables, lane_bounds, missing, place};
 use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::BucketBits;
@@ -18,7 +18,7 @@ use crate::lanes::BucketBits;
 #[derive(Default)]
 pub(super) struct MergeChunk {
     /// The blocks that were read: those of each input together, in order.
-    pub(super) blocks: Rows<InputBlock>,
+    pub(super) blocks: RowBuffer<InputBlock>,
     /// Every posting up to this one has been read: it can be merged.
     pub(super) bound: Option<Posting>,
     /// Number of postings in these blocks, as their headers state it.
@@ -226,7 +226,7 @@ impl InputLane {
         tables: &RunTables<'_>,
         index: usize,
         blocks: usize,
-        read: &mut Rows<InputBlock>,
+        read: &mut RowBuffer<InputBlock>,
     ) -> Result<u64> {
         let lane = self.expected.lane;
         let (lowest, highest) = lane_bounds(self.run, &self.expected);
