@@ -1,9 +1,10 @@
-//! Calls of many threads, gathered to be made together.
+//! The commit queue: write requests of many threads that one transaction will commit together.
 //!
-//! There is no thread for it. A call that finds nobody at work leads: it takes what the others have
-//! queued meanwhile, makes all of it in one transaction, and answers. What comes during the sync
-//! waits for the next leader, which is the first thread that waits; where only tickets wait, whose
-//! owners may not be blocked, a thread is made, which ends when the line is empty.
+//! There is no background thread. A request that finds the queue without a leader leads: its thread
+//! takes the requests that others have queued meanwhile, commits all of them in one transaction, and
+//! replies. Requests that come during the sync wait for the next leader, which is the first thread that
+//! waits. If only tickets wait, whose owners must not be blocked, a thread is started to lead, and it
+//! ends when the queue is empty.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,28 +14,28 @@ use std::time::{Duration, Instant};
 use crate::group_commit::reply::ReplySlot;
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
-/// How much is gathered, and for how long.
+/// Limits of one group.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupLimits {
-    /// Calls made together.
-    pub(crate) calls: usize,
-    /// Bytes of calls made together, but for the last one.
-    pub(crate) size_bytes: usize,
-    /// The longest that a leader waits for threads that called lately.
-    pub(crate) wait: Duration,
+pub(super) struct GroupLimits {
+    /// Greatest number of requests in a group, the leader's own included.
+    pub(super) max_requests: usize,
+    /// A group takes no further request once its requests have this many bytes.
+    pub(super) max_bytes: usize,
+    /// Longest time that a leader waits for threads that called lately.
+    pub(super) max_wait: Duration,
 }
 
-/// A call in the line. Dropped without an answer, it tells its owner so.
-pub(crate) struct Follower<C, A> {
-    pub(crate) call: C,
+/// A request in the queue. Dropping it without a reply tells its owner that there will be none.
+pub(super) struct Follower<C, A> {
+    pub(super) request: C,
     size_bytes: usize,
-    /// Whether a thread waits for the answer, and so can lead.
-    pub(crate) is_thread: bool,
+    /// True if a thread waits for the reply, which can lead then.
+    pub(super) has_thread: bool,
     slot: Arc<ReplySlot<A>>,
 }
 
 impl<C, A> Follower<C, A> {
-    pub(crate) fn answer(self, answer: A) {
+    pub(super) fn answer(self, answer: A) {
         self.slot.answer(answer);
     }
 }
@@ -45,58 +46,59 @@ impl<C, A> Drop for Follower<C, A> {
     }
 }
 
-/// What is to be done by who joined the line.
-pub(crate) enum Joined<C, A> {
-    /// Nobody led: this thread does now, and has its call back.
+/// The part that falls to a thread which queues a request.
+pub(super) enum Joined<C, A> {
+    /// Nobody led: this thread leads now, and has its request back.
     Leads(C),
-    /// Wait here.
+    /// Another thread leads: the reply comes here.
     Waits(Arc<ReplySlot<A>>),
 }
 
-/// What is to be done by who leads no longer.
+/// The part that falls to a thread which has stopped leading, or has queued a ticket.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum HandedOver {
+pub(super) enum HandedOver {
     /// Another thread leads, or nothing is left to do.
     Done,
-    /// Only tickets wait: a thread must be made to lead.
+    /// Only tickets wait: a thread must be started to lead.
     NeedsThread,
 }
 
 struct QueueState<C, A> {
     waiting: VecDeque<Follower<C, A>>,
     is_led: bool,
+    /// Bytes of the waiting requests.
     size_bytes: usize,
-    /// How many threads called at about the same time lately.
-    expected: usize,
-    /// From how many waiting calls on the leader is to be woken.
-    wanted: usize,
-    /// The last thread that was made to lead.
-    made: Option<thread::JoinHandle<()>>,
+    /// Number of threads that called at about the same time lately.
+    expected_threads: usize,
+    /// Number of waiting requests at which the leader is woken.
+    wake_at: usize,
+    /// The last thread that was started to lead.
+    started: Option<thread::JoinHandle<()>>,
 }
 
-/// The line of calls before a store.
-pub(crate) struct CommitQueue<C, A> {
-    line: Mutex<QueueState<C, A>>,
-    /// The line is as long as the leader wants it, or nobody leads any more.
+/// The commit queue of a store.
+pub(super) struct CommitQueue<C, A> {
+    state: Mutex<QueueState<C, A>>,
+    /// Signalled when as many requests wait as the leader waits for, and when nobody leads any more.
     changed: Condvar,
-    /// How long the last commit took.
+    /// Duration of the last commit.
     commit_nanos: AtomicU64,
-    /// Calls that were submitted, and are not answered yet.
+    /// Number of submitted requests that have no reply yet.
     tickets: AtomicUsize,
 }
 
 impl<C, A> Default for CommitQueue<C, A> {
     fn default() -> Self {
-        let line = QueueState {
+        let state = QueueState {
             waiting: VecDeque::new(),
             is_led: false,
             size_bytes: 0,
-            expected: 0,
-            wanted: usize::MAX,
-            made: None,
+            expected_threads: 0,
+            wake_at: usize::MAX,
+            started: None,
         };
         Self {
-            line: Mutex::new(line),
+            state: Mutex::new(state),
             changed: Condvar::new(),
             commit_nanos: AtomicU64::new(0),
             tickets: AtomicUsize::new(0),
@@ -106,176 +108,189 @@ impl<C, A> Default for CommitQueue<C, A> {
 
 impl<C, A> CommitQueue<C, A> {
     fn lock(&self) -> MutexGuard<'_, QueueState<C, A>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lead if nobody has it.
-    pub(crate) fn try_lead(&self) -> bool {
+    /// Takes the lead and returns true if nobody has it.
+    pub(super) fn try_lead(&self) -> bool {
         !std::mem::replace(&mut self.lock().is_led, true)
     }
 
-    /// Queues the call of a thread that will wait.
-    pub(crate) fn join(&self, call: C, size_bytes: usize) -> Joined<C, A> {
-        let mut line = self.lock();
-        if !std::mem::replace(&mut line.is_led, true) {
-            return Joined::Leads(call);
+    /// Queues the request of a thread that will wait for its reply.
+    pub(super) fn join(&self, request: C, size_bytes: usize) -> Joined<C, A> {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.is_led, true) {
+            return Joined::Leads(request);
         }
-        Joined::Waits(self.push(line, call, size_bytes, true))
+        Joined::Waits(self.push(state, request, size_bytes, true))
     }
 
-    /// Queues a call whose answer is fetched later; whether a thread must be made to lead. `None` if
-    /// more than `most_bytes` would wait then.
-    pub(crate) fn submit(
+    /// Queues a request whose reply is fetched later. Returns `None` if other requests wait and all
+    /// together would have more than `max_bytes`.
+    pub(super) fn submit(
         &self,
-        call: C,
+        request: C,
         size_bytes: usize,
-        most_bytes: usize,
+        max_bytes: usize,
     ) -> Option<(Arc<ReplySlot<A>>, HandedOver)> {
-        let mut line = self.lock();
-        let is_full = line.size_bytes.saturating_add(size_bytes) > most_bytes;
-        if is_full && !line.waiting.is_empty() {
+        let mut state = self.lock();
+        let is_full = state.size_bytes + size_bytes > max_bytes;
+        if is_full && !state.waiting.is_empty() {
             return None;
         }
-        let handed_over = match std::mem::replace(&mut line.is_led, true) {
+        let handed_over = match std::mem::replace(&mut state.is_led, true) {
             true => HandedOver::Done,
             false => HandedOver::NeedsThread,
         };
         self.tickets.fetch_add(1, Ordering::Relaxed);
-        Some((self.push(line, call, size_bytes, false), handed_over))
+        Some((self.push(state, request, size_bytes, false), handed_over))
     }
 
     fn push(
         &self,
-        mut line: MutexGuard<'_, QueueState<C, A>>,
-        call: C,
+        mut state: MutexGuard<'_, QueueState<C, A>>,
+        request: C,
         size_bytes: usize,
-        is_thread: bool,
+        has_thread: bool,
     ) -> Arc<ReplySlot<A>> {
         let slot = Arc::new(ReplySlot::default());
-        line.size_bytes = line.size_bytes.saturating_add(size_bytes);
-        line.waiting.push_back(Follower {
-            call,
+        state.size_bytes += size_bytes;
+        state.waiting.push_back(Follower {
+            request,
             size_bytes,
-            is_thread,
+            has_thread,
             slot: Arc::clone(&slot),
         });
-        if line.waiting.len() >= line.wanted {
+        if state.waiting.len() >= state.wake_at {
             self.changed.notify_all();
         }
         slot
     }
 
-    /// For the leader, who has so many calls of its own: what waits, the oldest first. If fewer wait
-    /// than called lately it waits for them, at most as long as the limit says and as a quarter of the
-    /// last commit took: what can be gained by waiting is less than what a sync costs.
-    pub(crate) fn gather(&self, own: usize, limits: GroupLimits) -> Vec<Follower<C, A>> {
-        let most = limits.calls.saturating_sub(own);
-        let mut line = self.lock();
-        let wanted = line.expected.saturating_sub(own).min(most);
-        if line.waiting.len() < wanted {
+    /// Takes waiting requests, the oldest first, for a leader that has `own` requests itself.
+    ///
+    /// If fewer requests wait than threads called lately, the leader waits for them: at most as long as
+    /// the limit says, and at most a quarter of the time that the last commit took. Waiting can save one
+    /// sync, and must cost less.
+    pub(super) fn gather(&self, own: usize, limits: GroupLimits) -> Vec<Follower<C, A>> {
+        debug_assert!(own <= limits.max_requests);
+        let max_followers = limits.max_requests - own;
+        let mut state = self.lock();
+        // A lone leader expects none, not even itself.
+        let expected = state.expected_threads.saturating_sub(own);
+        let wake_at = expected.min(max_followers);
+        if state.waiting.len() < wake_at {
             let commit = Duration::from_nanos(self.commit_nanos.load(Ordering::Relaxed));
-            line = self.wait_until(line, wanted, limits.wait.min(commit / 4));
+            state = self.wait_until(state, wake_at, limits.max_wait.min(commit / 4));
         }
         let mut size_bytes = 0_usize;
-        let mut gathered = Vec::with_capacity(line.waiting.len().min(most));
-        while gathered.len() < most && size_bytes < limits.size_bytes {
-            let Some(next) = line.waiting.pop_front() else {
+        let mut followers = Vec::with_capacity(state.waiting.len().min(max_followers));
+        while followers.len() < max_followers && size_bytes < limits.max_bytes {
+            let Some(next) = state.waiting.pop_front() else {
                 break;
             };
-            size_bytes = size_bytes.saturating_add(next.size_bytes);
-            gathered.push(next);
+            size_bytes += next.size_bytes;
+            followers.push(next);
         }
-        line.size_bytes = line.size_bytes.saturating_sub(size_bytes);
-        line.expected = own + gathered.iter().filter(|waiting| waiting.is_thread).count();
-        gathered
+        debug_assert!(size_bytes <= state.size_bytes);
+        state.size_bytes -= size_bytes;
+        let threads = followers.iter().filter(|follower| follower.has_thread);
+        state.expected_threads = own + threads.count();
+        followers
     }
 
     fn wait_until<'l>(
         &self,
-        mut line: MutexGuard<'l, QueueState<C, A>>,
-        wanted: usize,
-        wait: Duration,
+        mut state: MutexGuard<'l, QueueState<C, A>>,
+        wake_at: usize,
+        max_wait: Duration,
     ) -> MutexGuard<'l, QueueState<C, A>> {
         let start = Instant::now();
-        line.wanted = wanted;
-        while line.waiting.len() < wanted {
-            let left = wait.saturating_sub(start.elapsed());
+        state.wake_at = wake_at;
+        while state.waiting.len() < wake_at {
+            let left = max_wait.saturating_sub(start.elapsed());
             if left.is_zero() {
                 break;
             }
-            let woken = self.changed.wait_timeout(line, left);
-            (line, _) = woken.unwrap_or_else(PoisonError::into_inner);
+            let woken = self.changed.wait_timeout(state, left);
+            (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        line.wanted = usize::MAX;
-        line
+        state.wake_at = usize::MAX;
+        state
     }
 
-    /// Whether a call that was submitted may not have been made yet. What a thread has submitted itself
-    /// counts until it is answered.
-    pub(crate) fn has_tickets(&self) -> bool {
+    /// Returns true if a submitted request may not be committed yet. The requests that a thread has
+    /// submitted itself count until they have their replies.
+    pub(super) fn has_tickets(&self) -> bool {
         self.tickets.load(Ordering::Relaxed) > 0
     }
 
-    /// For the leader: so many submitted calls have been made.
-    pub(crate) fn note_answered(&self, tickets: usize) {
+    /// Counts replies to submitted requests. For the leader.
+    pub(super) fn note_answered(&self, tickets: usize) {
         self.tickets.fetch_sub(tickets, Ordering::Relaxed);
     }
 
-    /// For the leader: how long a commit took.
-    pub(crate) fn note_commit(&self, time: Duration) {
+    /// Notes the duration of a commit. For the leader.
+    pub(super) fn note_commit(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.commit_nanos.store(nanos, Ordering::Relaxed);
     }
 
-    /// For the leader: leads no longer.
-    pub(crate) fn hand_over(&self) -> HandedOver {
-        let mut line = self.lock();
-        let threads = || line.waiting.iter().filter(|waiting| waiting.is_thread);
+    /// Hands the lead over to the first thread that waits. For the leader.
+    pub(super) fn hand_over(&self) -> HandedOver {
+        let mut state = self.lock();
+        let threads = || state.waiting.iter().filter(|waiting| waiting.has_thread);
         let next = threads().next().map(|next| Arc::clone(&next.slot));
-        let waiting = threads().count();
-        line.expected += waiting;
+        // They came during the commit that has ended, and so at about the same time as its threads.
+        let waiting_threads = threads().count();
+        state.expected_threads += waiting_threads;
+        // `is_led` stays set while the lead passes on: nobody can come in between, and a request that is
+        // queued now finds a leader that has not gathered yet.
         if let Some(slot) = next {
-            drop(line);
+            drop(state);
             slot.lead();
             return HandedOver::Done;
         }
-        if !line.waiting.is_empty() {
+        if !state.waiting.is_empty() {
             return HandedOver::NeedsThread;
         }
-        line.is_led = false;
-        drop(line);
+        state.is_led = false;
+        drop(state);
         self.changed.notify_all();
         HandedOver::Done
     }
 
-    /// Makes a thread that leads. It is given the one that was made before it, which has handed over and
-    /// may not have ended, to wait for: so who waits for the last one has waited for all.
+    /// Starts a thread that leads. `start` gets the handle of the one that was started before, which has
+    /// handed over but may not have ended, and its thread waits for that one: whoever waits for the last
+    /// thread has waited for all of them.
     ///
     /// # Errors
-    /// Those of `make`.
-    pub(crate) fn make_thread<E>(
+    /// Those of `start`.
+    pub(super) fn start_thread<E>(
         &self,
-        make: impl FnOnce(Option<thread::JoinHandle<()>>) -> Result<thread::JoinHandle<()>, E>,
+        start: impl FnOnce(Option<thread::JoinHandle<()>>) -> Result<thread::JoinHandle<()>, E>,
     ) -> Result<(), E> {
-        // The new one cannot hand over before it is kept.
-        let mut line = self.lock();
-        let before = line.made.take();
-        line.made = Some(make(before)?);
+        // The new thread cannot hand over before its handle is stored: that takes this lock, too.
+        let mut state = self.lock();
+        let before = state.started.take();
+        state.started = Some(start(before)?);
         Ok(())
     }
 
-    /// Waits until nobody leads and nothing waits, and the thread that was made has ended.
-    pub(crate) fn wait_idle(&self) {
-        let mut line = self.lock();
-        while line.is_led {
-            let woken = self.changed.wait(line);
-            line = woken.unwrap_or_else(PoisonError::into_inner);
+    /// Waits until nobody leads, nothing waits, and the threads that were started have ended.
+    pub(super) fn wait_idle(&self) {
+        let mut state = self.lock();
+        while state.is_led {
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        let made = line.made.take();
-        drop(line);
-        if let Some(made) = made.filter(|made| made.thread().id() != thread::current().id()) {
-            // What a thread that panicked left is told to those who wait for it.
-            let _ = made.join();
+        let started = state.started.take();
+        drop(state);
+        // The last handle of a store may be dropped by that very thread.
+        let is_other = |it: &thread::JoinHandle<()>| it.thread().id() != thread::current().id();
+        if let Some(started) = started.filter(is_other) {
+            // If it panicked, the owners of the requests that it left have been told so.
+            let _ = started.join();
         }
     }
 }
@@ -285,14 +300,14 @@ mod tests {
     use super::*;
 
     const LIMITS: GroupLimits = GroupLimits {
-        calls: 8,
-        size_bytes: usize::MAX,
-        wait: Duration::from_secs(3_600),
+        max_requests: 8,
+        max_bytes: usize::MAX,
+        max_wait: Duration::from_secs(3_600),
     };
 
-    /// One who leads alone, after commits that took as long as may be.
+    /// Leads with one request of its own, after a commit that took as long as the waiting limit allows.
     fn lead(group: &CommitQueue<u32, u32>) -> usize {
-        group.note_commit(LIMITS.wait * 4);
+        group.note_commit(LIMITS.max_wait * 4);
         let gathered = group.gather(1, LIMITS);
         let calls = gathered.len();
         gathered.into_iter().for_each(|call| call.answer(0));

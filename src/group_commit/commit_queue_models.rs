@@ -1,4 +1,4 @@
-//! The line of calls in every order in which threads can take their steps.
+//! The commit queue in every order in which threads can take their steps.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ struct Store {
 }
 
 const LIMITS: GroupLimits = GroupLimits {
-    calls: 2,
-    size_bytes: usize::MAX,
-    wait: Duration::ZERO,
+    max_requests: 2,
+    max_bytes: usize::MAX,
+    max_wait: Duration::ZERO,
 };
 
 impl Store {
@@ -28,11 +28,11 @@ impl Store {
         self.lead.with_mut(|_| ());
         let mut made = self.made.lock().unwrap();
         made.extend(own);
-        made.extend(others.iter().map(|other| other.call));
+        made.extend(others.iter().map(|other| other.request));
         drop(made);
         let is_any = !others.is_empty();
         for other in others {
-            let answer = 2 * other.call;
+            let answer = 2 * other.request;
             other.answer(answer);
         }
         is_any
@@ -40,11 +40,11 @@ impl Store {
 
     fn hand_over(self: &Arc<Self>) {
         if self.group.hand_over() == HandedOver::NeedsThread {
-            self.lead_in_a_thread();
+            self.start_thread();
         }
     }
 
-    fn lead_in_a_thread(self: &Arc<Self>) {
+    fn start_thread(self: &Arc<Self>) {
         let store = Arc::clone(self);
         let made = thread::spawn(move || {
             while store.make(None) {}
@@ -79,11 +79,11 @@ impl Store {
     fn submit(self: &Arc<Self>, number: u32) {
         let (slot, handed_over) = self.group.submit(number, 1, usize::MAX).unwrap();
         if handed_over == HandedOver::NeedsThread {
-            self.lead_in_a_thread();
+            self.start_thread();
         }
         match slot.wait() {
             Reply::Answer(answer) => assert_eq!(answer, 2 * number),
-            told => panic!("{told:?}"),
+            reply => panic!("{reply:?}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Many threads' changes made together: one leads, the others wait for it.
+//! Group commit: one thread leads and commits the requests of all, the others follow and wait.
 //!
 //! There is no background thread: the first caller in a group commits for all of them, and a lone
 //! writer pays nothing extra.
@@ -11,6 +11,7 @@ use crate::group_commit::reply::{Reply, ReplySlot};
 use crate::group_commit::write_request::{
     FromReply, WriteKind, WriteReply, WriteRequest, commit_together, take_reply,
 };
+use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
@@ -18,57 +19,57 @@ use crate::sync::thread;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 use crate::write::find_duplicate;
 
-/// Bytes of keys, payloads and signatures that one group takes together, but for its last call.
+/// Bytes of keys, payloads and signatures beyond which a group takes no further request.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// An open store and the changes that wait to be committed together.
-pub(crate) struct GroupCommit {
-    pub(crate) store: Arc<OpenStore>,
-    pub(crate) group: CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
-    /// The snapshot that was taken last by a thread that looked for duplicates before it queued up.
+/// An open store, and the requests that wait to be committed together.
+pub(super) struct GroupCommit {
+    pub(super) store: Arc<OpenStore>,
+    pub(super) queue: CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    /// The snapshot that a thread took last for a duplicate check before it queued its request.
     shared_snapshot: Mutex<Weak<SnapshotState>>,
 }
 
-/// A handle of a store. When the last one is let go of, it waits for what has been queued.
+/// A handle of a store. Dropping the last one waits for the requests that are queued.
 #[derive(Clone)]
 pub(crate) struct GroupCommitHandle {
-    queue: Arc<GroupCommit>,
+    group: Arc<GroupCommit>,
     last: Arc<LastHandle>,
 }
 
-/// Snapshots, transactions and tickets do not hold it: only handles do.
+/// Its drop is that of the last handle: snapshots, transactions and tickets do not hold it.
 struct LastHandle {
-    queue: Arc<GroupCommit>,
+    group: Arc<GroupCommit>,
 }
 
 impl Drop for LastHandle {
     fn drop(&mut self) {
-        // Those who wait in the line would wait for this very thread.
-        if !self.queue.store.writer_lock.is_held_here() {
-            self.queue.group.wait_idle();
+        // With a write transaction on this thread, the leader waits for this very thread.
+        if !self.group.store.writer_lock.is_held_here() {
+            self.group.queue.wait_idle();
         }
     }
 }
 
 impl GroupCommitHandle {
     pub(crate) fn new(store: Arc<OpenStore>) -> Self {
-        let queue = Arc::new(GroupCommit {
+        let group = Arc::new(GroupCommit {
             store,
-            group: CommitQueue::default(),
+            queue: CommitQueue::default(),
             shared_snapshot: Mutex::default(),
         });
         let last = Arc::new(LastHandle {
-            queue: Arc::clone(&queue),
+            group: Arc::clone(&group),
         });
-        Self { queue, last }
+        Self { group, last }
     }
 
     pub(crate) fn store(&self) -> &Arc<OpenStore> {
-        &self.queue.store
+        &self.group.store
     }
 
-    pub(crate) fn queue(&self) -> &Arc<GroupCommit> {
-        &self.queue
+    pub(super) fn group(&self) -> &Arc<GroupCommit> {
+        &self.group
     }
 
     pub(crate) fn insert(
@@ -76,13 +77,13 @@ impl GroupCommitHandle {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.queue
-            .call(WriteRequest::store(WriteKind::Insert, document, signature))
+        self.group
+            .commit(WriteRequest::store(WriteKind::Insert, document, signature))
     }
 
     pub(crate) fn upsert(&self, document: Document<'_>, signature: &Signature) -> Result<Upserted> {
-        self.queue
-            .call(WriteRequest::store(WriteKind::Upsert, document, signature))
+        self.group
+            .commit(WriteRequest::store(WriteKind::Upsert, document, signature))
     }
 
     pub(crate) fn insert_if_new(
@@ -90,7 +91,7 @@ impl GroupCommitHandle {
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.queue.call(WriteRequest::store(
+        self.group.commit(WriteRequest::store(
             WriteKind::InsertIfNew,
             document,
             signature,
@@ -98,15 +99,15 @@ impl GroupCommitHandle {
     }
 
     pub(crate) fn remove(&self, key: &[u8]) -> Result<Option<DocumentId>> {
-        self.queue.call(WriteRequest::remove(key))
+        self.group.commit(WriteRequest::remove(key))
     }
 
     pub(crate) fn touch(&self, key: &[u8], stamp: u64) -> Result<Option<DocumentId>> {
-        self.queue.call(WriteRequest::touch(key, stamp))
+        self.group.commit(WriteRequest::touch(key, stamp))
     }
 
     pub(crate) fn flush(&self) -> Result<()> {
-        self.queue.call(WriteRequest::flush())
+        self.group.commit(WriteRequest::flush())
     }
 
     /// Waits for what has been queued, and closes the file if nothing else holds it; returns whether
@@ -116,9 +117,9 @@ impl GroupCommitHandle {
             true => self.flush(),
             false => Ok(()),
         };
-        let Self { queue, last } = self;
+        let Self { group, last } = self;
         drop(last);
-        let store = Arc::into_inner(queue).and_then(|queue| Arc::into_inner(queue.store));
+        let store = Arc::into_inner(group).and_then(|group| Arc::into_inner(group.store));
         let closed = match store {
             Some(store) => store.engine.close().map(|()| true),
             None => Ok(false),
@@ -127,57 +128,63 @@ impl GroupCommitHandle {
     }
 }
 
-/// What a look at the committed documents has found.
+/// The result of a duplicate check before a request is queued.
 enum EarlyCheck<'a> {
-    Known(Novelty),
-    Queues(WriteRequest<'a>),
+    /// The document is not new: the request needs no transaction.
+    NotNew(Novelty),
+    /// The request must be queued.
+    MustQueue(WriteRequest<'a>),
 }
 
-/// Lets the next one lead, whatever happens.
+/// Guard of the lead: dropping it hands the lead over, after a panic too, so that nobody waits for a
+/// leader that is gone.
 struct Leader<'s> {
-    queue: &'s Arc<GroupCommit>,
+    group: &'s Arc<GroupCommit>,
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        if self.queue.group.hand_over() == HandedOver::NeedsThread {
-            self.queue.make_leader();
+        if self.group.queue.hand_over() == HandedOver::NeedsThread {
+            self.group.start_leader();
         }
     }
 }
 
 impl GroupCommit {
-    fn call<T: FromReply>(self: &Arc<Self>, call: WriteRequest<'_>) -> Result<T> {
+    /// Commits a request, together with those of other threads, and returns its result.
+    fn commit<T: FromReply>(self: &Arc<Self>, request: WriteRequest<'_>) -> Result<T> {
         let _counted = self.store.context.counters.begin_call();
-        self.check_call(&call)?;
-        if self.group.try_lead() {
-            return take_reply(self.lead(&call));
+        self.check_waiting(&request)?;
+        if self.queue.try_lead() {
+            return take_reply(self.lead(&request));
         }
-        let call = match self.look_ahead(call)? {
-            EarlyCheck::Known(known) => return take_reply(Ok(WriteReply::Novelty(known))),
-            EarlyCheck::Queues(call) => call,
+        // Another thread writes: the time until it is done is good for a duplicate check.
+        let request = match self.check_early(request)? {
+            EarlyCheck::NotNew(novelty) => return take_reply(Ok(WriteReply::Novelty(novelty))),
+            EarlyCheck::MustQueue(request) => request,
         };
-        let size_bytes = call.size_bytes();
-        match self.group.join(call.into_owned(), size_bytes) {
-            Joined::Leads(call) => take_reply(self.lead(&call)),
+        let size_bytes = request.size_bytes();
+        match self.queue.join(request.into_owned(), size_bytes) {
+            Joined::Leads(request) => take_reply(self.lead(&request)),
             Joined::Waits(slot) => take_reply(self.wait(&slot)),
         }
     }
 
-    /// What can be wrong with a call alone is its caller's error, and never others'.
-    pub(crate) fn check_queued(&self, call: &WriteRequest<'_>) -> Result<()> {
+    /// Refuses a request that is wrong by itself, so that it never fails the group.
+    pub(super) fn check_queued(&self, request: &WriteRequest<'_>) -> Result<()> {
         self.store.check_writable()?;
         self.store.context.health.check_writes()?;
-        if let Some((document, signature)) = call.stored() {
+        if let Some((document, signature)) = request.stored() {
             document.validate()?;
             self.store.context.check_signature(signature)?;
         }
         Ok(())
     }
 
-    /// The same of a call whose thread will wait, which must not wait for itself.
-    fn check_call(&self, call: &WriteRequest<'_>) -> Result<()> {
-        self.check_queued(call)?;
+    /// Refuses a request as [`check_queued`](Self::check_queued), and one whose thread would wait for
+    /// its own transaction.
+    fn check_waiting(&self, request: &WriteRequest<'_>) -> Result<()> {
+        self.check_queued(request)?;
         match self.store.writer_lock.is_held_here() {
             true => Err(Error::Busy),
             false => Ok(()),
@@ -186,135 +193,134 @@ impl GroupCommit {
 
     fn limits(&self) -> GroupLimits {
         GroupLimits {
-            calls: self.store.context.options.group_calls,
-            size_bytes: GROUP_BYTES,
-            wait: self.store.context.options.group_wait,
+            max_requests: self.store.context.options.group_calls,
+            max_bytes: GROUP_BYTES,
+            max_wait: self.store.context.options.group_wait,
         }
     }
 
-    /// Makes a call of this thread, which leads, together with those that wait.
-    fn lead(self: &Arc<Self>, call: &WriteRequest<'_>) -> Result<WriteReply> {
-        let leading = Leader { queue: self };
-        let others = self.group.gather(1, self.limits());
-        let calls: Vec<&WriteRequest<'_>> = [call]
-            .into_iter()
-            .chain(others.iter().map(|other| &other.call))
-            .collect();
-        let mut answers = commit_together(&self.store, &self.group, &calls).into_iter();
-        let own = answers.next();
-        // The next one may begin while those who waited are told.
+    /// Commits the request of this thread, which leads, together with those that wait.
+    fn lead(self: &Arc<Self>, request: &WriteRequest<'_>) -> Result<WriteReply> {
+        let leading = Leader { group: self };
+        let followers = self.queue.gather(1, self.limits());
+        let mut requests = vec![request];
+        requests.extend(followers.iter().map(|follower| &follower.request));
+        let mut replies = commit_together(&self.store, &self.queue, &requests).into_iter();
+        let own = replies.next();
+        // The next leader may begin while the followers get their replies.
         drop(leading);
-        self.answer(others, answers);
-        own.unwrap_or_else(|| Err(abandoned()))
+        self.answer(followers, replies);
+        own.or_bug("a reply to the leader's own request")?
     }
 
-    /// Makes calls that wait; whether there were any.
+    /// Commits requests that wait, and returns false if there were none.
     fn lead_once(self: &Arc<Self>) -> bool {
-        let others = self.group.gather(0, self.limits());
-        let calls: Vec<&WriteRequest<'_>> = others.iter().map(|other| &other.call).collect();
-        let answers = commit_together(&self.store, &self.group, &calls);
-        let is_any = !others.is_empty();
-        self.answer(others, answers.into_iter());
+        let followers = self.queue.gather(0, self.limits());
+        let requests: Vec<&WriteRequest<'_>> = followers.iter().map(|it| &it.request).collect();
+        let replies = commit_together(&self.store, &self.queue, &requests);
+        let is_any = !followers.is_empty();
+        self.answer(followers, replies.into_iter());
         is_any
     }
 
     fn answer(
         &self,
-        waiting: Vec<Follower<WriteRequest<'static>, Result<WriteReply>>>,
-        answers: impl Iterator<Item = Result<WriteReply>>,
+        followers: Vec<Follower<WriteRequest<'static>, Result<WriteReply>>>,
+        replies: impl Iterator<Item = Result<WriteReply>>,
     ) {
-        let tickets = waiting.iter().filter(|waiting| !waiting.is_thread);
-        self.group.note_answered(tickets.count());
-        for (waiting, answer) in waiting.into_iter().zip(answers) {
-            if !waiting.is_thread {
-                self.store
-                    .context
-                    .counters
-                    .call_answered(waiting.call.age());
+        let tickets = followers.iter().filter(|follower| !follower.has_thread);
+        self.queue.note_answered(tickets.count());
+        for (follower, reply) in followers.into_iter().zip(replies) {
+            // The thread of any other request counts its reply itself.
+            if !follower.has_thread {
+                let counters = &self.store.context.counters;
+                counters.call_answered(follower.request.age());
             }
-            waiting.answer(answer);
+            follower.answer(reply);
         }
     }
 
-    /// Waits for the answer to a call of this thread, and leads if it is told to.
+    /// Waits for the reply to a request of this thread, and leads if the lead is handed to it.
     fn wait(self: &Arc<Self>, slot: &ReplySlot<Result<WriteReply>>) -> Result<WriteReply> {
         match slot.wait() {
             Reply::Answer(answer) => answer,
             Reply::Abandoned => Err(abandoned()),
             Reply::Lead => {
-                let _leading = Leader { queue: self };
+                let _leading = Leader { group: self };
+                // Its own request waits behind older ones, and may be in a later group than the first.
                 loop {
-                    self.lead_once();
+                    let is_any = self.lead_once();
                     match slot.try_fetch() {
                         Some(Reply::Answer(answer)) => return answer,
                         Some(Reply::Abandoned) => return Err(abandoned()),
-                        Some(Reply::Lead) | None => {}
+                        Some(Reply::Lead) => return Err(bug("a leader was told to lead")),
+                        None => invariant!(is_any, "a request is neither queued nor answered"),
                     }
                 }
             }
         }
     }
 
-    /// Makes a thread that leads as long as something waits. If there can be none, those who wait are
-    /// told.
-    pub(crate) fn make_leader(self: &Arc<Self>) {
-        let made = self.group.make_thread(|before| {
-            let queue = Arc::clone(self);
-            let made = thread::Builder::new().name("resemblance-commit".into());
-            made.spawn(move || {
+    /// Starts a thread that leads as long as something waits. If none can be started, the requests that
+    /// wait get that error.
+    pub(super) fn start_leader(self: &Arc<Self>) {
+        let started = self.queue.start_thread(|before| {
+            let group = Arc::clone(self);
+            let builder = thread::Builder::new().name("resemblance-commit".into());
+            builder.spawn(move || {
                 if let Some(before) = before {
                     let _ = before.join();
                 }
-                let _leading = Leader { queue: &queue };
-                while queue.lead_once() {}
+                let _leading = Leader { group: &group };
+                while group.lead_once() {}
             })
         });
-        if let Err(error) = made {
+        if let Err(error) = started {
             let error = Error::Io {
                 action: "making a thread that commits what was queued".into(),
                 source: error,
             };
             let all = GroupLimits {
-                calls: usize::MAX,
-                size_bytes: usize::MAX,
-                wait: std::time::Duration::ZERO,
+                max_requests: usize::MAX,
+                max_bytes: usize::MAX,
+                max_wait: std::time::Duration::ZERO,
             };
-            let waiting = self.group.gather(0, all);
-            let answers = std::iter::repeat_with(|| Err(error.repeated()));
-            self.answer(waiting, answers);
-            drop(Leader { queue: self });
+            let followers = self.queue.gather(0, all);
+            let replies = std::iter::repeat_with(|| Err(error.repeated()));
+            self.answer(followers, replies);
+            drop(Leader { group: self });
         }
     }
 
-    /// Looks for what a document may resemble among those that are committed, while others write.
-    fn look_ahead<'a>(self: &Arc<Self>, call: WriteRequest<'a>) -> Result<EarlyCheck<'a>> {
-        if call.kind != WriteKind::InsertIfNew {
-            return Ok(EarlyCheck::Queues(call));
+    /// Runs the duplicate check of a request in a snapshot, while others write.
+    fn check_early<'a>(self: &Arc<Self>, request: WriteRequest<'a>) -> Result<EarlyCheck<'a>> {
+        if request.kind != WriteKind::InsertIfNew {
+            return Ok(EarlyCheck::MustQueue(request));
         }
-        let Some((document, signature)) = call.stored() else {
-            return Ok(EarlyCheck::Queues(call));
-        };
-        // What this thread has queued comes before: only if it is made does a snapshot have it.
-        let may_answer = !self.group.has_tickets();
+        let (document, signature) = request.stored_or_bug()?;
+        // A request that this thread has submitted comes before this one, and the snapshot may be older
+        // than its commit: then only the queue knows the answer.
+        let may_answer = !self.queue.has_tickets();
         let snapshot = self.shared_snapshot()?;
-        let run_checked = || find_duplicate(snapshot.view(), &document, signature);
-        let known = self.store.context.run_checked(run_checked)?;
-        if let Some(novelty) = known.novelty {
+        let find = || find_duplicate(snapshot.view(), &document, signature);
+        let found = self.store.context.run_checked(find)?;
+        if let Some(novelty) = found.novelty {
             if !may_answer {
-                return Ok(EarlyCheck::Queues(call));
+                return Ok(EarlyCheck::MustQueue(request));
             }
             self.store.context.counters.note_known(&novelty);
-            return Ok(EarlyCheck::Known(novelty));
+            return Ok(EarlyCheck::NotNew(novelty));
         }
-        if known.beyond.is_some() {
-            // What the budget allows is chosen from all candidates together.
-            return Ok(EarlyCheck::Queues(call));
+        if found.beyond.is_some() {
+            // The budget's choice is one from all candidates: those of the snapshot and those that were
+            // inserted since cannot be searched apart.
+            return Ok(EarlyCheck::MustQueue(request));
         }
         let next_id = snapshot.inner.version.state.next_id;
-        Ok(EarlyCheck::Queues(call.known_since(next_id)))
+        Ok(EarlyCheck::MustQueue(request.searched_below(next_id)))
     }
 
-    /// A snapshot of the last commit: that of another thread, if one has it.
+    /// Returns a snapshot of the last commit: the one of another thread, if that still has it.
     fn shared_snapshot(self: &Arc<Self>) -> Result<SnapshotView> {
         let mut shared = self
             .shared_snapshot
@@ -331,8 +337,8 @@ impl GroupCommit {
     }
 }
 
-pub(crate) fn abandoned() -> Error {
+pub(super) fn abandoned() -> Error {
     Error::Closed {
-        reason: "who was to make this change together with others stopped".into(),
+        reason: "the thread that was to commit this change with others stopped".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Changes whose answers are fetched later: for asynchronous programs, and for threads that go on.
+//! The queue for callers that do not wait, such as asynchronous programs, and its tickets.
 
 use std::fmt;
 use std::future::Future;
@@ -14,6 +14,7 @@ use crate::group_commit::reply::{Reply, ReplySlot};
 use crate::group_commit::write_request::{
     FromReply, WriteKind, WriteReply, WriteRequest, take_reply,
 };
+use crate::invariant::bug;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
@@ -21,13 +22,13 @@ use crate::types::{Document, DocumentId, Novelty, Upserted};
 /// Bytes of keys, payloads and signatures that may wait for a commit.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// Takes changes and does not wait for them: each call gives a [`Ticket`], which is a future, and
-/// can be waited for by a thread too. Made by [`Store::queue`].
+/// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future and can
+/// also be waited for by a thread. [`Store::queue`](crate::Store::queue) makes one.
 ///
-/// Changes are made in the order in which they are queued, those of all threads and of calls that
-/// wait among them, many at a time in one transaction, which a thread of the store makes for as long
-/// as something waits. A change that is queued is made whether its ticket is kept or dropped; it
-/// survives a crash once its ticket is answered.
+/// Changes of all threads, including those of calls that wait, are made in the order in which they are
+/// queued, many at a time in one transaction. The store runs a thread for them as long as something
+/// waits. A queued change is made whether its ticket is kept or dropped, and it survives a crash once the
+/// ticket has its answer.
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
@@ -63,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Queues [`Store::insert`].
+    /// Queues [`Store::insert`](crate::Store::insert).
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ impl Queue {
         self.insert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// Queues [`Store::insert_document`].
+    /// Queues [`Store::insert_document`](crate::Store::insert_document).
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Queue {
         self.submit(WriteRequest::store(WriteKind::Insert, document, signature))
     }
 
-    /// Queues [`Store::upsert`].
+    /// Queues [`Store::upsert`](crate::Store::upsert).
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl Queue {
         self.upsert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// Queues [`Store::upsert_document`].
+    /// Queues [`Store::upsert_document`](crate::Store::upsert_document).
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl Queue {
         self.submit(WriteRequest::store(WriteKind::Upsert, document, signature))
     }
 
-    /// Queues [`Store::insert_if_new`].
+    /// Queues [`Store::insert_if_new`](crate::Store::insert_if_new).
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl Queue {
         self.insert_document_if_new(Document::new(key.as_ref()), signature)
     }
 
-    /// Queues [`Store::insert_document_if_new`].
+    /// Queues [`Store::insert_document_if_new`](crate::Store::insert_document_if_new).
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ impl Queue {
         ))
     }
 
-    /// Queues [`Store::append`].
+    /// Queues [`Store::append`](crate::Store::append).
     ///
     /// # Errors
     ///
@@ -152,7 +153,7 @@ impl Queue {
         self.insert_document(Document::without_key(), signature)
     }
 
-    /// Queues [`Store::remove`].
+    /// Queues [`Store::remove`](crate::Store::remove).
     ///
     /// # Errors
     ///
@@ -161,7 +162,7 @@ impl Queue {
         self.submit(WriteRequest::remove(key.as_ref()))
     }
 
-    /// Queues [`Store::touch`].
+    /// Queues [`Store::touch`](crate::Store::touch).
     ///
     /// # Errors
     ///
@@ -170,7 +171,8 @@ impl Queue {
         self.submit(WriteRequest::touch(key.as_ref(), stamp))
     }
 
-    /// A ticket that is answered when all that was queued before is made: [`Store::flush`].
+    /// Queues [`Store::flush`](crate::Store::flush): the ticket has its answer once everything that was
+    /// queued before is durable.
     ///
     /// # Errors
     ///
@@ -179,35 +181,35 @@ impl Queue {
         self.submit(WriteRequest::flush())
     }
 
-    fn submit<T>(&self, call: WriteRequest<'_>) -> Result<Ticket<T>> {
-        let queue = self.handle.queue();
-        queue.check_queued(&call)?;
-        let size_bytes = call.size_bytes();
-        let call = call.into_owned();
-        queue.store.context.counters.call_waits();
-        let submitted = queue.group.submit(call, size_bytes, WAITING_BYTES);
+    fn submit<T>(&self, request: WriteRequest<'_>) -> Result<Ticket<T>> {
+        let group = self.handle.group();
+        group.check_queued(&request)?;
+        let size_bytes = request.size_bytes();
+        let request = request.into_owned();
+        group.store.context.counters.call_waits();
+        let submitted = group.queue.submit(request, size_bytes, WAITING_BYTES);
         let Some((slot, handed_over)) = submitted else {
-            queue.store.context.counters.call_refused();
+            group.store.context.counters.call_refused();
             return Err(Error::QueueFull {
                 waiting_bytes: WAITING_BYTES,
             });
         };
         if handed_over == HandedOver::NeedsThread {
-            queue.make_leader();
+            group.start_leader();
         }
         Ok(Ticket {
             slot,
-            store: Arc::downgrade(&queue.store),
+            store: Arc::downgrade(&group.store),
             of: PhantomData,
         })
     }
 }
 
-/// The answer to a change that was queued: a future, or [`wait`](Self::wait) for it.
+/// The answer to a queued change, as a future or by [`wait`](Self::wait).
 #[must_use = "without its answer it is not known whether the change was made"]
 pub struct Ticket<T> {
     slot: Arc<ReplySlot<Result<WriteReply>>>,
-    /// To see whether the thread that waits is the one that all others wait for.
+    /// Tells whether the thread that waits holds the write transaction that all others wait for.
     store: std::sync::Weak<OpenStore>,
     of: PhantomData<fn() -> T>,
 }
@@ -220,7 +222,7 @@ impl<T> fmt::Debug for Ticket<T> {
 
 #[expect(private_bounds, reason = "the answers that calls of the queue have")]
 impl<T: FromReply> Ticket<T> {
-    /// Waits for the answer. The change is durable then.
+    /// Waits for the answer. The change is durable when it comes.
     ///
     /// # Errors
     ///
@@ -231,10 +233,7 @@ impl<T: FromReply> Ticket<T> {
         if store.is_some_and(|store| store.writer_lock.is_held_here()) {
             return Err(Error::Busy);
         }
-        match self.slot.wait() {
-            Reply::Answer(answer) => take_reply(answer),
-            Reply::Abandoned | Reply::Lead => Err(abandoned()),
-        }
+        take_ticket_reply(self.slot.wait())
     }
 }
 
@@ -242,9 +241,15 @@ impl<T: FromReply> Future for Ticket<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        self.slot.poll(context).map(|told| match told {
-            Reply::Answer(answer) => take_reply(answer),
-            Reply::Abandoned | Reply::Lead => Err(abandoned()),
-        })
+        self.slot.poll(context).map(take_ticket_reply)
+    }
+}
+
+fn take_ticket_reply<T: FromReply>(reply: Reply<Result<WriteReply>>) -> Result<T> {
+    match reply {
+        Reply::Answer(answer) => take_reply(answer),
+        Reply::Abandoned => Err(abandoned()),
+        // The owner of a ticket may not be blocked, so the lead never passes to it.
+        Reply::Lead => Err(bug("the owner of a ticket was told to lead")),
     }
 }

@@ -1,17 +1,17 @@
-//! Where the answer to a call is left.
+//! Replies to write requests, and the slots in which they are left.
 
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// What a thread that waits is told.
+/// The message to the owner of a request.
 #[derive(Debug)]
-pub(crate) enum Reply<A> {
+pub(super) enum Reply<A> {
     Answer(A),
-    /// It leads now. Its own call still waits in the line.
+    /// The waiting thread leads now. Its own request still waits in the queue.
     Lead,
-    /// Who led stopped before the call was made.
+    /// The leader stopped before the request was committed.
     Abandoned,
 }
 
@@ -22,7 +22,7 @@ enum ReplyState<A> {
     Fetched,
 }
 
-/// Where the answer to one call is left, for a thread or for a future.
+/// The slot for the reply to one request, which a thread waits for or a future polls.
 #[derive(Debug)]
 pub(crate) struct ReplySlot<A> {
     state: Mutex<ReplyState<A>>,
@@ -43,42 +43,43 @@ impl<A> ReplySlot<A> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, told: Reply<A>) {
-        let before = std::mem::replace(&mut *self.lock(), ReplyState::Reply(told));
+    fn send(&self, reply: Reply<A>) {
+        let before = std::mem::replace(&mut *self.lock(), ReplyState::Reply(reply));
         self.changed.notify_one();
         if let ReplyState::Waiting(Some(waker)) = before {
             waker.wake();
         }
     }
 
-    pub(crate) fn answer(&self, answer: A) {
-        self.tell(Reply::Answer(answer));
+    pub(super) fn answer(&self, answer: A) {
+        self.send(Reply::Answer(answer));
     }
 
-    pub(crate) fn lead(&self) {
-        self.tell(Reply::Lead);
+    pub(super) fn lead(&self) {
+        self.send(Reply::Lead);
     }
 
-    /// Tells the owner that there will be no answer, unless there is one.
-    pub(crate) fn abandon(&self) {
+    /// Tells the owner that there will be no answer, unless it has one.
+    pub(super) fn abandon(&self) {
         let is_open = !matches!(
             *self.lock(),
             ReplyState::Reply(Reply::Answer(_)) | ReplyState::Fetched
         );
         if is_open {
-            self.tell(Reply::Abandoned);
+            self.send(Reply::Abandoned);
         }
     }
 
-    /// Waits to be told.
-    pub(crate) fn wait(&self) -> Reply<A> {
+    /// Waits for a message.
+    pub(super) fn wait(&self) -> Reply<A> {
         let mut state = self.lock();
         loop {
             match std::mem::replace(&mut *state, ReplyState::Waiting(None)) {
+                // The answer is still to come: the slot waits on.
                 ReplyState::Reply(Reply::Lead) => return Reply::Lead,
-                ReplyState::Reply(told) => {
+                ReplyState::Reply(reply) => {
                     *state = ReplyState::Fetched;
-                    return told;
+                    return reply;
                 }
                 ReplyState::Fetched => {
                     *state = ReplyState::Fetched;
@@ -91,8 +92,8 @@ impl<A> ReplySlot<A> {
         }
     }
 
-    /// What has been told so far.
-    pub(crate) fn try_fetch(&self) -> Option<Reply<A>> {
+    /// Takes the message, if there is one.
+    pub(super) fn try_fetch(&self) -> Option<Reply<A>> {
         let mut state = self.lock();
         match &*state {
             ReplyState::Waiting(_) => return None,
@@ -100,13 +101,14 @@ impl<A> ReplySlot<A> {
             ReplyState::Reply(_) => {}
         }
         match std::mem::replace(&mut *state, ReplyState::Fetched) {
-            ReplyState::Reply(told) => Some(told),
+            ReplyState::Reply(reply) => Some(reply),
             _ => None,
         }
     }
 
-    /// For a future: what has been told, or who is to be woken.
-    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Reply<A>> {
+    /// Takes the message for a future, or registers its waker. A future that is polled again after it was
+    /// ready finds itself abandoned.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Reply<A>> {
         let mut state = self.lock();
         if let ReplyState::Waiting(waker) = &mut *state {
             match waker {
@@ -116,7 +118,7 @@ impl<A> ReplySlot<A> {
             return Poll::Pending;
         }
         match std::mem::replace(&mut *state, ReplyState::Fetched) {
-            ReplyState::Reply(told) => Poll::Ready(told),
+            ReplyState::Reply(reply) => Poll::Ready(reply),
             _ => Poll::Ready(Reply::Abandoned),
         }
     }

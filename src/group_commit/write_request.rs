@@ -1,4 +1,4 @@
-//! One change, as it waits in line with others, and how several are made together.
+//! Write requests: one change each, and the transaction that commits several together.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,40 +6,42 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::CommitQueue;
+use crate::invariant::{OrBug, bug, invariant};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 use crate::write::Transaction;
 
-/// From so many documents in a row on, looking them up together costs less than one by one.
-const LEAST_TOGETHER: usize = 32;
+/// Number of documents in a row from which looking them up together costs less than one by one.
+const MIN_TOGETHER: usize = 32;
 
-/// Which change.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriteKind {
+pub(super) enum WriteKind {
     Insert,
     Upsert,
     InsertIfNew,
     Remove,
     Touch,
-    /// None: its answer says that what came before it is durable.
+    /// No change: its reply says that the requests before it are durable.
     Flush,
 }
 
-/// A change that was asked for: its own, or borrowed from who waits for it.
+/// A change to be made. It borrows its document from a caller who waits, or owns it.
 #[derive(Clone, Debug)]
-pub(crate) struct WriteRequest<'a> {
-    pub(crate) kind: WriteKind,
+pub(super) struct WriteRequest<'a> {
+    pub(super) kind: WriteKind,
     key: Option<Cow<'a, [u8]>>,
     stamp: u64,
     payload: Cow<'a, [u8]>,
     signature: Option<Cow<'a, Signature>>,
-    /// Nothing that was there before this id is near it, and none has its key.
-    since: Option<u64>,
-    came: Instant,
+    /// For a document that is to be inserted if it is new: the id below which neither its key nor a
+    /// near-duplicate was found.
+    searched_below: Option<u64>,
+    queued: Instant,
 }
 
-/// What came of a call.
+/// The result of a write request.
 #[derive(Clone, Debug)]
 pub(crate) enum WriteReply {
     Inserted(DocumentId),
@@ -50,16 +52,29 @@ pub(crate) enum WriteReply {
     Flushed,
 }
 
-/// What the answer to a kind of call is taken out as.
-pub(crate) trait FromReply: Sized {
-    fn of(answer: WriteReply) -> Option<Self>;
+impl WriteReply {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Inserted(_) => "inserted",
+            Self::Upserted(_) => "upserted",
+            Self::Novelty(_) => "novelty",
+            Self::Found(_) => "found",
+            Self::Flushed => "flushed",
+        }
+    }
 }
 
-macro_rules! answered {
+/// The result type of a kind of request.
+pub(crate) trait FromReply: Sized {
+    /// Returns `None` for the reply to another kind of request.
+    fn from_reply(reply: WriteReply) -> Option<Self>;
+}
+
+macro_rules! from_reply {
     ($type:ty, $pattern:pat => $value:expr) => {
         impl FromReply for $type {
-            fn of(answer: WriteReply) -> Option<Self> {
-                match answer {
+            fn from_reply(reply: WriteReply) -> Option<Self> {
+                match reply {
                     $pattern => Some($value),
                     _ => None,
                 }
@@ -68,16 +83,17 @@ macro_rules! answered {
     };
 }
 
-answered!(DocumentId, WriteReply::Inserted(id) => id);
-answered!(Upserted, WriteReply::Upserted(upserted) => upserted);
-answered!(Novelty, WriteReply::Novelty(novelty) => novelty);
-answered!(Option<DocumentId>, WriteReply::Found(found) => found);
-answered!((), WriteReply::Flushed => ());
+from_reply!(DocumentId, WriteReply::Inserted(id) => id);
+from_reply!(Upserted, WriteReply::Upserted(upserted) => upserted);
+from_reply!(Novelty, WriteReply::Novelty(novelty) => novelty);
+from_reply!(Option<DocumentId>, WriteReply::Found(found) => found);
+from_reply!((), WriteReply::Flushed => ());
 
-/// The answer as the caller wants it.
-pub(crate) fn take_reply<T: FromReply>(answer: Result<WriteReply>) -> Result<T> {
-    let other = || Error::corrupt("memory", "the answer to another kind of call");
-    T::of(answer?).ok_or_else(other)
+/// Converts a reply into the result type of its request.
+pub(super) fn take_reply<T: FromReply>(result: Result<WriteReply>) -> Result<T> {
+    let reply = result?;
+    let kind = reply.kind();
+    T::from_reply(reply).or_bug_with(|| format!("the reply to another kind of request: {kind}"))
 }
 
 impl<'a> WriteRequest<'a> {
@@ -88,13 +104,13 @@ impl<'a> WriteRequest<'a> {
             stamp: 0,
             payload: Cow::Borrowed(&[]),
             signature: None,
-            since: None,
-            came: Instant::now(),
+            searched_below: None,
+            queued: Instant::now(),
         }
     }
 
-    /// A document that is to be stored in one of the ways.
-    pub(crate) fn store(kind: WriteKind, document: Document<'a>, signature: &'a Signature) -> Self {
+    /// Stores a document: [`WriteKind::Insert`], [`WriteKind::Upsert`] or [`WriteKind::InsertIfNew`].
+    pub(super) fn store(kind: WriteKind, document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
             key: document.key.map(Cow::Borrowed),
             stamp: document.stamp,
@@ -104,14 +120,14 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    pub(crate) fn remove(key: &'a [u8]) -> Self {
+    pub(super) fn remove(key: &'a [u8]) -> Self {
         Self {
             key: Some(Cow::Borrowed(key)),
             ..Self::bare(WriteKind::Remove)
         }
     }
 
-    pub(crate) fn touch(key: &'a [u8], stamp: u64) -> Self {
+    pub(super) fn touch(key: &'a [u8], stamp: u64) -> Self {
         Self {
             kind: WriteKind::Touch,
             stamp,
@@ -119,43 +135,43 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    pub(crate) fn flush() -> Self {
+    pub(super) fn flush() -> Self {
         Self::bare(WriteKind::Flush)
     }
 
-    /// What was there before this id has been looked through, and nothing found.
-    pub(crate) fn known_since(mut self, id: u64) -> Self {
-        self.since = Some(id);
+    /// Notes that the documents below an id were searched, without result.
+    pub(super) fn searched_below(mut self, id: u64) -> Self {
+        self.searched_below = Some(id);
         self
     }
 
-    /// The call, free of what it was made from.
-    pub(crate) fn into_owned(self) -> WriteRequest<'static> {
+    /// Copies what is borrowed.
+    pub(super) fn into_owned(self) -> WriteRequest<'static> {
         WriteRequest {
             kind: self.kind,
             key: self.key.map(|key| Cow::Owned(key.into_owned())),
             stamp: self.stamp,
             payload: Cow::Owned(self.payload.into_owned()),
             signature: self.signature.map(|it| Cow::Owned(it.into_owned())),
-            since: self.since,
-            came: self.came,
+            searched_below: self.searched_below,
+            queued: self.queued,
         }
     }
 
-    /// How long ago it was made.
-    pub(crate) fn age(&self) -> Duration {
-        self.came.elapsed()
+    /// Returns the time since the request was made.
+    pub(super) fn age(&self) -> Duration {
+        self.queued.elapsed()
     }
 
-    /// About the memory that it takes while it waits.
-    pub(crate) fn size_bytes(&self) -> usize {
+    /// Returns about the number of bytes of memory that the request takes while it waits.
+    pub(super) fn size_bytes(&self) -> usize {
         let values = self.signature.as_deref().map_or(0, Signature::value_count);
         let signature = values * size_of::<u64>();
         let key = self.key.as_deref().map_or(0, <[u8]>::len);
         size_of::<Self>() + key + self.payload.len() + signature
     }
 
-    pub(crate) fn document(&self) -> Document<'_> {
+    fn document(&self) -> Document<'_> {
         Document {
             key: self.key.as_deref(),
             stamp: self.stamp,
@@ -163,44 +179,57 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    /// Whether it stores a document; then with its signature.
-    pub(crate) fn stored(&self) -> Option<(Document<'_>, &Signature)> {
+    /// Returns the document that the request stores, with its signature, if it stores one.
+    pub(super) fn stored(&self) -> Option<(Document<'_>, &Signature)> {
         Some((self.document(), self.signature.as_deref()?))
     }
 
+    /// Makes the change in a transaction.
     fn make(&self, transaction: &mut Transaction) -> Result<WriteReply> {
-        let Some((document, signature)) = self.stored() else {
-            return match (self.kind, self.key.as_deref()) {
-                (WriteKind::Remove, Some(key)) => transaction.remove(key).map(WriteReply::Found),
-                (WriteKind::Touch, Some(key)) => {
-                    transaction.touch(key, self.stamp).map(WriteReply::Found)
-                }
-                _ => Ok(WriteReply::Flushed),
-            };
-        };
         match self.kind {
             WriteKind::Insert => {
+                let (document, signature) = self.stored_or_bug()?;
                 let inserted = transaction.insert_document(document, signature);
                 inserted.map(WriteReply::Inserted)
             }
             WriteKind::Upsert => {
+                let (document, signature) = self.stored_or_bug()?;
                 let upserted = transaction.upsert_document(document, signature);
                 upserted.map(WriteReply::Upserted)
             }
-            _ => {
-                let novelty = transaction.insert_if_new_since(document, signature, self.since);
+            WriteKind::InsertIfNew => {
+                let (document, signature) = self.stored_or_bug()?;
+                let below = self.searched_below;
+                let novelty = transaction.insert_if_new_since(document, signature, below);
                 novelty.map(WriteReply::Novelty)
             }
+            WriteKind::Remove => transaction.remove(self.key()?).map(WriteReply::Found),
+            WriteKind::Touch => {
+                let touched = transaction.touch(self.key()?, self.stamp);
+                touched.map(WriteReply::Found)
+            }
+            WriteKind::Flush => Ok(WriteReply::Flushed),
         }
     }
 
-    /// Whether it may be looked up together with its neighbours in the line.
+    /// Returns the document that a request to store one has.
+    pub(super) fn stored_or_bug(&self) -> Result<(Document<'_>, &Signature)> {
+        let stored = self.stored();
+        stored.or_bug_with(|| format!("a document for a request to {:?}", self.kind))
+    }
+
+    fn key(&self) -> Result<&[u8]> {
+        let key = self.key.as_deref();
+        key.or_bug_with(|| format!("a key for a request to {:?}", self.kind))
+    }
+
+    /// Returns true if the document may be looked up together with its neighbours in the queue.
     fn is_sweepable(&self) -> bool {
-        self.kind == WriteKind::InsertIfNew && self.since.is_none()
+        self.kind == WriteKind::InsertIfNew && self.searched_below.is_none()
     }
 }
 
-/// Why calls that were made together have no answers.
+/// Why requests that were to be committed together have no replies.
 enum CommitFailure {
     /// Nothing was changed.
     Before(Error),
@@ -208,63 +237,89 @@ enum CommitFailure {
     Commit(Error),
 }
 
-/// Makes calls in one transaction, in their order, and makes them durable. One answer each.
+/// Commits requests in one transaction, in their order, and returns one reply for each.
 ///
-/// What one call does wrong is its own error. If the transaction fails, each call is tried by itself,
-/// so that it gets the answer that it would have got alone; but not if the commit fails.
-pub(crate) fn commit_together(
+/// An error of one request is its own. If the transaction fails, each request is tried by itself, so
+/// that it gets the reply that it would have got alone. If the commit fails they are not tried again,
+/// since its outcome is unknown.
+pub(super) fn commit_together(
     store: &Arc<OpenStore>,
-    group: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
-    calls: &[&WriteRequest<'_>],
+    queue: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    requests: &[&WriteRequest<'_>],
 ) -> Vec<Result<WriteReply>> {
-    match try_commit_together(store, group, calls) {
-        Ok(answers) => answers,
-        Err(_) if calls.is_empty() => Vec::new(),
-        Err(CommitFailure::Before(_)) if calls.len() > 1 => {
-            let alone = |call| commit_together(store, group, &[call]).pop();
-            let gone = || Err(Error::corrupt("memory", "a call without an answer"));
-            let answers = calls.iter().map(|call| alone(*call).unwrap_or_else(gone));
-            answers.collect()
+    match try_commit_together(store, queue, requests) {
+        Ok(replies) => replies,
+        Err(_) if requests.is_empty() => Vec::new(),
+        Err(CommitFailure::Before(_)) if requests.len() > 1 => {
+            let alone = |request| commit_together(store, queue, &[request]).pop();
+            let no_reply = || Err(bug("a request without a reply"));
+            requests
+                .iter()
+                .map(|request| alone(*request).unwrap_or_else(no_reply))
+                .collect()
         }
         Err(CommitFailure::Before(error) | CommitFailure::Commit(error)) => {
-            let others = calls.iter().skip(1).map(|_| Err(error.repeated()));
-            let mut answers: Vec<_> = others.collect();
-            answers.push(Err(error));
-            answers
+            let others = requests.iter().skip(1).map(|_| Err(error.repeated()));
+            let mut replies: Vec<_> = others.collect();
+            replies.push(Err(error));
+            replies
         }
     }
 }
 
 fn try_commit_together(
     store: &Arc<OpenStore>,
-    group: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
-    calls: &[&WriteRequest<'_>],
+    queue: &CommitQueue<WriteRequest<'static>, Result<WriteReply>>,
+    requests: &[&WriteRequest<'_>],
 ) -> std::result::Result<Vec<Result<WriteReply>>, CommitFailure> {
     let mut transaction = Transaction::begin(store).map_err(CommitFailure::Before)?;
-    let mut answers = Vec::with_capacity(calls.len());
-    let mut rest = calls;
+    let mut replies = Vec::with_capacity(requests.len());
+    let mut rest = requests;
     while let [first, others @ ..] = rest {
-        let together = rest.iter().take_while(|call| call.is_sweepable()).count();
-        if together < LEAST_TOGETHER {
-            answers.push(first.make(&mut transaction));
+        let together = rest
+            .iter()
+            .take_while(|request| request.is_sweepable())
+            .count();
+        if together < MIN_TOGETHER {
+            replies.push(first.make(&mut transaction));
             rest = others;
         } else {
             let (sweepable, others) = rest.split_at(together);
-            let documents: Vec<_> = sweepable.iter().filter_map(|call| call.stored()).collect();
-            let novelties = transaction.insert_many_if_new(&documents);
+            let novelties = insert_together(&mut transaction, sweepable);
             let novelties = novelties.map_err(CommitFailure::Before)?;
-            answers.extend(novelties.into_iter().map(|it| Ok(WriteReply::Novelty(it))));
+            replies.extend(novelties.into_iter().map(|it| Ok(WriteReply::Novelty(it))));
             rest = others;
         }
         if let Err(failed) = transaction.check_usable() {
-            // The call says what failed, the transaction only that something did.
-            let cause = answers.pop().and_then(Result::err);
+            // The request says what failed, the transaction only that something did.
+            let cause = replies.pop().and_then(Result::err);
             return Err(CommitFailure::Before(cause.unwrap_or(failed)));
         }
     }
+    check_replies(&replies, requests).map_err(CommitFailure::Before)?;
     let start = Instant::now();
     transaction.commit().map_err(CommitFailure::Commit)?;
-    group.note_commit(start.elapsed());
-    store.context.counters.group_committed(calls.len() as u64);
-    Ok(answers)
+    queue.note_commit(start.elapsed());
+    store
+        .context
+        .counters
+        .group_committed(requests.len() as u64);
+    Ok(replies)
+}
+
+/// Inserts the documents of requests that were not searched for yet, if they are new.
+fn insert_together(
+    transaction: &mut Transaction,
+    requests: &[&WriteRequest<'_>],
+) -> Result<Vec<Novelty>> {
+    let documents: Result<Vec<_>> = requests.iter().map(|it| it.stored_or_bug()).collect();
+    transaction.insert_many_if_new(&documents?)
+}
+
+/// Checks, before the commit, that each request has a reply: with one too few, others would get the
+/// replies of their neighbours.
+fn check_replies(replies: &[Result<WriteReply>], requests: &[&WriteRequest<'_>]) -> Result<()> {
+    let (found, expected) = (replies.len(), requests.len());
+    invariant!(found == expected, "{found} replies to {expected} requests");
+    Ok(())
 }

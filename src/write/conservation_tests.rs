@@ -14,7 +14,7 @@ use crate::write::transaction::Transaction;
 type Slip = fn(&mut Writer);
 
 fn store(folder: &tempfile::TempDir) -> (Arc<OpenStore>, Signature) {
-    let schema = Schema::builder().minhash(MinHash::new(8).banding(4, 2));
+    let schema = Schema::builder().minhash(MinHash::new(16).banding(4, 2));
     let options = StoreOptions::new().flush_after(4);
     let path = folder.path().join("store.rsm");
     let store = create(&path, schema.build().unwrap(), &options).unwrap();
