@@ -44,6 +44,8 @@
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
 //!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
+//! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
+//!   exact similarities, [`pipeline`] sketches on all cores; [`tune`] and [`eval`] compare schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict_older_than`] and [`Store::keep_newest`] forget
 //!   what was not; [`Revision`] says what a document is to its last version.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
@@ -93,8 +95,10 @@
 //! `resemblance-cli`, with `languages`.
 
 mod build;
+pub mod dedup;
 mod engine;
 mod error;
+pub mod eval;
 mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -109,6 +113,7 @@ mod lanes;
 mod maintain;
 mod observe;
 mod options;
+pub mod pipeline;
 mod query;
 mod read;
 mod schema;
@@ -119,7 +124,9 @@ mod store;
 mod sync;
 mod text;
 mod transaction;
+pub mod tune;
 mod types;
+pub mod verification;
 mod write;
 
 pub use build::{

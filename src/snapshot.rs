@@ -5,8 +5,11 @@ use std::fmt;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::dedup::ClusterDuplicates;
 use crate::error::Result;
+use crate::eval::{DocumentSample, Evaluation};
 use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
 use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
 use crate::options::StoreOptions;
@@ -15,6 +18,7 @@ use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
 use crate::types::{CheckReport, DocumentId, Matches, Record};
+use crate::verification::FeatureFiles;
 
 /// The store as it was at one commit. It sees no later change, never waits for the writer, and the
 /// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It
@@ -341,6 +345,83 @@ impl Snapshot {
         similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
     ) -> Result<Clusters> {
         join::clusters_verified(&self.view, bounds, options, similarity)
+    }
+
+    /// The documents that are not the first of their cluster, each with that one: what a corpus loses
+    /// that keeps the first document of each cluster. They come in the order of their insertion, all
+    /// found before this returns. Similarities are exact where `features` has both documents.
+    ///
+    /// Memory holds what [`clusters`](Self::clusters) needs, and 16 bytes a document that is listed.
+    ///
+    /// # Errors
+    ///
+    /// As [`clusters_verified`](Self::clusters_verified); the iterator yields an error where the file
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b", "c"] {
+    ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+    /// }
+    /// let (snapshot, options) = (store.snapshot()?, JoinOptions::new());
+    /// let mut keys = Vec::new();
+    /// for duplicate in snapshot.cluster_duplicates(Bounds::new(), &options, None)? {
+    ///     let duplicate = duplicate?;
+    ///     assert_eq!(duplicate.survivor.key(), Some(&b"a"[..]));
+    ///     keys.extend(duplicate.document.key().map(<[u8]>::to_vec));
+    /// }
+    /// assert_eq!(keys, [b"b", b"c"]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn cluster_duplicates(
+        &self,
+        bounds: Bounds,
+        options: &JoinOptions,
+        features: Option<Arc<FeatureFiles>>,
+    ) -> Result<ClusterDuplicates> {
+        ClusterDuplicates::find(&self.view, bounds, options, features)
+    }
+
+    /// Measures what this store finds of a sample: recall, precision, and the error of estimates. The
+    /// store must hold the sample and nothing else, each document under its index in the sample as its
+    /// id. The `max_missed` most similar pairs that are not returned are named.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for another number of documents, or a
+    /// sample without signatures; otherwise as [`iter`](Self::iter).
+    ///
+    /// ```
+    /// use resemblance::eval::{SampleLimits, Sampler};
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    ///
+    /// let sketcher = Some(store.sketcher());
+    /// let mut sampler = Sampler::new(Text::words(1), sketcher, SampleLimits::default())?;
+    /// let sketcher = sampler.sketcher();
+    /// for (number, text) in ["a b c d e f g h", "a b c d e f g h", "x y z"].iter().enumerate() {
+    ///     let key = number.to_string().into_bytes();
+    ///     if let Some(sketch) = sketcher.sketch(&key, text)? {
+    ///         sampler.add(number as u64, key, sketch)?;
+    ///     }
+    /// }
+    /// let sample = sampler.finish(3);
+    /// for signature in &sample.signatures {
+    ///     store.append(signature)?;
+    /// }
+    /// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+    /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+    /// let found = evaluation.minhash.unwrap();
+    /// assert_eq!((found.near.pairs, found.near.returned), (1, 1));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn evaluate(&self, sample: DocumentSample, max_missed: usize) -> Result<Evaluation> {
+        Evaluation::new(self.view.clone(), sample, max_missed)
     }
 
     /// What [`pairs`](Self::pairs) and [`clusters`](Self::clusters) are expected to take, from the

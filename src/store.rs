@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
+use crate::dedup::Deduplicator;
 use crate::error::Result;
 use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{
@@ -289,6 +290,30 @@ impl Store {
     /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
         Transaction::try_begin(self.store()).map(WriteTransaction::new)
+    }
+
+    /// Decides which documents of a stream are not near any that this store has, and not near each
+    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
+    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write).
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
+    /// let mut stream = store.deduplicator()?;
+    /// let page = stream.sketch("a text that is known")?;
+    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn deduplicator(&self) -> Result<Deduplicator> {
+        Deduplicator::in_store(self.store())
     }
 
     /// A way to change the store without waiting for each change.

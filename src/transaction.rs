@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::query::{Earlier, Query};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
+use crate::verification::{self, FeatureFiles, SketchedText};
 use crate::write::Transaction;
 
 /// Changes that become visible and durable together, at [`commit`](Self::commit). It reads its own
@@ -355,5 +356,41 @@ impl WriteTransaction {
     ) -> Result<Vec<Novelty>> {
         self.transaction
             .insert_many_if_new_verified(documents, similarity)
+    }
+
+    /// [`insert_many_if_new`](Self::insert_many_if_new) by the exact similarity of texts. The features of
+    /// what is inserted are put into `features`; a candidate without any there is compared by its
+    /// estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_many_if_new`](Self::insert_many_if_new), and [`Error::Io`] if the features cannot be
+    /// read or written: then the transaction can only be rolled back.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
+    /// use resemblance::verification::{FeatureFiles, SketchedText};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    ///
+    /// let mut features = FeatureFiles::create(std::env::temp_dir())?;
+    /// let a = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k")?;
+    /// let b = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k l")?;
+    /// let batch = [(Document::new("a"), &a), (Document::new("b"), &b)];
+    ///
+    /// let mut transaction = store.begin_write()?;
+    /// let found = transaction.insert_many_if_new_exact(&batch, &mut features)?;
+    /// let Novelty::NearDuplicate(found) = &found[1] else { panic!("it is like the first") };
+    /// assert_eq!((found.similarity(), found.is_exact()), (Some(11.0 / 12.0), true));
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn insert_many_if_new_exact(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+        features: &mut FeatureFiles,
+    ) -> Result<Vec<Novelty>> {
+        verification::insert_many_if_new(&mut self.transaction, features, documents)
     }
 }

@@ -6,21 +6,16 @@
 //! # Floors
 //!
 //! A floor imports only those below it: `tool`, `verbs`, `session`, `options`, `output`, `failure`; then
-//! what does not know the command line: [`corpus`]; and `tune`, `eval`, `dedup`, `exact`, `pipeline`,
-//! which know the library alone.
+//! [`corpus`], which does not know the command line. What is done with documents (deduplication, exact
+//! verification, evaluation, the choice of a schema, sketching on all cores) is in the library.
 
 mod bug;
 pub mod corpus;
-mod dedup;
-mod eval;
-mod exact;
 mod failure;
 mod options;
 mod output;
-mod pipeline;
 mod session;
 mod tool;
-mod tune;
 mod verbs;
 
 pub use tool::run;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use resemblance::verification::FeatureFiles;
 use resemblance::{MinHashKind, Schema};
 
-use crate::exact::FeatureFiles;
 use crate::failure::{Failure, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -43,7 +43,7 @@ impl VerifyOptions {
             ));
         }
         must_compare_sets(schema)?;
-        Ok(Some(FeatureFiles::new(temp_dir.to_path_buf())?))
+        Ok(Some(FeatureFiles::create(temp_dir)?))
     }
 
     /// The name of the column that has the similarity.

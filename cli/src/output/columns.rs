@@ -2,8 +2,8 @@
 
 use resemblance::Schema;
 
+use super::pair_sorter::DocumentLabel;
 use super::results::{Column, Value};
-use crate::exact::DocumentLabel;
 
 /// The columns that say how near two documents are; `similarity` names the first.
 pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Column; 2] {

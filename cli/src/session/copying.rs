@@ -7,9 +7,9 @@ use std::io::{self, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::bit_list::BitList;
 use super::context::Context;
 use crate::corpus::{Corpus, CorpusRecords, ReadTotals, SourceOrigin};
-use crate::dedup::BitList;
 use crate::failure::{Failure, Result};
 use crate::output::{ProgressDisplay, Sink};
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
+use resemblance::pipeline::{BatchLimits, Pipeline};
 use resemblance::{Signature, Sketcher};
 
 use super::context::Context;
@@ -14,10 +15,12 @@ use crate::corpus::{Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTot
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::ProgressDisplay;
-use crate::pipeline::{BatchLimits, Pipeline};
 
 /// Documents that are looked up in a store together: the more, the less each costs.
 pub(crate) const DOCUMENTS_TOGETHER: usize = 4096;
+
+/// Bytes of memory that the features of documents may take that wait to be decided together.
+pub(crate) const MAX_HELD_BYTES: usize = 64 << 20;
 
 const EACH_ALONE: BatchLimits = BatchLimits {
     records: 256,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use resemblance::verification::{FeatureFiles, SketchedText};
 use resemblance::{Document, DocumentId, Schema};
 
+use super::bit_list::BitList;
 use super::build_forecast::BuildForecaster;
 use super::building::StoreBuilding;
 use super::context::Context;
@@ -12,8 +14,6 @@ use super::opening::must_take_text;
 use super::positions::DocumentPositions;
 use super::tally::DocumentTally;
 use crate::corpus::{Corpus, ReadTotals};
-use crate::dedup::BitList;
-use crate::exact::{FeatureFiles, SketchedText};
 use crate::failure::{Failure, Result};
 
 /// Counts of what went into a store.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use resemblance::{DocumentId, Snapshot};
 
 use super::context::Context;
-use crate::exact::{DocumentLabel, PairSorter};
 use crate::failure::Result;
+use crate::output::{DocumentLabel, PairSorter};
 
 /// The map's own cost of an entry, about.
 const ENTRY_BYTES: u64 = 96;

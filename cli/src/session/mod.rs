@@ -3,6 +3,7 @@
 //!
 //! It knows the shared options, and no verb.
 
+mod bit_list;
 mod build_forecast;
 mod building;
 mod context;
@@ -20,13 +21,14 @@ mod scratch_store;
 mod subject;
 mod tally;
 
+pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{StoreBuilding, bulk_options};
 pub(crate) use context::Context;
 pub(crate) use copying::{copy_kept, spool_sources};
 pub(crate) use documents::{
-    CorpusDocuments, DOCUMENTS_TOGETHER, ReadDocument, WorkedDocument, resolve_corpus,
-    sketch_documents,
+    CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
+    resolve_corpus, sketch_documents,
 };
 pub(crate) use filling::fill_store;
 pub(crate) use interrupt::Interrupt;

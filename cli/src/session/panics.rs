@@ -6,8 +6,9 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
+use resemblance::pipeline::WorkerPanicked;
+
 use crate::failure::{Failure, Result};
-use crate::pipeline::WorkerPanicked;
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 

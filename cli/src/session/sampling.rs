@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use resemblance::eval::{DocumentSample, SampleAddition, SampleLimits, Sampler};
 use resemblance::{Sketcher, Text};
 
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
-use crate::eval::{Sample, SampleAddition, SampleLimits, Sampler};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 
@@ -26,7 +26,7 @@ pub(crate) struct SampleSource<'a> {
 }
 
 /// Reads a corpus. Of too many documents those are kept whose keys hash lowest.
-pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result<Sample> {
+pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result<DocumentSample> {
     let limits = SampleLimits {
         documents: source.max_documents,
         signature_bytes: source.signature_bytes,

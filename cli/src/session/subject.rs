@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use resemblance::verification::FeatureFiles;
 use resemblance::{Bounds, Snapshot};
 
 use super::building::StoreBuilding;
@@ -12,7 +13,6 @@ use super::filling::fill_store;
 use super::opening::open_to_read;
 use super::scratch_store::ScratchStore;
 use crate::corpus::{is_store, only_store};
-use crate::exact::FeatureFiles;
 use crate::failure::{Failure, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, VerifyOptions};
 

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use resemblance::verification::{FeatureFiles, SketchedText};
 use resemblance::{Document, Error, Novelty, Revision, Signature, Store, WriteTransaction};
 
 use crate::corpus::{Corpus, ReadTotals};
-use crate::exact::{FeatureFiles, MAX_HELD_BYTES, SketchedText, insert_many_if_new};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, VerifyOptions};
 use crate::session::{
-    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, ReadDocument, WorkedDocument,
-    must_take_text, resolve_corpus, tell_not_at_hand,
+    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
+    WorkedDocument, must_take_text, resolve_corpus, tell_not_at_hand,
 };
 
 /// Add the documents of a corpus to a store
@@ -254,7 +254,7 @@ impl Addition<'_> {
         let added = if self.arguments.upsert {
             return Ok(false);
         } else if let Some(features) = &mut self.features {
-            insert_many_if_new(transaction, features, &documents)
+            transaction.insert_many_if_new_exact(&documents, features)
         } else if self.arguments.if_new {
             transaction.insert_many_if_new(&signatures().collect::<Vec<_>>())
         } else {
@@ -318,7 +318,7 @@ impl Addition<'_> {
         let (source, line) = (placed.source, placed.line);
         let added = if let Some(features) = &mut self.features {
             let documents = [(Document::new(key), sketched)];
-            let found = insert_many_if_new(transaction, features, &documents);
+            let found = transaction.insert_many_if_new_exact(&documents, features);
             found.map(|found| found.into_iter().next())
         } else if self.arguments.if_new {
             transaction.insert_if_new(key, signature).map(Some)

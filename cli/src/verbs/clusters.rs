@@ -6,13 +6,13 @@ use clap::Args;
 use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 
 use crate::bug::bug;
-use crate::dedup::clusters_of;
-use crate::exact::{LabelledPair, PairSorter, SortedPairs};
 use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
-use crate::output::{Column, ProgressDisplay, Results, document_value};
+use crate::output::{
+    Column, LabelledPair, PairSorter, ProgressDisplay, Results, SortedPairs, document_value,
+};
 use crate::session::{
     Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
     tell_left_out, tell_suspicious,
@@ -74,7 +74,12 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
     let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        let clusters = clusters_of(&snapshot, bounds, &join, features)?;
+        let clusters = match features {
+            Some(features) => {
+                snapshot.clusters_verified(bounds, &join, move |a, b| features.similarity(a, b))?
+            }
+            None => snapshot.clusters_with(bounds, &join)?,
+        };
         sort(clusters, keys, sorter)
     })?;
 

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use resemblance::{Bounds, Document, Match, Schema, Snapshot};
+use resemblance::dedup::{DedupDecision, Deduplicator};
+use resemblance::verification::{FeatureFiles, SketchedText};
+use resemblance::{Bounds, Document, Error, Match, Schema, Snapshot};
 
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
-use crate::dedup::{BitList, Decision, KeptDocuments, clusters_of, followers_of, nearness_of};
-use crate::exact::{FeatureFiles, MAX_HELD_BYTES, SketchedText};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions};
 use crate::output::{DropReport, OutputTarget, ProgressDisplay, Sink, Survivor, escape};
 use crate::session::{
-    BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, JoinProduct,
-    ReadDocument, ScratchStore, StoreBuilding, announce_join, copy_kept, join_options,
-    must_take_text, open_to_read, resolve_corpus, sketch_documents, spool_sources, tell_left_out,
-    tell_not_at_hand, tell_suspicious,
+    BitList, BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally,
+    JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, StoreBuilding, announce_join,
+    copy_kept, join_options, must_take_text, open_to_read, resolve_corpus, sketch_documents,
+    spool_sources, tell_left_out, tell_not_at_hand, tell_suspicious,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -301,9 +301,13 @@ impl DedupPlan<'_> {
             options = options.probe_budget(budget.get());
         }
         let scratch = ScratchStore::create_unnamed(self.context, &self.schema, &options)?;
-        let begun = KeptDocuments::begin(scratch.store(), self.features.take(), budget);
+        let begun = scratch.store().deduplicator();
+        let begun = begun.map_err(|error| scratch.failure(error))?;
         let mut kept = KeptInScratch {
-            documents: begun.map_err(|error| scratch.failure(error))?,
+            documents: match self.features.take() {
+                Some(features) => begun.verify_with(features),
+                None => begun,
+            },
             scratch: &scratch,
         };
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
@@ -387,31 +391,26 @@ impl DedupPlan<'_> {
         announce_join(context, &snapshot, bounds, JoinProduct::Clusters)?;
         let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
         let interrupt = context.interrupt.clone();
-        let compared = features.clone();
-        let (followers, clusters) = interrupt.while_working(&mut progress, move || {
-            let mut clusters = clusters_of(&searched, bounds, &join, compared)?;
-            Ok((followers_of(&mut clusters), clusters))
+        let duplicates = interrupt.while_working(&mut progress, move || {
+            Ok(searched.cluster_duplicates(bounds, &join, features)?)
         })?;
-        tell_left_out(context, clusters.left_out());
-        for cluster in clusters.suspicious() {
+        tell_left_out(context, duplicates.left_out());
+        for cluster in duplicates.suspicious() {
             let first = snapshot.get_id(cluster.first)?;
             let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
             tell_suspicious(context, cluster, Some(first.payload()));
         }
-        for follower in followers {
+        for duplicate in duplicates {
             interrupt.check()?;
-            let records = snapshot
-                .get_id(follower.id)?
-                .zip(snapshot.get_id(follower.first)?);
-            let (dropped, first) = records.ok_or_else(|| bug("a cluster of no documents"))?;
+            let duplicate = duplicate?;
+            let dropped = &duplicate.document;
             self.kept.clear(dropped.stamp())?;
             self.tally.kept -= 1;
-            let nearness = nearness_of(&dropped, &first, features.as_deref())?;
             let survivor = Survivor {
-                label: escape::key(first.payload()).into_owned(),
-                similarity: nearness.similarity,
-                is_exact: nearness.is_exact,
-                distance: nearness.distance,
+                label: escape::key(duplicate.survivor.payload()).into_owned(),
+                similarity: duplicate.similarity,
+                is_exact: duplicate.is_exact,
+                distance: duplicate.distance,
             };
             self.drop(dropped.payload(), &survivor)?;
         }
@@ -452,16 +451,17 @@ impl DedupPlan<'_> {
 
 /// The kept documents, and the store whose name failures say.
 struct KeptInScratch<'s> {
-    documents: KeptDocuments,
+    documents: Deduplicator,
     scratch: &'s ScratchStore,
 }
 
 impl KeptInScratch<'_> {
-    /// Decides those documents that are good and that the other store does not have.
+    /// Decides those documents that are good and that the other store does not have. `None` if one of
+    /// them is wrong: then none was decided, and [`decide`](Self::decide) tells which.
     fn decide_together(
         &mut self,
         gathered: &[ReadDocument<SketchedDocument>],
-    ) -> Result<Option<Vec<Decision>>> {
+    ) -> Result<Option<Vec<DedupDecision>>> {
         let mut open = Vec::with_capacity(gathered.len());
         for read in gathered {
             if let Ok(document) = &read.document
@@ -471,8 +471,11 @@ impl KeptInScratch<'_> {
                 open.push((stored.stamp(read.number), &document.value.sketched));
             }
         }
-        let decided = self.documents.decide_together(&open);
-        decided.map_err(|error| self.scratch.failure(error))
+        match self.documents.decide_many(&open) {
+            Ok(decisions) => Ok(Some(decisions)),
+            Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
+            Err(error) => Err(self.scratch.failure(error)),
+        }
     }
 
     /// Decides a document, which stands at `place`.
@@ -482,14 +485,15 @@ impl KeptInScratch<'_> {
         sketched: &SketchedText,
         bounds: Bounds,
         place: impl FnOnce() -> String,
-    ) -> Result<Decision> {
+    ) -> Result<DedupDecision> {
         let decided = self.documents.decide(document, sketched, bounds);
         decided.map_err(|error| self.scratch.document_failure(place(), error))
     }
 
     /// The key of a kept document as it is printed.
     fn label(&self, found: &Match) -> Result<String> {
-        let key = self.documents.payload(found.id())?;
-        Ok(escape::key(&key).into_owned())
+        let record = self.documents.get_id(found.id())?;
+        let record = record.ok_or_else(|| bug("a document was found that was not kept"))?;
+        Ok(escape::key(record.payload()).into_owned())
     }
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::{LeftOut, Pairs};
 
-use crate::exact::{LabelledPair, PairSorter, SortedPairs};
 use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
-use crate::output::{Column, ProgressDisplay, Results, Value, document_value, nearness_columns};
+use crate::output::{
+    Column, LabelledPair, PairSorter, ProgressDisplay, Results, SortedPairs, Value, document_value,
+    nearness_columns,
+};
 use crate::session::{
     Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
     tell_left_out,

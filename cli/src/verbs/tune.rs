@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use resemblance::tune::{
+    BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
+    TableChoice, banding_choice, table_choice,
+};
 use resemblance::{Error, SimHash, hamming_ball};
 
 use crate::bug::bug;
@@ -10,10 +14,6 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, default_text, parse_bits};
 use crate::output::{Chart, ChartAxis, Column, Results, TextPlot, Value};
 use crate::session::{Context, SampleSource, read_sample};
-use crate::tune::{
-    BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
-    TableChoice, banding_choice, table_choice,
-};
 
 /// Where the S-curve is shown, and the columns.
 const POINTS: [(f64, &str); 10] = [

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::eval::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
+use resemblance::eval::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
+
 use crate::failure::{Failure, Result};
 use crate::output::{Chart, ChartAxis, ChartMark, ChartSeries};
 use crate::session::Context;

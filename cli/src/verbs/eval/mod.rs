@@ -7,10 +7,12 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use resemblance::{Document, MinHashSchema, Schema, Signature, Snapshot};
+use resemblance::eval::{
+    ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, compare_kinds,
+};
+use resemblance::{Document, MinHashSchema, Schema};
 
 use crate::bug::bug;
-use crate::eval::{ComparedPairs, Evaluation, MAX_SIGNATURE_BYTES, Sample, compare_kinds};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
@@ -101,17 +103,14 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
             arguments.min
         )));
     }
-    let mut sample = read(context, arguments, &schema)?;
+    let sample = read(context, arguments, &schema)?;
     if arguments.compare {
         compare(context, arguments, &sample)?;
         return Ok(Outcome::Done);
     }
     let store = fill(context, &schema, &sample)?;
     let snapshot = store.store().snapshot()?;
-    if schema.minhash().is_some_and(|m| m.value_bits() < 32) {
-        sample.signatures = stored_signatures(&snapshot)?;
-    }
-    let mut evaluation = Evaluation::new(&sample, snapshot, arguments.list);
+    let mut evaluation = snapshot.evaluate(sample, arguments.list)?;
     let mut progress = ProgressDisplay::new("comparing", context.messages.quiet);
     evaluation.run(arguments.min, |document| -> Result<()> {
         context.interrupt.check()?;
@@ -119,11 +118,11 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         Ok(())
     })?;
     progress.clear();
-    report(context, arguments, &sample, &evaluation)?;
+    report(context, arguments, &evaluation)?;
     Ok(Outcome::Done)
 }
 
-fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result<Sample> {
+fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result<DocumentSample> {
     // Cut values take their 32 bits in memory.
     let value_bytes = |m: MinHashSchema| u64::from(m.value_bits().max(32) / 8);
     let values_bytes = |m: MinHashSchema| value_bytes(m) * u64::from(m.values());
@@ -155,15 +154,8 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     Ok(sample)
 }
 
-/// The signatures as a store keeps them: it estimates from those, where values are cut.
-fn stored_signatures(snapshot: &Snapshot) -> Result<Vec<Signature>> {
-    let records = snapshot.iter()?;
-    let signatures = records.map(|record| Ok(record?.signature().clone()));
-    Ok(signatures.collect::<resemblance::Result<_>>()?)
-}
-
 /// A temporary store whose ids are the indexes of the sample.
-fn fill(context: &Context, schema: &Schema, sample: &Sample) -> Result<ScratchStore> {
+fn fill(context: &Context, schema: &Schema, sample: &DocumentSample) -> Result<ScratchStore> {
     let (store, ()) = ScratchStore::build_unnamed(context, |path| {
         let mut building = StoreBuilding::begin(context, path, &context.temp_dir, schema, true)?;
         for (key, signature) in sample.keys.iter().zip(&sample.signatures) {
@@ -175,16 +167,15 @@ fn fill(context: &Context, schema: &Schema, sample: &Sample) -> Result<ScratchSt
     Ok(store)
 }
 
-fn report(
-    context: &Context,
-    arguments: &EvalArguments,
-    sample: &Sample,
-    evaluation: &Evaluation<'_>,
-) -> Result<()> {
+fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation) -> Result<()> {
     let mut found = Vec::new();
     let mut drawn = Vec::new();
     if let Some(tally) = &evaluation.minhash {
-        found.extend(sections::minhash_sections(tally, sample, arguments.min)?);
+        found.extend(sections::minhash_sections(
+            tally,
+            &evaluation.sample,
+            arguments.min,
+        )?);
         drawn.extend(charts::minhash_charts(tally));
     }
     if let Some(tally) = &evaluation.simhash {
@@ -199,7 +190,7 @@ fn report(
 }
 
 /// Compares kinds of signatures, without a store.
-fn compare(context: &Context, arguments: &EvalArguments, sample: &Sample) -> Result<()> {
+fn compare(context: &Context, arguments: &EvalArguments, sample: &DocumentSample) -> Result<()> {
     let (floor, seeds, quiet) = (arguments.min, arguments.seeds, context.messages.quiet);
     let mut progress = ProgressDisplay::new("comparing exactly", quiet);
     let pairs = ComparedPairs::find(sample, floor, |documents| -> Result<()> {

@@ -1,7 +1,10 @@
 //! The results of an evaluation, as sections of rows.
 
+use resemblance::eval::{
+    DocumentSample, EstimateErrors, MinHashTally, SimHashTally, SimilarityStep, step_name,
+};
+
 use crate::bug::at;
-use crate::eval::{EstimateErrors, MinHashTally, Sample, SimHashTally, SimilarityStep, step_name};
 use crate::failure::Result;
 use crate::output::{Column, Layout, Results, Value};
 
@@ -55,7 +58,7 @@ fn share(value: Option<f64>) -> Value<'static> {
 /// The sections of MinHash.
 pub(super) fn minhash_sections<'a>(
     tally: &MinHashTally,
-    sample: &'a Sample,
+    sample: &'a DocumentSample,
     floor: f64,
 ) -> Result<Vec<EvalSection<'a>>> {
     Ok(vec![
@@ -169,7 +172,7 @@ fn estimate_steps(tally: &MinHashTally) -> EvalSection<'static> {
     }
 }
 
-fn missed<'a>(tally: &MinHashTally, sample: &'a Sample) -> Result<EvalSection<'a>> {
+fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSection<'a>> {
     let mut rows = Vec::new();
     for missed in tally.missed.iter() {
         let reason = if missed.is_candidate {
@@ -204,10 +207,8 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a Sample) -> Result<EvalSection<'a
 pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>> {
     let distances = tally.distances.iter().enumerate();
     let distance_rows = distances.map(|(distance, &(pairs, returned))| {
-        let step = SimilarityStep {
-            pairs,
-            ..SimilarityStep::default()
-        };
+        let mut step = SimilarityStep::default();
+        step.pairs = pairs;
         let values = vec![
             Value::Count(pairs),
             Value::Count(returned),

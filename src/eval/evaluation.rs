@@ -1,25 +1,36 @@
-//! What a store returns for every document of a sample, against exact similarities.
+//! Queries for every document of a sample, and exact similarities beside their answers.
 
-use resemblance::{
-    Bounds, By, EmptyDocuments, Error, Matches, MinHashSchema, Result, Schema, Signature, Snapshot,
-};
-
-use super::sample::Sample;
+use super::sample::DocumentSample;
 use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
-use crate::bug::{at, bug};
-use crate::exact::{ExactJoin, Partner};
+use crate::error::{Error, Result};
+use crate::invariant::{OrBug, at, bug};
+use crate::query::{Bounds, By, query_many};
+use crate::read::{Records, SnapshotView};
+use crate::schema::{MinHashSchema, Schema};
+use crate::sketch::{EmptyDocuments, Signature};
+use crate::types::Matches;
+use crate::verification::{ExactJoin, Partner};
 
 /// Documents that are looked up together.
 const DOCUMENTS_TOGETHER: usize = 64;
 
-/// A store that holds a sample and nothing else, and the counts of what it returns.
-pub(crate) struct Evaluation<'a> {
-    sample: &'a Sample,
-    snapshot: Snapshot,
+/// Bits of a MinHash value that is not cut.
+const WHOLE_VALUE_BITS: u8 = 32;
+
+/// A store that holds a sample and nothing else, and the counts of what it returns: see
+/// [`Snapshot::evaluate`](crate::Snapshot::evaluate).
+#[non_exhaustive]
+pub struct Evaluation {
+    /// The sample, with its signatures as the store keeps them: it estimates from those, where values
+    /// are cut.
+    pub sample: DocumentSample,
+    snapshot: SnapshotView,
     /// True if documents without features resemble each other.
     empty_are_alike: bool,
-    pub(crate) minhash: Option<MinHashTally>,
-    pub(crate) simhash: Option<SimHashTally>,
+    /// What was returned by similarity, if the schema has MinHash.
+    pub minhash: Option<MinHashTally>,
+    /// What was returned by distance, if the schema has SimHash.
+    pub simhash: Option<SimHashTally>,
 }
 
 /// The documents that a store returns by similarity, ascending.
@@ -36,33 +47,60 @@ struct Nearby {
     candidates: usize,
 }
 
-impl<'a> Evaluation<'a> {
-    /// `snapshot` is of a store whose ids are the indexes of the sample. The `max_missed` most similar
-    /// pairs that are not returned are named.
-    pub(crate) fn new(sample: &'a Sample, snapshot: Snapshot, max_missed: usize) -> Self {
+impl Evaluation {
+    /// See [`crate::Snapshot::evaluate`].
+    pub(crate) fn new(
+        snapshot: SnapshotView,
+        mut sample: DocumentSample,
+        max_missed: usize,
+    ) -> Result<Self> {
+        let documents = sample.len();
+        if snapshot.len() != documents as u64 || sample.signatures.len() != documents {
+            return Err(Error::invalid(
+                "sample",
+                format!(
+                    "{documents} documents, {} signatures",
+                    sample.signatures.len()
+                ),
+                format!(
+                    "the {} documents of the store, with signatures",
+                    snapshot.len()
+                ),
+            ));
+        }
         let schema: &Schema = snapshot.schema();
         let minhash = schema.minhash();
         let simhash = schema.simhash();
-        Self {
+        if minhash.is_some_and(|minhash| minhash.value_bits() < WHOLE_VALUE_BITS) {
+            let records = Records::new(&snapshot)?;
+            let signatures = records.map(|record| Ok(record?.signature().clone()));
+            sample.signatures = signatures.collect::<Result<_>>()?;
+        }
+        Ok(Self {
             sample,
             empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,
             minhash: minhash.map(|minhash| MinHashTally::new(minhash, max_missed)),
             simhash: simhash.map(|simhash| SimHashTally::new(simhash.design().clone())),
             snapshot,
-        }
+        })
     }
 
     /// Compares all pairs whose exact similarity is `floor` or more. `on_document` is told before each
     /// document how many came before it; its error ends the evaluation.
-    pub(crate) fn run<E: From<Error>>(
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::run`](crate::Query::run), and what `on_document` returns.
+    pub fn run<E: From<Error>>(
         &mut self,
         floor: f64,
         mut on_document: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut join = ExactJoin::new(&self.sample.features, floor)?;
-        let batches = self.sample.signatures.chunks(DOCUMENTS_TOGETHER);
-        for (batch, signatures) in batches.enumerate() {
-            let first = batch * DOCUMENTS_TOGETHER;
+        for first in (0..self.sample.len()).step_by(DOCUMENTS_TOGETHER) {
+            let end = self.sample.len().min(first + DOCUMENTS_TOGETHER);
+            let signatures = self.sample.signatures.get(first..end);
+            let signatures = signatures.or_bug("a sample has fewer signatures than documents")?;
             let mut similar = match self.minhash.as_ref().map(|tally| tally.minhash) {
                 Some(minhash) => self.by_similarity(minhash, signatures)?.into_iter(),
                 None => Vec::new().into_iter(),
@@ -71,7 +109,7 @@ impl<'a> Evaluation<'a> {
                 Some(_) => self.by_distance(signatures)?.into_iter(),
                 None => Vec::new().into_iter(),
             };
-            for document in first..first + signatures.len() {
+            for document in first..end {
                 on_document(document as u64)?;
                 let exact = join.advance()?;
                 let mut exact = exact.ok_or_else(|| bug("fewer feature sets than signatures"))?;
@@ -91,7 +129,7 @@ impl<'a> Evaluation<'a> {
         Ok(())
     }
 
-    /// What the store returns by similarity: candidates by the bands, with their estimates, and
+    /// The answers of the store by similarity: candidates by the bands, with their estimates, and
     /// those within the threshold.
     fn by_similarity(
         &self,
@@ -112,7 +150,9 @@ impl<'a> Evaluation<'a> {
     }
 
     fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {
-        let answers = self.snapshot.query_many(signatures).bounds(bounds).run()?;
+        let answers = query_many(&self.snapshot, signatures)
+            .bounds(bounds)
+            .run()?;
         let partners = |matches: Matches| -> Result<Vec<Partner>> {
             let mut partners = Vec::with_capacity(matches.len());
             for near in &matches {
@@ -128,10 +168,12 @@ impl<'a> Evaluation<'a> {
         answers.into_iter().map(partners).collect()
     }
 
-    /// What the store returns by distance.
+    /// The answers of the store by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
         let bounds = Bounds::new().by(By::SimHash);
-        let answers = self.snapshot.query_many(signatures).bounds(bounds).run()?;
+        let answers = query_many(&self.snapshot, signatures)
+            .bounds(bounds)
+            .run()?;
         let nearby = |matches: Matches| -> Result<Nearby> {
             let mut documents = Vec::with_capacity(matches.len());
             for near in &matches {

@@ -1,30 +1,56 @@
 //! The similarities of documents that are not alike, which decide how many candidates a query has.
 
-use resemblance::{Banding, Error, Result};
-
-use crate::bug::{at_mut, bug};
-use crate::exact::ExactJoin;
+use crate::error::{Error, Result};
+use crate::invariant::at_mut;
+use crate::lanes::Banding;
+use crate::verification::ExactJoin;
 
 /// Similarities are counted in steps of 1 / 10,000.
 const STEPS: usize = 10_000;
 
-/// The similarities of pairs.
-pub(crate) enum Background {
+/// The similarities of pairs of documents that are not near-duplicates.
+///
+/// ```
+/// use resemblance::Banding;
+/// use resemblance::tune::Background;
+///
+/// let banding = Banding::by_recall(128, 0.8, 0.95)?;
+/// let similar = Background::Assumed(0.3).candidates(banding, 1_000_000);
+/// assert!(similar > Background::Assumed(0.1).candidates(banding, 1_000_000));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Background {
     /// The same similarity for all pairs, 0 to 1.
     Assumed(f64),
     /// Those of all pairs of some documents, exactly.
     Measured(SimilarityHistogram),
 }
 
-/// How many pairs have each similarity, rounded to a step.
-pub(crate) struct SimilarityHistogram {
+/// How many pairs of some documents have each similarity, in steps of 1 / 10,000.
+///
+/// ```
+/// use resemblance::tune::{Background, SimilarityHistogram};
+/// use resemblance::Error;
+///
+/// // Distinct feature hashes, ascending, as `Sketcher::feature_hashes` gives them.
+/// let documents = [vec![1, 2, 3], vec![1, 2, 4], vec![7]];
+/// let histogram = SimilarityHistogram::measure(&documents, || Ok::<_, Error>(()))?;
+/// assert_eq!(histogram.documents(), 3);
+/// // One pair of three has a similarity of 1/2.
+/// assert!((Background::Measured(histogram).mean() - 0.5 / 3.0).abs() < 1e-4);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimilarityHistogram {
     documents: usize,
     counts: Vec<u64>,
 }
 
 impl Background {
-    /// The mean similarity.
-    pub(crate) fn mean(&self) -> f64 {
+    /// The mean similarity, 0 to 1.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
         match self {
             Self::Assumed(similarity) => *similarity,
             Self::Measured(histogram) => histogram.mean(|similarity| similarity),
@@ -32,7 +58,8 @@ impl Background {
     }
 
     /// The number of candidates that a query is expected to have among `documents`.
-    pub(crate) fn candidates(&self, banding: Banding, documents: u64) -> f64 {
+    #[must_use]
+    pub fn candidates(&self, banding: Banding, documents: u64) -> f64 {
         match self {
             Self::Assumed(similarity) => banding.candidates(documents, *similarity),
             Self::Measured(histogram) => {
@@ -45,12 +72,17 @@ impl Background {
 impl SimilarityHistogram {
     /// Joins documents, two at least, by their features: distinct hashes, ascending. `on_document` is
     /// called after each; its error ends the join.
-    pub(crate) fn measure<E: From<Error>>(
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for fewer than two documents, and what `on_document` returns.
+    pub fn measure<E: From<Error>>(
         features: &[Vec<u64>],
         mut on_document: impl FnMut() -> Result<(), E>,
     ) -> Result<Self, E> {
         if features.len() < 2 {
-            return Err(bug("no two documents to compare").into());
+            let found = features.len();
+            return Err(Error::invalid("documents", found, "2 or more").into());
         }
         let mut counts = vec![0; STEPS + 1];
         let mut join = ExactJoin::new(features, 0.0)?;
@@ -68,7 +100,8 @@ impl SimilarityHistogram {
     }
 
     /// The number of documents whose pairs were compared.
-    pub(crate) fn documents(&self) -> usize {
+    #[must_use]
+    pub fn documents(&self) -> usize {
         self.documents
     }
 

@@ -8,9 +8,8 @@
 //! that of comparing all with all. Features are told apart by hashes of 64 bits: two of n features
 //! are taken for one with a probability of n² / 2^65 at most, 10^-6 for ten million.
 
-use resemblance::Result;
-
-use crate::bug::{at, at_mut, bug};
+use crate::error::{Error, Result};
+use crate::invariant::{at, at_mut, bug};
 
 /// Memory that the join takes for each feature of each document, in bytes: the features themselves,
 /// a sorted copy, their ranks, the index, and for each feature of two documents its hash, frequency
@@ -22,14 +21,31 @@ const ROUNDING: f64 = 1e-6;
 
 /// A document with which another is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Partner {
-    pub(crate) document: usize,
+pub struct Partner {
+    /// Its index.
+    pub document: usize,
     /// The exact Jaccard similarity.
-    pub(crate) similarity: f64,
+    pub similarity: f64,
 }
 
-/// Documents as sets of features, joined with themselves.
-pub(crate) struct ExactJoin {
+/// Documents as sets of features, joined with themselves exactly. It takes about 40 bytes of memory
+/// for each feature of each document.
+///
+/// ```
+/// use resemblance::verification::ExactJoin;
+///
+/// // Distinct feature hashes, ascending, as `Sketcher::feature_hashes` gives them.
+/// let documents = [vec![1, 2, 3, 4], vec![7, 9], vec![1, 2, 3, 4, 5]];
+/// let mut join = ExactJoin::new(&documents, 0.7)?;
+/// let mut pairs = Vec::new();
+/// for document in 0.. {
+///     let Some(partners) = join.advance()? else { break };
+///     pairs.extend(partners.iter().map(|partner| (partner.document, document, partner.similarity)));
+/// }
+/// assert_eq!(pairs, [(0, 2, 0.8)]);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub struct ExactJoin {
     floor: f64,
     /// Features of each document.
     sizes: Vec<usize>,
@@ -45,9 +61,14 @@ pub(crate) struct ExactJoin {
 impl ExactJoin {
     /// The join of documents whose features are given as different hashes in ascending order.
     /// Pairs below the `floor`, 0 to 1, are left out; so are those that share nothing.
-    pub(crate) fn new(features: &[Vec<u64>], floor: f64) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for 2^32 documents or more.
+    pub fn new(features: &[Vec<u64>], floor: f64) -> Result<Self> {
         if u32::try_from(features.len()).is_err() {
-            return Err(bug("an exact join of 2^32 documents or more"));
+            let found = features.len();
+            return Err(Error::invalid("documents", found, "less than 2^32"));
         }
         let shared = shared(features)?;
         let rank = |hash: &u64| {
@@ -77,7 +98,11 @@ impl ExactJoin {
     }
 
     /// The partners of the next document among those before it, ascending; `None` after the last.
-    pub(crate) fn advance(&mut self) -> Result<Option<Vec<Partner>>> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bug`](crate::Error::Bug) alone.
+    pub fn advance(&mut self) -> Result<Option<Vec<Partner>>> {
         let Some(ranks) = self.ranks.get(self.next) else {
             return Ok(None);
         };

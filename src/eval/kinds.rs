@@ -1,12 +1,16 @@
-//! The kinds of signature that `eval --compare` compares: one list.
+//! The kinds of signature that are compared: one list.
 
-use resemblance::{MinHash, MinHashKind, MinHashSchema, Permutations, Result, Schema, Signature};
+use crate::error::Result;
+use crate::schema::{MinHash, MinHashSchema, Schema};
+use crate::sketch::{MinHashKind, Permutations, Signature};
 
-/// One kind of signature.
-pub(crate) struct SignatureKind {
-    pub(crate) name: &'static str,
+/// One kind of signature that [`compare_kinds`](crate::eval::compare_kinds) compares.
+#[derive(Debug)]
+pub struct SignatureKind {
+    /// What it is called.
+    pub name: &'static str,
     /// The numbers of values to compare, ascending.
-    pub(crate) sizes: &'static [u16],
+    pub sizes: &'static [u16],
     minhash: fn(u16) -> MinHash,
     /// The bits that are left of each value, if it is cut.
     bits: Option<u8>,
@@ -14,8 +18,8 @@ pub(crate) struct SignatureKind {
 
 const SIZES: &[u16] = &[64, 128, 256, 400, 512, 1024];
 
-/// All of them, in the order in which they are shown.
-pub(crate) const SIGNATURE_KINDS: &[SignatureKind] = &[
+/// All kinds that are compared, in the order in which they are compared.
+pub const SIGNATURE_KINDS: &[SignatureKind] = &[
     SignatureKind::whole("minhash", MinHash::new),
     SignatureKind::whole("multiply-shift", |values| {
         MinHash::new(values).permutations(Permutations::MultiplyShift)
@@ -59,19 +63,20 @@ impl SignatureKind {
         }
     }
 
-    /// Whether only some bits of each value are kept.
-    pub(crate) fn is_cut(&self) -> bool {
+    /// True if only some bits of each value are kept.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
         self.bits.is_some()
     }
 
     /// The schema of this kind with so many values and this seed. It has no rule for texts.
-    pub(crate) fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
+    pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
         Schema::builder().minhash(minhash).seed(seed).build()
     }
 
     /// A signature as a store with the schema keeps it.
-    pub(crate) fn kept(&self, signature: Signature) -> Result<Signature> {
+    pub(super) fn kept(&self, signature: Signature) -> Result<Signature> {
         match self.bits {
             Some(bits) => signature.cut(bits),
             None => Ok(signature),
@@ -79,14 +84,15 @@ impl SignatureKind {
     }
 }
 
-/// What a signature's values take, in bytes.
-pub(crate) fn signature_bytes(minhash: &MinHashSchema) -> u64 {
+/// Bytes that a signature's values take.
+#[must_use]
+pub fn signature_bytes(minhash: &MinHashSchema) -> u64 {
     (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)
 }
 
 /// The variance of the estimate in theory, for a pair with so many features together. For one-pass
 /// it is a bound.
-pub(crate) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> f64 {
+pub(super) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> f64 {
     let variance = minhash.variance(similarity);
     if minhash.kind() != MinHashKind::BottomK {
         return variance;
@@ -103,7 +109,7 @@ pub(crate) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::comparison::MAX_SIGNATURE_BYTES;
+    use crate::eval::MAX_SIGNATURE_BYTES;
 
     #[test]
     fn every_kind_can_be_made_in_every_size() {

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use resemblance::{Error, MinHashSchema, Result, Signature, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
-use super::sample::Sample;
+use super::sample::DocumentSample;
 use super::tally::EstimateErrors;
-use crate::bug::{at, bug};
-use crate::exact::ExactJoin;
+use crate::error::{Error, Result};
+use crate::invariant::{at, bug};
+use crate::schema::MinHashSchema;
+use crate::sketch::{Signature, Sketcher};
+use crate::verification::ExactJoin;
 
-/// Memory that a document takes for the largest signature, in bytes.
-pub(crate) const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
+/// Bytes of memory that a document takes for the largest signature that [`compare_kinds`] makes.
+pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
 
 /// Of more pairs than this a sample is compared.
 const MAX_PAIRS: usize = 100_000;
@@ -34,8 +36,9 @@ struct ComparedPair {
     union: f64,
 }
 
-/// Pairs of a sample whose similarity is at least a floor and below 1.
-pub(crate) struct ComparedPairs {
+/// Pairs of a sample whose exact similarity is at least a floor and below 1.
+#[derive(Debug)]
+pub struct ComparedPairs {
     pairs: Vec<ComparedPair>,
     /// How many there are in all.
     total: u64,
@@ -44,8 +47,12 @@ pub(crate) struct ComparedPairs {
 impl ComparedPairs {
     /// The pairs from the floor on; of too many those whose numbers hash lowest. `on_document` is told
     /// after each document how many have been joined; its error ends the search.
-    pub(crate) fn find<E: From<Error>>(
-        sample: &Sample,
+    ///
+    /// # Errors
+    ///
+    /// What `on_document` returns.
+    pub fn find<E: From<Error>>(
+        sample: &DocumentSample,
         floor: f64,
         mut on_document: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<Self, E> {
@@ -81,30 +88,39 @@ impl ComparedPairs {
         Ok(Self { pairs, total })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if no two documents are so similar.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// How many pairs are compared.
-    pub(crate) fn len(&self) -> usize {
+    /// How many pairs are compared: all, up to 100,000.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// How many pairs of the sample there are.
-    pub(crate) fn total(&self) -> u64 {
+    /// How many such pairs the sample has.
+    #[must_use]
+    pub fn total(&self) -> u64 {
         self.total
     }
 }
 
 /// Errors and times of one kind of signature in one size.
-pub(crate) struct ComparedKind {
-    pub(crate) kind: &'static SignatureKind,
-    pub(crate) minhash: MinHashSchema,
-    pub(crate) seeds: u64,
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ComparedKind {
+    /// The kind.
+    pub kind: &'static SignatureKind,
+    /// Its parameters.
+    pub minhash: MinHashSchema,
+    /// How many seeds were tried.
+    pub seeds: u64,
     /// Of all pairs.
-    pub(crate) all: EstimateErrors,
+    pub all: EstimateErrors,
     /// Of the pairs of a similarity of 0.4 to 0.6.
-    pub(crate) half: EstimateErrors,
+    pub half: EstimateErrors,
     /// Features of the documents in the pairs.
     features: u64,
     /// To sketch them, with the seed that took least: the others had to wait for something else.
@@ -113,19 +129,22 @@ pub(crate) struct ComparedKind {
 
 impl ComparedKind {
     /// The number of values.
-    pub(crate) fn values(&self) -> u16 {
+    #[must_use]
+    pub fn values(&self) -> u16 {
         self.minhash.values()
     }
 
     /// The greatest deviation in theory, over all similarities.
-    pub(crate) fn worst_theory(&self) -> f64 {
+    #[must_use]
+    pub fn worst_theory(&self) -> f64 {
         let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
         let variances = steps.map(|similarity| variance(&self.minhash, similarity, LARGE_UNION));
         variances.fold(0.0, f64::max).sqrt()
     }
 
     /// Nanoseconds for each feature on one thread; `None` if there was none.
-    pub(crate) fn feature_nanoseconds(&self) -> Option<f64> {
+    #[must_use]
+    pub fn feature_nanoseconds(&self) -> Option<f64> {
         (self.features > 0).then(|| self.time.as_nanos() as f64 / self.features as f64)
     }
 
@@ -155,8 +174,32 @@ impl ComparedKind {
 /// Sketches the documents of the pairs with every kind, size and seed from 1 on, and compares
 /// estimates with exact similarities. `on_document` is called before each sketch; its error ends the
 /// comparison.
-pub(crate) fn compare_kinds<E: From<Error>>(
-    sample: &Sample,
+///
+/// # Errors
+///
+/// What `on_document` returns.
+///
+/// ```
+/// use resemblance::eval::{ComparedPairs, SampleLimits, Sampler, compare_kinds};
+/// use resemblance::{Error, Text};
+///
+/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let sketcher = sampler.sketcher();
+/// for (number, text) in ["a b c d e f", "b c d e f g", "x y z"].into_iter().enumerate() {
+///     let key = number.to_string().into_bytes();
+///     if let Some(sketch) = sketcher.sketch(&key, text)? {
+///         sampler.add(number as u64, key, sketch)?;
+///     }
+/// }
+/// let sample = sampler.finish(3);
+/// let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
+/// for compared in compare_kinds(&sample, &pairs, 1, || Ok::<_, Error>(()))? {
+///     println!("{} of {}: {:?}", compared.kind.name, compared.values(), compared.all.deviation());
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+pub fn compare_kinds<E: From<Error>>(
+    sample: &DocumentSample,
     pairs: &ComparedPairs,
     seeds: u64,
     mut on_document: impl FnMut() -> Result<(), E>,

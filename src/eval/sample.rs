@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use resemblance::{Result, Schema, Signature, SimHash, Sketcher, Text};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::bug::bug;
-use crate::exact::FEATURE_BYTES;
+use crate::error::Result;
+use crate::invariant::bug;
+use crate::schema::{Schema, SimHash};
+use crate::sketch::{Signature, Sketcher};
+use crate::text::Text;
+use crate::verification::FEATURE_BYTES;
 
 /// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
 /// the bytes "sample" as a big-endian number.
@@ -17,37 +20,76 @@ const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
 /// Memory that a document takes beside its features, key and signature, about, in bytes.
 const DOCUMENT_BYTES: u64 = 300;
 
-/// How large a sample may become.
+/// How large a sample may become; by default nothing bounds it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SampleLimits {
+pub struct SampleLimits {
     /// The most documents; `None` for all.
-    pub(crate) documents: Option<usize>,
+    pub documents: Option<usize>,
     /// Memory that a document is going to take for its signatures, in bytes.
-    pub(crate) signature_bytes: u64,
+    pub signature_bytes: u64,
     /// Memory for all, what an exact join of the sample takes included, in bytes.
-    pub(crate) memory_bytes: u64,
+    pub memory_bytes: u64,
 }
 
-/// Documents in the order in which they were read.
-pub(crate) struct Sample {
-    pub(crate) keys: Vec<Vec<u8>>,
+impl Default for SampleLimits {
+    fn default() -> Self {
+        Self {
+            documents: None,
+            signature_bytes: 0,
+            memory_bytes: u64::MAX,
+        }
+    }
+}
+
+/// A sample of documents, in the order of their numbers: what a [`Sampler`] made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DocumentSample {
+    /// The key of each document.
+    pub keys: Vec<Vec<u8>>,
     /// Distinct hashes of each document's features, ascending.
-    pub(crate) features: Vec<Vec<u64>>,
-    /// Empty without a sketcher.
-    pub(crate) signatures: Vec<Signature>,
+    pub features: Vec<Vec<u64>>,
+    /// The signature of each document; empty without a sketcher.
+    pub signatures: Vec<Signature>,
     /// How many documents were read, those outside the sample included.
-    pub(crate) read: u64,
+    pub read: u64,
 }
 
-impl Sample {
-    pub(crate) fn len(&self) -> usize {
+impl DocumentSample {
+    /// The number of documents in the sample.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// True if it has no documents.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 }
 
 /// Takes documents one by one. Of more than `limits.documents` those are kept whose keys hash
 /// lowest: a random sample, the same each time and whatever the order of the documents.
-pub(crate) struct Sampler {
+///
+/// ```
+/// use resemblance::Text;
+/// use resemblance::eval::{SampleAddition, SampleLimits, Sampler};
+///
+/// let limits = SampleLimits { documents: Some(10), ..SampleLimits::default() };
+/// let mut sampler = Sampler::new(Text::words(2), None, limits)?;
+/// let sketcher = sampler.sketcher(); // for use in any thread
+/// for number in 0..1_000 {
+///     let key = format!("page/{number}").into_bytes();
+///     if let Some(sketch) = sketcher.sketch(&key, "the text of the page")? {
+///         assert_eq!(sampler.add(number, key, sketch)?, SampleAddition::Taken);
+///     }
+/// }
+/// assert_eq!(sampler.finish(1_000).len(), 10);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Sampler {
     limits: SampleLimits,
     sketcher: SampleSketcher,
     /// By the hash of the key, then by the number of the document.
@@ -57,7 +99,7 @@ pub(crate) struct Sampler {
 
 /// What became of a document that was given to a [`Sampler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SampleAddition {
+pub enum SampleAddition {
     /// It is in the sample, or its key hashes too high.
     Taken,
     /// It is left out, because this key of it came before.
@@ -66,9 +108,9 @@ pub(crate) enum SampleAddition {
     MemoryFull,
 }
 
-/// Sketches those documents whose keys may be in the sample; for use in any thread.
-#[derive(Clone)]
-pub(crate) struct SampleSketcher {
+/// Sketches those documents whose keys may be in the sample of a [`Sampler`], in any thread.
+#[derive(Clone, Debug)]
+pub struct SampleSketcher {
     /// Cuts texts into features.
     cutter: Sketcher,
     sketcher: Option<Sketcher>,
@@ -76,13 +118,16 @@ pub(crate) struct SampleSketcher {
     max_hash: Arc<AtomicU64>,
 }
 
-/// A text as a sample keeps it; `hash` is that of its key.
-pub(crate) struct SampleSketch {
+/// A text as a sample keeps it: what [`SampleSketcher::sketch`] makes.
+#[derive(Debug)]
+pub struct SampleSketch {
+    /// Of its key.
     hash: u64,
     features: Vec<u64>,
     signature: Option<Signature>,
 }
 
+#[derive(Debug)]
 struct HeldDocument {
     key: Vec<u8>,
     features: Vec<u64>,
@@ -91,7 +136,11 @@ struct HeldDocument {
 
 impl SampleSketcher {
     /// The sketch of a document; `None` if it cannot be in the sample.
-    pub(crate) fn sketch(&self, key: &[u8], text: &str) -> Result<Option<SampleSketch>> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Sketcher::text`].
+    pub fn sketch(&self, key: &[u8], text: &str) -> Result<Option<SampleSketch>> {
         let hash = xxh3_64_with_seed(key, SAMPLE_SEED);
         // This only spares work: the sampler decides who is in the sample.
         if hash > self.max_hash.load(Ordering::Relaxed) {
@@ -110,11 +159,11 @@ impl SampleSketcher {
 
 impl Sampler {
     /// A sampler that cuts texts by `text` and makes signatures with `sketcher`, if there is one.
-    pub(crate) fn new(
-        text: Text,
-        sketcher: Option<Sketcher>,
-        limits: SampleLimits,
-    ) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// As [`SchemaBuilder::build`](crate::SchemaBuilder::build) for `text`.
+    pub fn new(text: Text, sketcher: Option<Sketcher>, limits: SampleLimits) -> Result<Self> {
         // A schema needs signatures, although this one makes none.
         let cutter = Schema::builder().text(text).simhash(SimHash::bits64());
         Ok(Self {
@@ -130,17 +179,29 @@ impl Sampler {
     }
 
     /// What sketches the documents of this sample.
-    pub(crate) fn sketcher(&self) -> SampleSketcher {
+    #[must_use]
+    pub fn sketcher(&self) -> SampleSketcher {
         self.sketcher.clone()
     }
 
     /// How many documents are in the sample now.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.held.len()
     }
 
+    /// True if no document is in the sample.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Takes a document with its number, which orders the sample.
-    pub(crate) fn add(
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bug`](crate::Error::Bug) alone.
+    pub fn add(
         &mut self,
         number: u64,
         key: Vec<u8>,
@@ -183,14 +244,15 @@ impl Sampler {
     }
 
     /// The sample, in the order of the documents' numbers, of the `read` documents that there are.
-    pub(crate) fn finish(self, read: u64) -> Sample {
+    #[must_use]
+    pub fn finish(self, read: u64) -> DocumentSample {
         let mut held: Vec<(u64, HeldDocument)> = self
             .held
             .into_iter()
             .map(|((_, number), document)| (number, document))
             .collect();
         held.sort_unstable_by_key(|(number, _)| *number);
-        let mut sample = Sample {
+        let mut sample = DocumentSample {
             keys: Vec::with_capacity(held.len()),
             features: Vec::with_capacity(held.len()),
             signatures: Vec::with_capacity(held.len()),
@@ -209,7 +271,7 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    fn sampled(numbers: impl Iterator<Item = u64>, documents: Option<usize>) -> Sample {
+    fn sampled(numbers: impl Iterator<Item = u64>, documents: Option<usize>) -> DocumentSample {
         let limits = SampleLimits {
             documents,
             signature_bytes: 0,

@@ -1,13 +1,14 @@
-//! The features of texts that are at hand, in temporary files, for exact similarities.
+//! The features of texts in temporary files, for exact similarities.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use resemblance::exact::jaccard_of_sorted;
-use resemblance::{DocumentId, Error};
-
-use crate::bug::bug;
+use crate::engine::TemporaryFile;
+use crate::error::{Error, Result};
+use crate::invariant::bug;
+use crate::sketch::exact::jaccard_of_sorted;
+use crate::types::DocumentId;
 
 /// What is written is held back until there is so much.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -15,8 +16,33 @@ const BUFFER_BYTES: usize = 1 << 18;
 const NUMBER_BYTES: usize = size_of::<u64>();
 
 /// The distinct feature hashes of documents: 8 bytes a feature in one file, and in another, for each
-/// document, 8 bytes that say where its features begin. Memory holds a buffer of each file.
-pub(crate) struct FeatureFiles {
+/// document, 8 bytes that say where its features begin. Memory holds a buffer of each file. The files
+/// have no names where the system can do without, and go when this is dropped.
+///
+/// ```
+/// use resemblance::verification::FeatureFiles;
+/// use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+///
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// let store = Store::create(&path, schema)?;
+/// let mut features = FeatureFiles::create(std::env::temp_dir())?;
+/// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
+///     let id = store.append(&store.sketch_text(text)?)?;
+///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
+/// }
+/// features.flush()?;
+///
+/// let options = JoinOptions::new();
+/// let similarity = move |a, b| features.similarity(a, b);
+/// let pairs = store.snapshot()?.pairs_verified(Bounds::new(), &options, similarity)?;
+/// for pair in pairs {
+///     assert_eq!(pair?.similarity, Some(9.0 / 11.0));
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub struct FeatureFiles {
     temp_dir: PathBuf,
     hashes: NumberFile,
     /// Where the hashes of each document begin, and where the last ones end.
@@ -27,13 +53,16 @@ pub(crate) struct FeatureFiles {
 }
 
 impl FeatureFiles {
-    pub(crate) fn new(temp_dir: PathBuf) -> Result<Self, Error> {
-        let files = NumberFile::new(&temp_dir).and_then(|hashes| {
-            let mut starts = NumberFile::new(&temp_dir)?;
-            starts.push(&[0])?;
-            Ok((hashes, starts))
-        });
-        let (hashes, starts) = files.map_err(|e| failure(&temp_dir, e))?;
+    /// Makes the files, empty, in a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the folder takes no files.
+    pub fn create(temp_dir: impl Into<PathBuf>) -> Result<Self> {
+        let temp_dir = temp_dir.into();
+        let hashes = NumberFile::create(&temp_dir)?;
+        let mut starts = NumberFile::create(&temp_dir)?;
+        starts.push(&[0]).map_err(|e| failure(&temp_dir, e))?;
         Ok(Self {
             temp_dir,
             hashes,
@@ -44,13 +73,19 @@ impl FeatureFiles {
     }
 
     /// Keeps the feature hashes of a document, sorted and distinct. Ids must ascend; ids in between
-    /// are not at hand later, and count as documents without features.
-    pub(crate) fn put(&mut self, id: DocumentId, hashes: &[u64]) -> Result<(), Error> {
+    /// have no features here later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] with the parameter `id` for an id that is not greater than the last
+    /// one, [`Error::Io`] if the files cannot grow.
+    pub fn put(&mut self, id: DocumentId, hashes: &[u64]) -> Result<()> {
         if self.documents == 0 {
             self.first = id.get();
         }
         let Some(left_out) = id.get().checked_sub(self.first + self.documents) else {
-            return Err(bug("the ids of documents do not ascend"));
+            let least = self.first + self.documents;
+            return Err(Error::invalid("id", id, format!("{least} or more")));
         };
         let written = self.write(left_out, hashes);
         written.map_err(|e| failure(&self.temp_dir, e))
@@ -66,36 +101,47 @@ impl FeatureFiles {
         Ok(())
     }
 
-    /// Makes what was put there readable.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+    /// Makes readable what was put here so far.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the files cannot grow.
+    pub fn flush(&mut self) -> Result<()> {
         let flushed = self.hashes.flush().and_then(|()| self.starts.flush());
         flushed.map_err(|e| failure(&self.temp_dir, e))
     }
 
-    /// What the files hold.
-    pub(crate) fn size_bytes(&self) -> u64 {
+    /// The bytes that the files hold.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
         (self.hashes.count + self.starts.count) * NUMBER_BYTES as u64
     }
 
-    /// The exact Jaccard similarity of two documents; `None` if one of them is not at hand.
-    pub(crate) fn similarity(&self, a: DocumentId, b: DocumentId) -> Result<Option<f64>, Error> {
+    /// The exact Jaccard similarity of two documents, 0 to 1; `None` if the features of one are not
+    /// here.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the files cannot be read.
+    pub fn similarity(&self, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
         match self.get(a)? {
             Some(a) => self.similarity_to(&a, b),
             None => Ok(None),
         }
     }
 
-    /// That of a document, given its hashes, and one whose hashes were put here.
-    pub(crate) fn similarity_to(
-        &self,
-        hashes: &[u64],
-        id: DocumentId,
-    ) -> Result<Option<f64>, Error> {
+    /// The exact Jaccard similarity of a document, given its hashes, and one whose hashes were put
+    /// here; `None` if they were not.
+    ///
+    /// # Errors
+    ///
+    /// As [`similarity`](Self::similarity).
+    pub fn similarity_to(&self, hashes: &[u64], id: DocumentId) -> Result<Option<f64>> {
         let other = self.get(id)?;
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
     }
 
-    fn get(&self, id: DocumentId) -> Result<Option<Vec<u64>>, Error> {
+    fn get(&self, id: DocumentId) -> Result<Option<Vec<u64>>> {
         let index = id.get().checked_sub(self.first);
         let Some(index) = index.filter(|index| *index < self.documents) else {
             return Ok(None);
@@ -112,7 +158,7 @@ impl FeatureFiles {
     }
 }
 
-fn failure(temp_dir: &std::path::Path, source: io::Error) -> Error {
+fn failure(temp_dir: &Path, source: io::Error) -> Error {
     Error::Io {
         action: format!("temporary file in {}", temp_dir.display()),
         source,
@@ -122,6 +168,8 @@ fn failure(temp_dir: &std::path::Path, source: io::Error) -> Error {
 /// Numbers in a file, 8 bytes each: one thread appends, many read.
 struct NumberFile {
     file: File,
+    /// Its name, if it has one, goes after the file.
+    _path: TemporaryFile,
     count: u64,
     /// Not in the file yet.
     tail: Vec<u8>,
@@ -131,9 +179,16 @@ struct NumberFile {
 }
 
 impl NumberFile {
-    fn new(temp_dir: &std::path::Path) -> io::Result<Self> {
+    fn create(temp_dir: &Path) -> Result<Self> {
+        let made = TemporaryFile::create_file(temp_dir);
+        let (path, file) = made.map_err(|error| match error {
+            // The folder is what the caller knows.
+            Error::Io { source, .. } => failure(temp_dir, source),
+            error => error,
+        })?;
         Ok(Self {
-            file: tempfile::tempfile_in(temp_dir)?,
+            file,
+            _path: path,
             count: 0,
             tail: Vec::new(),
             #[cfg(not(unix))]
@@ -204,7 +259,7 @@ mod tests {
 
     #[test]
     fn similarities_are_those_of_the_sets() {
-        let mut features = FeatureFiles::new(std::env::temp_dir()).unwrap();
+        let mut features = FeatureFiles::create(std::env::temp_dir()).unwrap();
         // Small ones, one beyond the buffer, and some ids that are left out.
         let count = |id: u64| if id == 40 { 100_000 } else { 1 + id * 7 % 30 };
         let ids: Vec<u64> = (17..80).filter(|id| id % 5 != 0 || *id == 40).collect();
@@ -235,6 +290,6 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        assert!(FeatureFiles::new("/nowhere/at/all".into()).is_err());
+        assert!(FeatureFiles::create("/nowhere/at/all").is_err());
     }
 }

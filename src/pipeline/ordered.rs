@@ -10,6 +10,9 @@ use std::thread;
 use std::time::Duration;
 use std::vec;
 
+use crate::error::Error;
+use crate::invariant::bug;
+
 /// How often a caller that waits for a result is asked whether it still wants to.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -18,52 +21,82 @@ const BATCHES_PER_THREAD: usize = 3;
 
 /// How much is read before it is worked on; a batch ends at whichever limit it meets first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchLimits {
-    pub(crate) records: usize,
-    pub(crate) bytes: usize,
+pub struct BatchLimits {
+    /// The most records of a batch.
+    pub records: usize,
+    /// The bytes of records that complete a batch.
+    pub bytes: usize,
 }
 
 /// A thread of a pipeline ended without an answer, because it panicked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkerPanicked;
+pub struct WorkerPanicked;
 
-/// The results of some work, in the order of what was read.
-pub(crate) struct Pipeline<T, E> {
+impl From<WorkerPanicked> for Error {
+    fn from(_: WorkerPanicked) -> Self {
+        bug("a thread of a pipeline panicked")
+    }
+}
+
+/// The results of some work, in the order of what was read. Dropping it stops the threads after the
+/// batches that they are at.
+///
+/// ```
+/// use resemblance::pipeline::{BatchLimits, Pipeline};
+/// use resemblance::{Error, Schema, SimHash, Signature, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).simhash(SimHash::bits64()).build()?;
+/// let sketcher = schema.sketcher();
+/// let texts = (0..1_000).map(|number| Ok::<_, Error>(format!("text number {number}")));
+/// let limits = BatchLimits { records: 256, bytes: 1 << 20 };
+/// let mut signatures = Pipeline::start(texts, String::len, 2, limits, move |texts: Vec<String>| {
+///     texts.iter().map(|text| sketcher.text(text)).collect::<Result<Vec<Signature>, Error>>()
+/// });
+/// let mut count = 0;
+/// while let Some(signature) = signatures.next(|| Ok(()))? {
+///     assert!(!signature.is_empty());
+///     count += 1;
+/// }
+/// assert_eq!(count, 1_000);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Pipeline<T, E> {
     free: Sender<()>,
-    answers: Receiver<Answer<T, E>>,
+    answers: Receiver<WorkerAnswer<T, E>>,
     /// Answers that came before their turn.
     waiting: BTreeMap<u64, Result<Vec<T>, E>>,
     next_sequence: u64,
-    end: Option<End<E>>,
+    end: Option<StreamEnd<E>>,
     current: vec::IntoIter<T>,
 }
 
-struct Batch<R> {
+struct ReadBatch<R> {
     sequence: u64,
     records: Vec<R>,
 }
 
-enum Answer<T, E> {
+enum WorkerAnswer<T, E> {
     Batch(u64, Result<Vec<T>, E>),
-    End(End<E>),
+    End(StreamEnd<E>),
 }
 
 /// How many batches were read, and how the reading ended.
-struct End<E> {
+struct StreamEnd<E> {
     batches: u64,
     result: Result<(), E>,
 }
 
 impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E> {
     /// Starts the threads: one reads `records`, whose memory `record_bytes` tells, and `threads` do
-    /// the work. What was read before an error is worked on and returned before the error is.
-    pub(crate) fn start<R: Send + 'static>(
+    /// the work, at least one. What was read before an error is worked on and returned before the error is.
+    pub fn start<R: Send + 'static>(
         records: impl Iterator<Item = Result<R, E>> + Send + 'static,
         record_bytes: fn(&R) -> usize,
         threads: usize,
         limits: BatchLimits,
         work: impl Fn(Vec<R>) -> Result<Vec<T>, E> + Send + Sync + 'static,
     ) -> Self {
+        let threads = threads.max(1);
         let (free, slots) = mpsc::channel();
         for _ in 0..threads.saturating_mul(BATCHES_PER_THREAD).saturating_add(1) {
             // The receiver is at hand, so this cannot fail.
@@ -75,7 +108,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         thread::spawn(move || {
             let end = read_batches(records, record_bytes, limits, &slots, &jobs);
             // No one listens once the caller has stopped.
-            let _ = reader_results.send(Answer::End(end));
+            let _ = reader_results.send(WorkerAnswer::End(end));
         });
         let queue = Arc::new(Mutex::new(queue));
         let work = Arc::new(work);
@@ -95,10 +128,11 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
 
     /// The next result, or `None` after the last. `on_wait` is called before each batch and every 50
     /// milliseconds while there is none; its error is returned.
-    pub(crate) fn next(
-        &mut self,
-        mut on_wait: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<T>, E> {
+    ///
+    /// # Errors
+    ///
+    /// What reading, the work or `on_wait` returned; [`WorkerPanicked`] if the work panicked.
+    pub fn next(&mut self, mut on_wait: impl FnMut() -> Result<(), E>) -> Result<Option<T>, E> {
         loop {
             if let Some(result) = self.current.next() {
                 return Ok(Some(result));
@@ -111,20 +145,20 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
                 let _ = self.free.send(());
                 continue;
             }
-            let is_over = |end: &mut End<E>| end.batches == self.next_sequence;
+            let is_over = |end: &mut StreamEnd<E>| end.batches == self.next_sequence;
             if let Some(end) = self.end.take_if(is_over) {
                 // Whoever asks again is told again that nothing is left.
-                self.end = Some(End {
+                self.end = Some(StreamEnd {
                     batches: end.batches,
                     result: Ok(()),
                 });
                 return end.result.map(|()| None);
             }
             match self.answers.recv_timeout(POLL) {
-                Ok(Answer::Batch(sequence, batch)) => {
+                Ok(WorkerAnswer::Batch(sequence, batch)) => {
                     self.waiting.insert(sequence, batch);
                 }
-                Ok(Answer::End(end)) => self.end = Some(end),
+                Ok(WorkerAnswer::End(end)) => self.end = Some(end),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(WorkerPanicked.into()),
             }
@@ -138,8 +172,8 @@ fn read_batches<R, E>(
     record_bytes: fn(&R) -> usize,
     limits: BatchLimits,
     slots: &Receiver<()>,
-    jobs: &Sender<Batch<R>>,
-) -> End<E> {
+    jobs: &Sender<ReadBatch<R>>,
+) -> StreamEnd<E> {
     let mut sequence = 0;
     let mut result = Ok(());
     let mut is_over = false;
@@ -161,7 +195,7 @@ fn read_batches<R, E>(
             }
         }
         if !batch.is_empty() {
-            let batch = Batch {
+            let batch = ReadBatch {
                 sequence,
                 records: batch,
             };
@@ -171,15 +205,15 @@ fn read_batches<R, E>(
             }
         }
     }
-    End {
+    StreamEnd {
         batches: sequence,
         result,
     }
 }
 
 fn run_worker<R, T, E: From<WorkerPanicked>>(
-    queue: &Mutex<Receiver<Batch<R>>>,
-    results: &Sender<Answer<T, E>>,
+    queue: &Mutex<Receiver<ReadBatch<R>>>,
+    results: &Sender<WorkerAnswer<T, E>>,
     work: &dyn Fn(Vec<R>) -> Result<Vec<T>, E>,
 ) {
     loop {
@@ -191,21 +225,24 @@ fn run_worker<R, T, E: From<WorkerPanicked>>(
         let answer = AnswerOnPanic(results, batch.sequence);
         let worked = work(batch.records);
         drop(answer);
-        if results.send(Answer::Batch(batch.sequence, worked)).is_err() {
+        if results
+            .send(WorkerAnswer::Batch(batch.sequence, worked))
+            .is_err()
+        {
             return;
         }
     }
 }
 
 /// Answers for a batch whose worker panics, so that the caller does not wait for it for ever.
-struct AnswerOnPanic<'a, T, E: From<WorkerPanicked>>(&'a Sender<Answer<T, E>>, u64);
+struct AnswerOnPanic<'a, T, E: From<WorkerPanicked>>(&'a Sender<WorkerAnswer<T, E>>, u64);
 
 impl<T, E: From<WorkerPanicked>> Drop for AnswerOnPanic<'_, T, E> {
     fn drop(&mut self) {
         if thread::panicking() {
             let _ = self
                 .0
-                .send(Answer::Batch(self.1, Err(WorkerPanicked.into())));
+                .send(WorkerAnswer::Batch(self.1, Err(WorkerPanicked.into())));
         }
     }
 }

@@ -3,21 +3,27 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use resemblance::{MinHashSchema, Result, TableDesign};
-
-use crate::bug::at_mut;
-use crate::exact::Partner;
+use crate::error::Result;
+use crate::invariant::at_mut;
+use crate::lanes::TableDesign;
+use crate::schema::MinHashSchema;
+use crate::verification::Partner;
 
 /// Steps of similarity: tenths, and 1 for itself.
-pub(crate) const STEPS: usize = 11;
+pub(super) const STEPS: usize = 11;
 
 /// The step of a similarity.
-pub(crate) fn step_of(similarity: f64) -> usize {
+pub(super) fn step_of(similarity: f64) -> usize {
     ((similarity.clamp(0.0, 1.0) * 10.0) as usize).min(STEPS - 1)
 }
 
-/// What a step is called.
-pub(crate) fn step_name(step: usize) -> String {
+/// The range of similarities of a step, by its index: `0.7-0.8` for 7, and `1` for 10.
+///
+/// ```
+/// assert_eq!(resemblance::eval::step_name(7), "0.7-0.8");
+/// ```
+#[must_use]
+pub fn step_name(step: usize) -> String {
     if step + 1 >= STEPS {
         return "1".into();
     }
@@ -27,8 +33,9 @@ pub(crate) fn step_name(step: usize) -> String {
 
 /// The errors of some estimates.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EstimateErrors {
-    pub(crate) count: u64,
+pub struct EstimateErrors {
+    /// How many estimates.
+    pub count: u64,
     sum: f64,
     squares: f64,
     variances: f64,
@@ -36,7 +43,7 @@ pub(crate) struct EstimateErrors {
 
 impl EstimateErrors {
     /// Adds an error, whose variance theory gives.
-    pub(crate) fn add(&mut self, error: f64, variance: f64) {
+    pub(super) fn add(&mut self, error: f64, variance: f64) {
         self.count += 1;
         self.sum += error;
         self.squares += error * error;
@@ -48,67 +55,88 @@ impl EstimateErrors {
     }
 
     /// The mean error: 0 for an unbiased estimate.
-    pub(crate) fn mean(&self) -> Option<f64> {
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
         self.mean_of(self.sum)
     }
 
     /// The root of the mean squared error.
-    pub(crate) fn deviation(&self) -> Option<f64> {
+    #[must_use]
+    pub fn deviation(&self) -> Option<f64> {
         self.mean_of(self.squares).map(f64::sqrt)
     }
 
     /// What theory expects of [`deviation`](Self::deviation).
-    pub(crate) fn theory(&self) -> Option<f64> {
+    #[must_use]
+    pub fn theory(&self) -> Option<f64> {
         self.mean_of(self.variances).map(f64::sqrt)
     }
 }
 
 /// The pairs of one step of exact similarity.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SimilarityStep {
-    pub(crate) pairs: u64,
+#[non_exhaustive]
+pub struct SimilarityStep {
+    /// How many.
+    pub pairs: u64,
     /// The sum of their similarities.
-    pub(crate) similarities: f64,
+    pub similarities: f64,
     /// The sum of their probabilities of being found.
-    pub(crate) expected: f64,
-    pub(crate) candidates: u64,
-    pub(crate) returned: u64,
-    pub(crate) errors: EstimateErrors,
+    pub expected: f64,
+    /// Those that share a band.
+    pub candidates: u64,
+    /// Those that the store returns.
+    pub returned: u64,
+    /// The errors of their estimates.
+    pub errors: EstimateErrors,
 }
 
 impl SimilarityStep {
-    pub(crate) fn mean_similarity(&self) -> Option<f64> {
+    /// The mean of their exact similarities; `None` if there is no pair.
+    #[must_use]
+    pub fn mean_similarity(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
     }
 
-    /// A count as a share of the pairs.
-    pub(crate) fn share(&self, count: f64) -> Option<f64> {
+    /// A count as a share of the pairs; `None` if there is no pair.
+    #[must_use]
+    pub fn share(&self, count: f64) -> Option<f64> {
         (self.pairs > 0).then(|| count / self.pairs as f64)
     }
 }
 
-/// What was returned with an estimate of one step.
+/// The pairs that were returned with an estimate of one step.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReturnedPairs {
-    pub(crate) pairs: u64,
+#[non_exhaustive]
+pub struct ReturnedPairs {
+    /// How many.
+    pub pairs: u64,
     /// Those whose exact similarity reaches the threshold.
-    pub(crate) right: u64,
+    pub right: u64,
 }
 
 impl ReturnedPairs {
-    pub(crate) fn precision(&self) -> Option<f64> {
+    /// The share of them that is right; `None` if there is none.
+    #[must_use]
+    pub fn precision(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.right as f64 / self.pairs as f64)
     }
 }
 
 /// A pair at the threshold or above that was not returned.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct MissedPair {
-    pub(crate) a: usize,
-    pub(crate) b: usize,
-    pub(crate) similarity: f64,
-    pub(crate) estimate: f64,
-    pub(crate) is_candidate: bool,
+#[non_exhaustive]
+pub struct MissedPair {
+    /// The earlier document, by its index in the sample.
+    pub a: usize,
+    /// The later one.
+    pub b: usize,
+    /// The exact similarity.
+    pub similarity: f64,
+    /// The estimate from the signatures.
+    pub estimate: f64,
+    /// True if they share a band, so that only the estimate was too low.
+    pub is_candidate: bool,
 }
 
 /// A missed pair as it sorts: similarities are not negative, so their bits sort as they do. The
@@ -118,9 +146,10 @@ type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
 
 /// The most similar of the missed pairs, and the number of all.
 #[derive(Debug, Default)]
-pub(crate) struct MissedPairs {
+pub struct MissedPairs {
     max_kept: usize,
-    pub(crate) count: u64,
+    /// How many there are in all.
+    pub count: u64,
     kept: BTreeSet<MissedRank>,
 }
 
@@ -139,8 +168,8 @@ impl MissedPairs {
         }
     }
 
-    /// The most similar first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = MissedPair> {
+    /// The most similar ones, those first.
+    pub fn iter(&self) -> impl Iterator<Item = MissedPair> {
         self.kept.iter().map(
             |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
                 a,
@@ -154,13 +183,13 @@ impl MissedPairs {
 }
 
 /// What is known of a document and those before it, each list ascending by document.
-pub(crate) struct ComparedDocument<'a> {
-    pub(crate) document: usize,
+pub(super) struct ComparedDocument<'a> {
+    pub(super) document: usize,
     /// All pairs at the floor or above.
-    pub(crate) exact: &'a [Partner],
-    pub(crate) candidates: &'a [usize],
+    pub(super) exact: &'a [Partner],
+    pub(super) candidates: &'a [usize],
     /// With their estimates.
-    pub(crate) returned: &'a [Partner],
+    pub(super) returned: &'a [Partner],
 }
 
 /// The partner that is a document, if there is one.
@@ -178,24 +207,29 @@ struct FoundPair {
     is_near: bool,
 }
 
-/// What MinHash returned.
-pub(crate) struct MinHashTally {
-    pub(crate) minhash: MinHashSchema,
-    /// By exact similarity.
-    pub(crate) steps: [SimilarityStep; STEPS],
+/// Counts of what a store returned by similarity.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct MinHashTally {
+    /// How the store compares.
+    pub minhash: MinHashSchema,
+    /// By exact similarity, in tenths; the last step is 1. See [`step_name`].
+    pub steps: [SimilarityStep; STEPS],
     /// Of the pairs at the threshold or above.
-    pub(crate) near: SimilarityStep,
-    /// By estimate.
-    pub(crate) returned: [ReturnedPairs; STEPS],
-    pub(crate) candidates: u64,
+    pub near: SimilarityStep,
+    /// By estimate, in the same steps.
+    pub returned: [ReturnedPairs; STEPS],
+    /// Pairs that share a band.
+    pub candidates: u64,
     /// Candidates below the floor.
-    pub(crate) candidates_below: u64,
-    pub(crate) missed: MissedPairs,
+    pub candidates_below: u64,
+    /// Pairs at the threshold or above that were not returned.
+    pub missed: MissedPairs,
 }
 
 impl MinHashTally {
     /// Keeps the `max_missed` most similar pairs that were not returned.
-    pub(crate) fn new(minhash: MinHashSchema, max_missed: usize) -> Self {
+    pub(super) fn new(minhash: MinHashSchema, max_missed: usize) -> Self {
         Self {
             minhash,
             steps: [SimilarityStep::default(); STEPS],
@@ -210,8 +244,9 @@ impl MinHashTally {
         }
     }
 
-    /// All that was returned.
-    pub(crate) fn all_returned(&self) -> ReturnedPairs {
+    /// All pairs that were returned, whatever the estimate.
+    #[must_use]
+    pub fn all_returned(&self) -> ReturnedPairs {
         let add = |sum: ReturnedPairs, step: &ReturnedPairs| ReturnedPairs {
             pairs: sum.pairs + step.pairs,
             right: sum.right + step.right,
@@ -221,7 +256,7 @@ impl MinHashTally {
 
     /// Counts the pairs of a document, and names those missed. `estimate` gives that of the pair with
     /// another document.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         compared: &ComparedDocument<'_>,
         estimate: impl Fn(usize) -> Result<f64>,
@@ -292,20 +327,24 @@ impl MinHashTally {
     }
 }
 
-/// What SimHash returned.
-pub(crate) struct SimHashTally {
-    pub(crate) design: TableDesign,
+/// Counts of what a store returned by distance.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SimHashTally {
+    /// How the store compares.
+    pub design: TableDesign,
     /// For each distance: the pairs at it by comparing all with all, and those returned.
-    pub(crate) distances: Vec<(u64, u64)>,
+    pub distances: Vec<(u64, u64)>,
     /// Returned, but at no such distance: never, unless something is wrong.
-    pub(crate) wrong: u64,
+    pub wrong: u64,
     /// By exact similarity; `returned` are those within the greatest distance.
-    pub(crate) steps: [SimilarityStep; STEPS],
-    pub(crate) candidates: u64,
+    pub steps: [SimilarityStep; STEPS],
+    /// Candidates of the queries of all documents.
+    pub candidates: u64,
 }
 
 impl SimHashTally {
-    pub(crate) fn new(design: TableDesign) -> Self {
+    pub(super) fn new(design: TableDesign) -> Self {
         Self {
             distances: vec![(0, 0); usize::from(design.max_distance()) + 1],
             design,
@@ -317,7 +356,7 @@ impl SimHashTally {
 
     /// Counts the pairs of a document: `near` are those within the greatest distance by comparing
     /// all with all, `returned` what the store gave, both ascending, with their distances.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         exact: &[Partner],
         near: &[(usize, u32)],

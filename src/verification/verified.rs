@@ -1,26 +1,40 @@
 //! Inserting documents that are new by the exact similarity of their texts.
 
-use resemblance::exact::jaccard_of_sorted;
-use resemblance::{
-    Document, Earlier, Error, Novelty, Result, Signature, Sketcher, WriteTransaction,
-};
-
 use super::features::FeatureFiles;
-use crate::bug::at;
-
-/// The memory, in bytes, that the features of documents may take that wait to be decided together.
-pub(crate) const MAX_HELD_BYTES: usize = 64 << 20;
+use crate::error::Result;
+use crate::invariant::at;
+use crate::query::Earlier;
+use crate::sketch::exact::jaccard_of_sorted;
+use crate::sketch::{Signature, Sketcher};
+use crate::types::{Document, Novelty};
+use crate::write::Transaction;
 
 /// A text's signature, and its features where similarities are to be exact.
-pub(crate) struct SketchedText {
-    pub(crate) signature: Signature,
+///
+/// ```
+/// use resemblance::verification::SketchedText;
+/// use resemblance::{MinHash, Schema, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let sketched = SketchedText::new(&schema.sketcher(), true, "the quick brown fox")?;
+/// assert_eq!(sketched.features.len(), 3);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SketchedText {
+    /// The signature.
+    pub signature: Signature,
     /// Its feature hashes, sorted and distinct; none unless they were asked for.
-    pub(crate) features: Vec<u64>,
+    pub features: Vec<u64>,
 }
 
 impl SketchedText {
     /// Sketches a text, and keeps its features if `with_features`.
-    pub(crate) fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Sketcher::text`].
+    pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
         let features = if with_features {
             sketcher.feature_hashes(text)?
         } else {
@@ -32,17 +46,16 @@ impl SketchedText {
         })
     }
 
-    /// The memory that the features take.
-    pub(crate) fn feature_bytes(&self) -> usize {
+    /// The memory that the features take, in bytes.
+    #[must_use]
+    pub fn feature_bytes(&self) -> usize {
         self.features.len() * size_of::<u64>()
     }
 }
 
-/// Inserts those documents that are new, each with its novelty, and keeps the features of what was
-/// inserted. Every candidate is verified from the features where `features` has them; a stored
-/// document without any is told by its estimate.
+/// See [`crate::WriteTransaction::insert_many_if_new_exact`].
 pub(crate) fn insert_many_if_new(
-    transaction: &mut WriteTransaction,
+    transaction: &mut Transaction,
     features: &mut FeatureFiles,
     documents: &[(Document<'_>, &SketchedText)],
 ) -> Result<Vec<Novelty>> {
@@ -50,7 +63,7 @@ pub(crate) fn insert_many_if_new(
         .iter()
         .map(|(document, sketched)| (*document, &sketched.signature))
         .collect();
-    let features_at = |index: usize| -> Result<&[u64], Error> {
+    let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;
         Ok(&sketched.features)
     };

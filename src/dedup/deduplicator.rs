@@ -1,0 +1,246 @@
+//! The policy *first*: a document is kept unless it is near one that was kept before.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::engine::TemporaryFile;
+use crate::error::Result;
+use crate::invariant::invariant;
+use crate::options::StoreOptions;
+use crate::query::{Bounds, Query};
+use crate::schema::Schema;
+use crate::sketch::Sketcher;
+use crate::state::{OpenStore, create_in};
+use crate::types::{Document, DocumentId, Match, Novelty, Record};
+use crate::verification::{FeatureFiles, SketchedText, insert_many_if_new};
+use crate::write::Transaction;
+
+/// Decides which documents of a stream are kept: those that are near none that was kept before. The
+/// kept ones are held in a transaction that is never committed, of a temporary store or of one that
+/// [`Store::deduplicator`](crate::Store::deduplicator) was asked of. It stays on its thread.
+///
+/// Keys need not be unique if they are given as payloads: a document whose key came before is not kept.
+///
+/// ```
+/// use resemblance::dedup::Deduplicator;
+/// use resemblance::{Document, MinHash, Schema, StoreOptions, Text};
+///
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+/// let temporary = std::env::temp_dir();
+/// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?
+///     .verify_exact(&temporary)?;
+///
+/// let texts = ["a b c d e f g h i j k", "x y z", "a b c d e f g h i j k l"];
+/// let sketched = texts.iter().map(|text| stream.sketch(text));
+/// let sketched = sketched.collect::<Result<Vec<_>, _>>()?;
+/// let documents = ["first", "second", "third"].map(|name| {
+///     Document::without_key().payload(name.as_bytes())
+/// });
+/// let batch: Vec<_> = documents.into_iter().zip(&sketched).collect();
+/// let decisions = stream.decide_many(&batch)?;
+/// assert!(decisions[0].is_kept() && decisions[1].is_kept());
+///
+/// let survivor = decisions[2].found.as_ref().expect("it is like the first");
+/// assert_eq!((survivor.similarity(), survivor.is_exact()), (Some(11.0 / 12.0), true));
+/// assert_eq!(stream.get_id(survivor.id())?.expect("it was kept").payload(), b"first");
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub struct Deduplicator {
+    // Never committed: nobody else reads the kept documents, and each commit would cost a sync.
+    transaction: Transaction,
+    store: Arc<OpenStore>,
+    sketcher: Sketcher,
+    /// Those of the kept documents, if similarities are to be exact.
+    features: Option<FeatureFiles>,
+    /// Goes after the store is closed.
+    _file: Option<TemporaryFile>,
+}
+
+/// What became of a document.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DedupDecision {
+    /// The kept document that it is most like; `None` if it was kept itself.
+    pub found: Option<Match>,
+    /// True if it was compared with a part of its candidates only: see
+    /// [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget).
+    pub is_beyond_budget: bool,
+}
+
+impl DedupDecision {
+    /// True if the document was kept.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.found.is_none()
+    }
+}
+
+impl fmt::Debug for Deduplicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deduplicator")
+            .field("kept", &self.len())
+            .field("is_exact", &self.features.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deduplicator {
+    /// Begins with nothing kept, in a temporary store in a folder. Where the system allows it, the
+    /// file has no name, so that not even a killed process leaves it behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::create_with`](crate::Store::create_with).
+    pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
+        let make = |file: &Path| create_in(file, file, schema.clone(), options);
+        let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;
+        // Dropping it removes the name, which an open file can do without on Unix alone.
+        let file = (!cfg!(unix)).then_some(file);
+        Self::begin(&Arc::new(store), file)
+    }
+
+    /// See [`crate::Store::deduplicator`].
+    pub(crate) fn in_store(store: &Arc<OpenStore>) -> Result<Self> {
+        Self::begin(store, None)
+    }
+
+    fn begin(store: &Arc<OpenStore>, file: Option<TemporaryFile>) -> Result<Self> {
+        Ok(Self {
+            transaction: Transaction::begin(store)?,
+            store: Arc::clone(store),
+            sketcher: store.context.schema.sketcher(),
+            features: None,
+            _file: file,
+        })
+    }
+
+    /// From now on similarities are exact: the features of kept documents are put into temporary
+    /// files in a folder. A document that was kept before is compared by its estimate.
+    ///
+    /// # Errors
+    ///
+    /// As [`FeatureFiles::create`].
+    pub fn verify_exact(self, folder: &Path) -> Result<Self> {
+        Ok(self.verify_with(FeatureFiles::create(folder)?))
+    }
+
+    /// As [`verify_exact`](Self::verify_exact), with files that are there already.
+    #[must_use]
+    pub fn verify_with(mut self, features: FeatureFiles) -> Self {
+        self.features = Some(features);
+        self
+    }
+
+    /// The number of documents that are kept.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.transaction.len()
+    }
+
+    /// True if no document is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sketches a text, with its features if similarities are to be exact. Other threads can do it
+    /// with [`SketchedText::new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Sketcher::text`](crate::Sketcher::text).
+    pub fn sketch(&self, text: &str) -> Result<SketchedText> {
+        SketchedText::new(&self.sketcher, self.features.is_some(), text)
+    }
+
+    /// Decides documents in their order, within the schema's bounds: much quicker than one by one.
+    ///
+    /// # Errors
+    ///
+    /// As [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new). For
+    /// bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
+    pub fn decide_many(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+    ) -> Result<Vec<DedupDecision>> {
+        let novelties = match &mut self.features {
+            Some(features) => insert_many_if_new(&mut self.transaction, features, documents),
+            None => {
+                let signatures = documents.iter();
+                let signatures: Vec<_> = signatures
+                    .map(|(document, sketched)| (*document, &sketched.signature))
+                    .collect();
+                self.transaction.insert_many_if_new(&signatures)
+            }
+        }?;
+        invariant!(
+            novelties.len() == documents.len(),
+            "{} decisions on {} documents",
+            novelties.len(),
+            documents.len()
+        );
+        Ok(novelties.into_iter().map(decision).collect())
+    }
+
+    /// Decides one document, within bounds that may differ from the schema's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Query::run`](crate::Query::run) and
+    /// [`WriteTransaction::insert_document`](crate::WriteTransaction::insert_document).
+    pub fn decide(
+        &mut self,
+        document: Document<'_>,
+        sketched: &SketchedText,
+        bounds: Bounds,
+    ) -> Result<DedupDecision> {
+        let matches = self.query(sketched).bounds(bounds).limit(1).run()?;
+        let decision = DedupDecision {
+            is_beyond_budget: matches.beyond_budget().is_some(),
+            found: matches.into_iter().next(),
+        };
+        if decision.found.is_some() {
+            return Ok(decision);
+        }
+        let signature = &sketched.signature;
+        let id = self.transaction.insert_document(document, signature)?;
+        // The next document may be compared with this one, so its features must be readable by then.
+        if let Some(features) = &mut self.features {
+            features.put(id, &sketched.features)?;
+            features.flush()?;
+        }
+        Ok(decision)
+    }
+
+    fn query<'a>(&'a self, sketched: &'a SketchedText) -> Query<'a> {
+        let signature = std::borrow::Cow::Borrowed(&sketched.signature);
+        let mut query = Query::new(self.transaction.view(), signature);
+        if let Some(features) = &self.features {
+            query = query.verify(|id| features.similarity_to(&sketched.features, id));
+        }
+        if let Some(budget) = self.store.context.options.probe_budget {
+            query = query.probe_budget(budget);
+        }
+        query
+    }
+
+    /// A kept document, by its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::get_id`](crate::Snapshot::get_id).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.transaction.get_id(id)
+    }
+}
+
+fn decision(novelty: Novelty) -> DedupDecision {
+    DedupDecision {
+        is_beyond_budget: novelty.beyond_budget().is_some(),
+        found: match novelty {
+            Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
+            _ => None,
+        },
+    }
+}

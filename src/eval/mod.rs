@@ -1,0 +1,21 @@
+//! Recall measured: what a store finds of a sample, against exact similarities.
+//!
+//! Texts come one by one, and a closure that returns an error stops what takes long. Imports
+//! `verification`, `query` and below.
+
+mod comparison;
+mod evaluation;
+mod kinds;
+mod sample;
+mod tally;
+
+pub use comparison::{ComparedKind, ComparedPairs, MAX_SIGNATURE_BYTES, compare_kinds};
+pub use evaluation::Evaluation;
+pub use kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes};
+pub use sample::{
+    DocumentSample, SampleAddition, SampleLimits, SampleSketch, SampleSketcher, Sampler,
+};
+pub use tally::{
+    EstimateErrors, MinHashTally, MissedPair, MissedPairs, ReturnedPairs, SimHashTally,
+    SimilarityStep, step_name,
+};

@@ -1,0 +1,133 @@
+//! The schemas to choose from, with what they find and cost.
+
+use super::background::Background;
+use crate::build::BulkOptions;
+use crate::error::Result;
+use crate::invariant::bug;
+use crate::lanes::{Banding, TableDesign};
+use crate::schema::{MinHash, Schema, SimHash};
+
+/// Bytes that a posting with a code of 40 bits takes on disk, about, its share of the filters included.
+pub const BAND_POSTING_BYTES: f64 = 5.4;
+
+/// Bytes that a posting with a code of 64 bits takes on disk, about, its share of the filters included.
+pub const TABLE_POSTING_BYTES: f64 = 8.4;
+
+/// The bytes of a document are the mean over so many.
+const MANY_DOCUMENTS: u64 = 1_000_000;
+
+/// The bands for a number of MinHash values, with what they find and cost.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct BandingChoice {
+    /// The number of MinHash values.
+    pub values: u16,
+    /// The bands.
+    pub banding: Banding,
+    /// The standard deviation of the estimate at the threshold.
+    pub deviation: f64,
+    /// The number of candidates that a query is expected to have.
+    pub candidates: f64,
+    /// Bytes on disk of a document's postings, about.
+    pub posting_bytes: f64,
+    /// Bytes on disk of a document without its key, about.
+    pub document_bytes: f64,
+}
+
+/// The tables for a number of SimHash fingerprints, with what they cost.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableChoice {
+    /// The number of documents.
+    pub documents: u64,
+    /// The tables.
+    pub design: TableDesign,
+    /// Bytes on disk of a document's postings, about.
+    pub posting_bytes: f64,
+    /// Bytes on disk of a document without its key, about.
+    pub document_bytes: f64,
+}
+
+/// The bands that reach a recall at a threshold, with the fewest candidates among `documents`.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`](crate::Error::InvalidParameter) with the parameter `recall` if so few
+/// values cannot reach it, or if it is not between 0 and 1.
+///
+/// ```
+/// use resemblance::tune::{Background, banding_choice};
+///
+/// let background = Background::Assumed(0.05);
+/// for values in [128, 256] {
+///     let choice = banding_choice(values, 0.8, 0.95, 1_000_000, &background)?;
+///     assert!(choice.banding.probability(0.8) >= 0.95);
+///     println!("{} candidates, {} bytes", choice.candidates, choice.document_bytes);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn banding_choice(
+    values: u16,
+    threshold: f64,
+    recall: f64,
+    documents: u64,
+    background: &Background,
+) -> Result<BandingChoice> {
+    let banding = Banding::by_recall(values, threshold, recall)?;
+    let minhash = MinHash::new(values)
+        .threshold(threshold)
+        .banding(banding.bands(), banding.rows());
+    let schema = Schema::builder().minhash(minhash).build()?;
+    Ok(BandingChoice {
+        values,
+        banding,
+        deviation: (threshold * (1.0 - threshold) / f64::from(values)).sqrt(),
+        candidates: background.candidates(banding, documents),
+        posting_bytes: BAND_POSTING_BYTES * f64::from(banding.bands()),
+        document_bytes: document_bytes(&schema)?,
+    })
+}
+
+/// The tables that a store for so many documents gets.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a distance or a number of documents
+/// out of its range.
+///
+/// ```
+/// use resemblance::SimHash;
+/// use resemblance::tune::table_choice;
+///
+/// let few = table_choice(SimHash::bits64(), 100_000)?;
+/// let many = table_choice(SimHash::bits64(), 1_000_000_000)?;
+/// assert!(few.document_bytes > 0.0 && many.design.max_distance() == 3);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn table_choice(simhash: SimHash, documents: u64) -> Result<TableChoice> {
+    let schema = Schema::builder()
+        .simhash(simhash)
+        .expected_documents(documents)
+        .build()?;
+    let Some(simhash) = schema.simhash() else {
+        return Err(bug("a schema with SimHash has none"));
+    };
+    let design = simhash.design().clone();
+    Ok(TableChoice {
+        documents,
+        posting_bytes: TABLE_POSTING_BYTES * design.table_count() as f64,
+        design,
+        document_bytes: document_bytes(&schema)?,
+    })
+}
+
+/// Bytes on disk of a document without its key, when there are many.
+fn document_bytes(schema: &Schema) -> Result<f64> {
+    let options = BulkOptions::new();
+    let many = options.estimate(schema, MANY_DOCUMENTS, 0, 0)?.store_bytes;
+    let none = options.estimate(schema, 0, 0, 0)?.store_bytes;
+    match many.checked_sub(none) {
+        Some(bytes) => Ok(bytes as f64 / MANY_DOCUMENTS as f64),
+        None => Err(bug("many documents take less than none")),
+    }
+}

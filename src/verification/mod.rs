@@ -1,0 +1,14 @@
+//! Exact similarities beside estimates: the features of texts in temporary files, verification by
+//! them, and an exact join.
+//!
+//! [`exact`](crate::exact) has the similarities themselves. Imports `write` and below.
+
+mod features;
+mod join;
+mod verified;
+
+pub use features::FeatureFiles;
+pub(crate) use join::FEATURE_BYTES;
+pub use join::{ExactJoin, Partner};
+pub use verified::SketchedText;
+pub(crate) use verified::insert_many_if_new;
