@@ -17,7 +17,6 @@ mod contents;
 mod corpora;
 mod dedup;
 mod eval;
-mod floors;
 mod formats;
 #[cfg(target_os = "linux")]
 mod full;
