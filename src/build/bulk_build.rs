@@ -18,7 +18,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, folder_of, go_on};
 
-/// What [`BulkBuild::finish_with`] tells while it works.
+/// An event of [`BulkBuild::finish_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BulkEvent<'a> {
@@ -39,13 +39,13 @@ pub enum BulkEvent<'a> {
     },
 }
 
-/// In errors.
+/// Names the work in errors.
 const WORK: &str = "building the store";
 
-/// Who is told of events, and may stop the build.
-type Watch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
+/// The caller's closure: it gets the events, and may stop the build.
+type BulkWatch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
 
-/// What a finished build did.
+/// The result of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BulkReport {
@@ -53,7 +53,7 @@ pub struct BulkReport {
     pub documents: u64,
     /// Documents left out because another one has their key.
     pub duplicates: u64,
-    /// Sorted runs in the store: one, or none if nothing is filed.
+    /// Sorted runs in the store: one, or none if no document is indexed.
     pub runs: u64,
     /// How many times postings filled the memory for sorting and went to the temporary file.
     pub spills: u64,
@@ -209,7 +209,7 @@ impl BulkBuild {
         self.store.flush()?;
         self.sorter.finish()?;
         let mut repeated = Repeated::default();
-        let watch: &mut Watch<'_> = &mut watch;
+        let watch: &mut BulkWatch<'_> = &mut watch;
         let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
         let lanes = LaneWriters {
             store: &self.store,
@@ -239,7 +239,7 @@ impl BulkBuild {
     }
 
     /// Removes the rows of the documents that are left out because of their keys.
-    fn leave_out(&mut self, repeated: &Repeated, watch: &mut Watch<'_>) -> Result<()> {
+    fn leave_out(&mut self, repeated: &Repeated, watch: &mut BulkWatch<'_>) -> Result<()> {
         for id in repeated.ids() {
             let key = self
                 .store

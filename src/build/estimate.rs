@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::build::options::BulkOptions;
-use crate::build::sort::{Layout, Plan};
+use crate::build::sort::{Layout, MemoryPlan};
 use crate::error::Result;
 use crate::lanes::LaneRole;
 use crate::read::SnapshotView;
@@ -62,7 +62,7 @@ impl Sorting {
             .copied()
             .map(Layout::for_code_bits)
             .collect();
-        let plan = Plan::new(&layouts, options.memory_bytes, options.sorting_threads());
+        let plan = MemoryPlan::new(&layouts, options.memory_bytes, options.sorting_threads());
         let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
         let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
         let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
@@ -84,7 +84,7 @@ impl Sorting {
     }
 }
 
-/// See [`crate::Store::estimate_reband`](crate::Store::estimate_reband).
+/// Estimates the memory and the disk space that a rebanding of a store takes.
 pub(crate) fn estimate_reband(
     store: &Arc<OpenStore>,
     rebanding: &Rebanding,

@@ -17,10 +17,10 @@ use crate::types::{folder_of, go_on};
 /// Documents that are read between two events.
 const DOCUMENTS_PER_EVENT: u64 = 4_096;
 
-/// In errors.
+/// Names the work in errors.
 const WORK: &str = "rebanding the store";
 
-/// What [`Store::reband_with`] tells while it works.
+/// An event of [`Store::reband_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RebandEvent {
@@ -40,7 +40,7 @@ pub enum RebandEvent {
     },
 }
 
-/// What a finished rebanding did.
+/// The result of a rebanding.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RebandReport {

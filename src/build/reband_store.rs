@@ -65,12 +65,12 @@ impl RebandStore {
         self.version.state.documents
     }
 
-    /// Whether the new schema files documents as the old one does.
+    /// Returns whether the new schema indexes documents as the old one does.
     pub(crate) fn keeps_lanes(&self) -> bool {
         self.context.lanes == self.store.context.lanes
     }
 
-    /// What the file takes on the disk.
+    /// Returns the bytes of the file on disk.
     pub(crate) fn size_bytes(&self) -> Result<u64> {
         Ok(file_size(&self.context.path, &self.context.options)?.1)
     }
@@ -178,7 +178,7 @@ impl RebandStore {
     }
 
     /// Commits everything and closes the file; `lanes` describes what was written, if lanes change.
-    /// What the file takes on the disk.
+    /// Returns the bytes of the file on disk.
     pub(crate) fn commit(mut self, lanes: Option<Vec<LaneSummary>>) -> Result<u64> {
         let old = self.version.state;
         let mut state = State {

@@ -19,7 +19,7 @@ use crate::types::Access;
 /// The open file.
 pub(crate) struct RedbFile {
     database: PanicSafe<Handle>,
-    /// What is read from the file and written to it counts here.
+    /// Counters of the reads and writes of the file.
     pub(crate) counters: Arc<SharedCounters>,
 }
 
@@ -47,7 +47,7 @@ impl RedbFile {
         let (file, verification) = VerifiedFile::new(file);
         let created = open_in(file, &verification, path, options);
         let database = created.inspect_err(|_| {
-            // The file is ours and holds nothing: a second attempt must not meet it.
+            // The file is ours and holds nothing; left behind, it would refuse a second attempt.
             let _ = options.file_source().remove(path);
         })?;
         Ok(Self::new(Handle::Writable(database), &verification))
@@ -74,7 +74,7 @@ impl RedbFile {
         Ok(Self::new(Handle::ReadOnly(opened), &verification))
     }
 
-    /// Closes the file. What else lets go of it passes over errors.
+    /// Closes the file and returns errors, which dropping it would ignore.
     pub(crate) fn close(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
@@ -122,7 +122,8 @@ fn open_in(
     Ok(opened)
 }
 
-/// Verifies the checksums of all pages, and rebuilds what says which are free; whether that was right.
+/// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
+/// was right.
 pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> {
     let mut database = open_database(path, options)?;
     let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
@@ -183,7 +184,7 @@ pub(crate) fn open_bytes(
     })
 }
 
-/// Length and bytes on disk.
+/// Returns the length of a file, and its bytes on disk.
 pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
     let size = options.file_source().size_bytes(path);
     size.map_err(|error| io_error("reading", path, error))

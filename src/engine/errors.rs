@@ -33,8 +33,7 @@ impl fmt::Display for DamagedPage {
 
 impl std::error::Error for DamagedPage {}
 
-/// What the engine does with the file in a way that the known ones do not; inside of
-/// [`std::io::Error`].
+/// An access to the file that known releases of the engine do not make; inside of [`std::io::Error`].
 #[derive(Debug)]
 struct UnknownAccess {
     detail: &'static str,
@@ -77,7 +76,8 @@ impl From<UnknownLayout> for std::io::Error {
     }
 }
 
-/// What an error means that the verification of pages gave the engine; none if it is another's.
+/// Returns our error inside of one that the verification of pages gave the engine; `None` if it is
+/// another's.
 pub(crate) fn page_error(error: &std::io::Error) -> Option<Error> {
     let inner = error.get_ref()?;
     if let Some(unknown) = inner.downcast_ref::<UnknownLayout>() {
@@ -92,7 +92,7 @@ pub(crate) fn page_error(error: &std::io::Error) -> Option<Error> {
     Some(Error::corrupt(page.place(), page.detail))
 }
 
-/// Whether an error is about a page that was read.
+/// Returns true if an error is about a damaged page.
 pub(crate) fn is_of_page(error: &Error) -> bool {
     matches!(error, Error::Corrupt { place, .. } if place.starts_with(PAGE))
 }

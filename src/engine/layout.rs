@@ -28,14 +28,14 @@ const UNUSED_IN_SLOT: [Range<usize>; 2] = [3..8, 72..104];
 
 const UNUSED: &str = "bytes of unknown use";
 
-/// What is unknown about a file's layout; inside of [`std::io::Error`] on its way through the engine.
+/// A layout that this release does not know; inside of [`std::io::Error`] on its way through the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownLayout {
     pub(crate) found: String,
 }
 
 impl UnknownLayout {
-    fn of(what: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
+    fn new(what: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
         Self {
             found: format!("found {what} {found}, expected {expected}"),
         }
@@ -43,7 +43,7 @@ impl UnknownLayout {
 
     /// A page that the engine reads although nothing that is understood leads to it. Damage cannot
     /// bring this about: a page that leads to others is verified before it is believed.
-    pub(crate) fn of_unreferenced(offset: u64) -> Self {
+    pub(crate) fn for_unreferenced(offset: u64) -> Self {
         Self {
             found: format!("nothing that can be read refers to the page at byte {offset}"),
         }
@@ -64,22 +64,22 @@ impl std::error::Error for UnknownLayout {}
 /// [`UnknownLayout`] if anything in it has a meaning that is not known here.
 pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, UnknownLayout> {
     if !head.starts_with(ENGINE_MAGIC) {
-        return Err(UnknownLayout::of("first bytes", "of no engine", "redb's"));
+        return Err(UnknownLayout::new("first bytes", "of no engine", "redb's"));
     }
     for slot in slots(head) {
         check_slot(slot)?;
     }
     if let Some(flags) = head.get(9).filter(|flags| *flags & !KNOWN_FLAGS != 0) {
         let expected = format!("none beyond {KNOWN_FLAGS:#x}");
-        return Err(UnknownLayout::of("flags", format!("{flags:#x}"), expected));
+        return Err(UnknownLayout::new("flags", format!("{flags:#x}"), expected));
     }
     if let Some(bytes) = u32_at(head, 12).filter(|bytes| *bytes as usize != PAGE_BYTES) {
-        return Err(UnknownLayout::of("pages of", bytes, PAGE_BYTES));
+        return Err(UnknownLayout::new("pages of", bytes, PAGE_BYTES));
     }
     if !are_zero(head, &UNUSED_IN_HEAD) {
-        return Err(UnknownLayout::of(UNUSED, "in the head", "zeros"));
+        return Err(UnknownLayout::new(UNUSED, "in the head", "zeros"));
     }
-    let regions = || UnknownLayout::of("regions", "of another size", "up to 2^20 pages");
+    let regions = || UnknownLayout::new("regions", "of another size", "up to 2^20 pages");
     Head::parse(head).ok_or_else(regions)
 }
 
@@ -95,11 +95,11 @@ fn check_slot(slot: &SlotBytes) -> Result<(), UnknownLayout> {
     let [version, ..] = slot;
     if *version != ENGINE_VERSION {
         let what = "redb's file format";
-        return Err(UnknownLayout::of(what, version, ENGINE_VERSION));
+        return Err(UnknownLayout::new(what, version, ENGINE_VERSION));
     }
     // The engine keeps a commit that it found torn as it is, noise included.
     if is_intact(slot) && !are_zero(slot, &UNUSED_IN_SLOT) {
-        return Err(UnknownLayout::of(UNUSED, "in a commit", "zeros"));
+        return Err(UnknownLayout::new(UNUSED, "in a commit", "zeros"));
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ fn are_zero(bytes: &[u8], ranges: &[Range<usize>]) -> bool {
     ranges.all(|range| range.iter().all(|byte| *byte == 0))
 }
 
-/// What is unknown in the first bytes of a file; none if they are known, damaged, or foreign.
+/// Returns the unknown part of the first bytes of a file; `None` if they are known, damaged, or foreign.
 pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
     let head = sealed.first_chunk()?;
     match check_head(sealed) {
@@ -136,7 +136,7 @@ fn other_seal(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
     let (layout, family) = covered.get(HEAD_BYTES..)?.split_last()?;
     let is_other = SEAL_MAGIC.starts_with(family) && *layout != LAYOUT;
     (is_other && xxh3_64(covered).to_le_bytes() == *checksum)
-        .then(|| UnknownLayout::of("page layout", layout, LAYOUT))
+        .then(|| UnknownLayout::new("page layout", layout, LAYOUT))
 }
 
 #[cfg(test)]

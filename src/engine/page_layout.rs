@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 /// The size of a page; the engine's pages are this or a power of two times this.
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// What the engine writes at the beginning of the file.
+/// Length of the head that the engine writes at the beginning of the file.
 pub(crate) const HEAD_BYTES: usize = 320;
 
 /// With what is written behind it: both lie in one sector, so neither is written without the other.
@@ -27,7 +27,7 @@ const BRANCH: u8 = 2;
 /// The engine's format of files that is known here.
 pub(crate) const ENGINE_VERSION: u8 = 3;
 
-/// Where the two commits stand in the head, and how long they are.
+/// Offsets of the two commits in the head, and their length.
 pub(crate) const SLOT_OFFSETS: [usize; 2] = [64, 64 + SLOT_BYTES];
 pub(crate) const SLOT_BYTES: usize = 128;
 
@@ -47,7 +47,7 @@ pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
     sealed
 }
 
-/// What the first bytes of a file say of it.
+/// State of the seal behind the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadSeal {
     Intact,
@@ -102,7 +102,7 @@ pub(crate) struct Child {
     pub(crate) checksum: u128,
 }
 
-/// Where pages lie in the file.
+/// Places pages in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     header_pages: u64,
@@ -175,7 +175,7 @@ impl Head {
     }
 }
 
-/// What a damaged head still tells: the commits whose own checksums are right, the newer one first.
+/// Returns the commits of a damaged head whose own checksums are right, the newer one first.
 /// The rest is as in all files.
 pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) {
     let slots = [0, 1].map(|number| slot(head, number).filter(|slot| slot.is_intact));
@@ -184,7 +184,7 @@ pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) 
     (Geometry::USUAL, slots)
 }
 
-/// Whether the first bytes of a file are those of a store, damaged ones included.
+/// Returns true if the first bytes of a file are those of a store, possibly damaged.
 pub(crate) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
     let (_, seal) = sealed.split_at(HEAD_BYTES);
     seal.starts_with(SEAL_MAGIC)
@@ -208,7 +208,7 @@ fn slot(head: &[u8; HEAD_BYTES], number: usize) -> Option<Slot> {
     (*body.first()? == ENGINE_VERSION).then_some(slot)
 }
 
-/// How many bytes keys and values have in all rows of a tree, where that is fixed.
+/// Widths of keys and values in bytes, where all rows of a tree have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Widths {
     pub(crate) key: Option<usize>,
@@ -242,12 +242,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Whether a page says that it refers to others.
+/// Returns true if the type byte of a page is that of a branch.
 pub(crate) fn is_branch(bytes: &[u8]) -> bool {
     bytes.first() == Some(&BRANCH)
 }
 
-/// How many rows a page says that it has, or keys, if it refers to other pages.
+/// Returns the number of rows, or of keys of a branch, that a page states.
 pub(crate) fn stated_count(bytes: &[u8]) -> usize {
     u16_at(bytes, 2).unwrap_or(0)
 }
@@ -289,7 +289,7 @@ impl<'a> Leaf<'a> {
         self.rows
     }
 
-    /// Where the last row would end, if the ends of all rows ascend.
+    /// Returns the stated end of the last row; `None` unless the ends of all rows ascend.
     pub(crate) fn stated_ends(&self) -> Option<usize> {
         let mut end = 0;
         for row in 0..self.rows {

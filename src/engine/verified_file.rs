@@ -29,7 +29,7 @@ fn damaged(offset: u64, detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
 }
 
-/// What a page of a tree must be: 56 bits of a checksum, and in the lowest byte, which.
+/// The expected checksum of a page: 56 bits of it, and in the lowest byte its kind.
 ///
 /// 0: nothing is known. 1: the checksum of the whole page as it was written. From 2 on: the engine's
 /// checksum, of a page of the kind of that number.
@@ -39,7 +39,7 @@ const WRITTEN: u64 = 1;
 const FIRST_KIND: u64 = 2;
 const KIND_BITS: u64 = 0xff;
 
-/// What is in a tree.
+/// The shape of the rows of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TreeKind {
     widths: Widths,
@@ -60,7 +60,7 @@ const CHUNK_PAGES: usize = 1_024;
 
 type Chunk = Box<[AtomicU64]>;
 
-/// What each page of the file must be, as far as it is known.
+/// The expected checksum of each page of the file, as far as it is known.
 #[derive(Debug, Default)]
 struct Expectations {
     chunks: RwLock<Vec<Option<Chunk>>>,
@@ -200,7 +200,7 @@ fn page_of(offset: u64) -> Option<usize> {
     usize::try_from(offset / PAGE_BYTES as u64).ok()
 }
 
-/// What the engine and whoever opened it share.
+/// State that the engine's file and the handle that opened it share.
 #[derive(Debug, Default)]
 pub(crate) struct Verification {
     expectations: Expectations,
@@ -209,7 +209,7 @@ pub(crate) struct Verification {
     /// much of the last commit a crash has left.
     is_lenient: AtomicBool,
     is_open: AtomicBool,
-    /// What is read and written counts here.
+    /// Counters of reads and writes.
     pub(crate) counters: Arc<SharedCounters>,
 }
 
@@ -228,7 +228,7 @@ impl Verification {
         *self.geometry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in which commits a head tells of.
+    /// Notes the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
         let head = recognize(head)?;
         *self.geometry.lock().unwrap_or_else(PoisonError::into_inner) = Some(head.geometry);
@@ -254,7 +254,7 @@ impl Verification {
             0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
                 Err("found a page that nothing refers to")
             }
-            0 => return Err(UnknownLayout::of_unreferenced(offset).into()),
+            0 => return Err(UnknownLayout::for_unreferenced(offset).into()),
             WRITTEN => Ok(expected(xxh3_64(bytes), WRITTEN)),
             number => self.verify_engine_page(offset, bytes, number - FIRST_KIND, known),
         };
@@ -265,7 +265,7 @@ impl Verification {
         }
     }
 
-    /// What the page is, after what it says of others has been noted.
+    /// Returns the checksum of a page, and notes those that it states for other pages.
     fn verify_engine_page(
         &self,
         offset: u64,
@@ -286,7 +286,7 @@ impl Verification {
         Ok(found)
     }
 
-    /// Takes in what a page says of others; whether it can say anything.
+    /// Notes the checksums that a page states for others. Returns false if it can state none.
     fn learn_from(&self, page: &Page<'_>, kind: TreeKind) -> bool {
         let Some(geometry) = self.geometry() else {
             return false;

@@ -8,7 +8,7 @@ pub(crate) const fn mask(width: u32) -> u64 {
     }
 }
 
-/// How many bits hold `value`.
+/// Returns the number of bits that hold `value`.
 pub(crate) const fn width_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }

@@ -187,7 +187,7 @@ impl<'v> Block<'v> {
         Ok(())
     }
 
-    /// How many postings, at least one.
+    /// Number of postings, at least one.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -298,7 +298,7 @@ impl<'v> Block<'v> {
     }
 }
 
-/// How many postings the header of a block claims to have, before anything is verified.
+/// Returns the number of postings that the header of a block claims, before anything is verified.
 pub(crate) fn claimed_postings(value: &[u8]) -> u64 {
     match value {
         [_, _, _, _, _, c0, c1, ..] => u16::from_le_bytes([*c0, *c1]).into(),
@@ -331,7 +331,7 @@ pub(crate) struct BlockIter<'v> {
     /// Of the next posting.
     index: usize,
     word_index: usize,
-    /// What is left of the word of the upper part at `word_index`.
+    /// Unread bits of the word of the upper part at `word_index`.
     word: u64,
     high_code: u64,
 }
@@ -380,7 +380,7 @@ impl BlockIter<'_> {
         self.block.upper_bits
     }
 
-    /// How many ones follow each other from `position` of the upper part on.
+    /// Returns the number of consecutive ones from `position` of the upper part on.
     fn ones_from(&self, position: usize) -> usize {
         let mut end = position;
         while end < self.block.upper_bits {

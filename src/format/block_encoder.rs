@@ -6,11 +6,11 @@ use crate::format::checksum;
 use crate::format::checksum::CHECKSUM_BYTES;
 use crate::format::posting::{BlockKey, Posting, block_key};
 
-/// What [`encode_if`] packed.
+/// The result of [`encode_if`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) key: BlockKey,
-    /// How many of the postings it took.
+    /// Number of postings in the block.
     pub(crate) count: usize,
     /// The last of them.
     pub(crate) last: Posting,
@@ -36,7 +36,7 @@ pub(crate) fn encode_if(
             .take(BLOCK_POSTINGS)
             .is_sorted_by(|a, b| a < b)
     );
-    let shape = Shape::of_largest_prefix(postings).filter(|shape| is_wanted(shape.count))?;
+    let shape = BlockShape::of_largest_prefix(postings).filter(|shape| is_wanted(shape.count))?;
     let taken = postings.get(..shape.count)?;
     let (first, last) = (taken.first()?, *taken.last()?);
     let before = previous.unwrap_or(Posting::lowest_of(0));
@@ -79,9 +79,9 @@ pub(crate) fn encode(
     encode_if(table, run, lane, previous, postings, value, |_| true)
 }
 
-/// What the size of a block depends on.
+/// The figures on which the size of a block depends.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct BlockShape {
     count: usize,
     /// Last code less first code.
     span: u64,
@@ -90,10 +90,10 @@ pub(crate) struct Shape {
     greatest_id: u64,
 }
 
-impl Shape {
+impl BlockShape {
     /// The shape of as many postings as fit one block; `None` without postings.
     fn of_largest_prefix(postings: &[Posting]) -> Option<Self> {
-        /// How many postings are taken before the size is looked at again.
+        /// Postings taken before the size is checked again.
         const STRIDE: usize = 64;
         let mut shape = Self::of_one(postings.first()?);
         let mut rest = postings.get(1..BLOCK_POSTINGS.min(postings.len()))?;

@@ -1,7 +1,7 @@
 use redb::{ReadableTableMetadata, TableDefinition, backends::InMemoryBackend};
 
 use super::*;
-use crate::format::block_encoder::{Encoded, Shape};
+use crate::format::block_encoder::{BlockShape, Encoded};
 use crate::format::checksum::CHECKSUM_BYTES;
 use crate::format::posting::block_key;
 
@@ -167,7 +167,7 @@ fn a_block_takes_the_most_that_fits() {
             continue;
         };
         let shape = |postings: &[Posting]| {
-            let first = Shape::of_one(&postings[0]);
+            let first = BlockShape::of_one(&postings[0]);
             first.with(postings[0].code, &postings[1..])
         };
         assert_eq!(shape(&postings[..encoded.count]).value_bytes(), value.len());

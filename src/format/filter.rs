@@ -60,7 +60,7 @@ pub(crate) fn split_filter_key(key: &FilterKey) -> (u32, u16, u32) {
 /// How a filter is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilterShape {
-    /// How many pieces, at least one.
+    /// Number of pieces, at least one.
     pub(crate) pieces: u32,
     /// Blocks of 256 bits in each, 1 to 126.
     pub(crate) blocks: u16,
@@ -157,7 +157,7 @@ impl FilterPiece {
         words.all(|(word, salt)| u32::from_le_bytes(*word) & bit(hash, salt) != 0)
     }
 
-    /// Where the block of a bucket begins, and what chooses the bits in it.
+    /// Returns the offset of a bucket's block, and the hash that chooses the bits in it.
     #[inline]
     fn place(&self, bucket: u64) -> (usize, u32) {
         let hash = mix64(bucket);

@@ -77,7 +77,7 @@ impl Header {
         })
     }
 
-    /// Whether this release may open the file; `Ok(false)` if for reading only.
+    /// Checks that this release may open the file. Returns false if for reading only.
     pub(crate) fn admit(&self) -> Result<bool> {
         if self.oldest_reader > FORMAT_VERSION {
             return Err(Error::NewerFormat {

@@ -80,11 +80,11 @@ impl<'a> From<DocumentRow<'a>> for Document<'a> {
     }
 }
 
-/// What the signatures of a store consist of.
+/// The parts of the signatures of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) values: Option<ValueLayout>,
-    /// Whether the values are samples of weighted features, and no minima.
+    /// True if the values are samples of weighted features, and no minima.
     pub(crate) are_samples: bool,
     /// Bands, rows, and bits of a code, where the codes stand beside values that were cut.
     pub(crate) codes: Option<(u16, u16, u8)>,

@@ -13,18 +13,18 @@ use crate::format::posting::Posting;
 pub(crate) struct RunDescriptor {
     /// Its number: unique, never reused, the leading part of its blocks' keys.
     pub(crate) run: u32,
-    /// How many times its postings have been merged with others, about.
+    /// About the number of times that its postings have been merged with others.
     pub(crate) level: u8,
-    /// The least id of its range.
+    /// The lowest id of its range.
     pub(crate) first_id: u64,
-    /// The greatest id of its range, inclusive.
+    /// The highest id of its range, inclusive.
     pub(crate) last_id: u64,
     /// The documents of its range that were live when it was written, those that are filed nowhere
     /// included.
     pub(crate) documents: u64,
     /// The runs that are being merged into this one, ascending by their ranges; else none.
     pub(crate) inputs: Vec<u32>,
-    /// How far that merge has kept up: the `postings_moved` of the state that it has worked off.
+    /// Progress of that merge: the `postings_moved` of the state that it has worked off.
     pub(crate) kept_up_to: u64,
     /// Until that merge has dropped the rows of what it drops: from which id on they are still there.
     pub(crate) rows_from: Option<u64>,
@@ -42,7 +42,7 @@ impl RunDescriptor {
         self.lanes.get(place.ok()?)
     }
 
-    /// Whether a lane may get more postings.
+    /// Returns true if a lane may get more postings.
     pub(crate) fn is_growing(&self, lane: u16) -> bool {
         !self.inputs.is_empty() && self.lanes.last().is_some_and(|last| last.lane == lane)
     }
@@ -69,7 +69,7 @@ pub(crate) struct LaneSummary {
     pub(crate) blocks: u64,
     /// Of the blocks' values, checksums included.
     pub(crate) bytes: u64,
-    /// What its filter looks like, if it has one.
+    /// The shape of its filter, if it has one.
     pub(crate) filter: Option<FilterShape>,
     /// Postings up to this one have been merged into another run, though a block may still hold
     /// some: they are passed over.

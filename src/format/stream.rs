@@ -38,7 +38,7 @@ const DOCUMENT_HEAD_BYTES: usize = 12;
 /// The fields of a row in front of key and payload, and of a signature in front of its values.
 const ROW_HEAD_BYTES: usize = 16;
 
-/// What a stream begins with.
+/// The first frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamHeader {
     /// Documents in the store when the stream was begun.
@@ -304,7 +304,7 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
-    /// Whether the end is that of what was read.
+    /// Checks that the last frame counts the documents that were read.
     fn end(&mut self, digest: u64) -> Result<()> {
         let documents = self.frames.saturating_sub(2);
         let expected = [documents.to_le_bytes(), digest.to_le_bytes()].concat();

@@ -117,7 +117,7 @@ impl DeadChunk {
         first.checked_add(offset)
     }
 
-    /// How many are dead.
+    /// Returns the number of deleted documents.
     pub(crate) fn count(&self) -> u64 {
         let bitmaps = self.settled.iter().chain(&self.since);
         bitmaps.map(|bits| u64::from(bits.count_ones())).sum()

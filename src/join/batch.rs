@@ -14,13 +14,13 @@ pub(crate) struct Group {
     pub(crate) first: u64,
     /// Their positions among the members of the batch, ascending by id.
     pub(crate) members: Range<usize>,
-    /// Where the arena has the signature.
+    /// Slot of the signature in the batch of signatures; `usize::MAX` where none is read.
     pub(crate) slot: usize,
     pub(crate) fingerprint: u128,
 }
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
-pub(crate) struct Piece {
+pub(crate) struct BucketPiece {
     pub(crate) lane: u16,
     pub(crate) a: Range<usize>,
     pub(crate) b: Range<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Piece {
     pub(crate) is_read_alone: bool,
 }
 
-impl Piece {
+impl BucketPiece {
     /// Returns the number of comparisons that the piece takes.
     pub(crate) fn comparisons(&self) -> usize {
         let end = self.a.end.min(self.representatives_end);
@@ -44,18 +44,18 @@ impl Piece {
 pub(crate) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
-pub(crate) struct Batch {
-    pub(crate) arena: SignatureBatch,
+pub(crate) struct JoinBatch {
+    pub(crate) signatures: SignatureBatch,
     pub(crate) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
     pub(crate) groups: Vec<Group>,
     /// The lower 64 bits of those of the groups, side by side for quick comparisons; none without
     /// SimHash.
     pub(crate) fingerprints: Vec<u64>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<BucketPiece>,
 }
 
-impl Batch {
+impl JoinBatch {
     /// Appends groups of equal documents.
     pub(crate) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
         documents.sort_unstable();
@@ -85,12 +85,12 @@ impl Batch {
         members.unwrap_or_default()
     }
 
-    /// Looks up where the arena has the signatures of some groups.
+    /// Looks up the slots of the signatures of some groups.
     pub(crate) fn find_slots(&mut self, indexes: Range<usize>) -> Result<()> {
         let groups = self.groups.get_mut(indexes.clone());
         let groups = groups.or_bug("groups of a piece")?;
         for group in groups.iter_mut() {
-            group.slot = self.arena.slot(group.first)?;
+            group.slot = self.signatures.slot(group.first)?;
         }
         if self.fingerprints.is_empty() {
             return Ok(());
@@ -98,7 +98,7 @@ impl Batch {
         let fingerprints = self.fingerprints.get_mut(indexes);
         let fingerprints = fingerprints.or_bug("a fingerprint for each group")?;
         for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
-            let found = self.arena.fingerprint(group.slot);
+            let found = self.signatures.fingerprint(group.slot);
             group.fingerprint = found.or_bug("a fingerprint for each signature")?;
             *fingerprint = group.fingerprint as u64;
         }
@@ -121,8 +121,8 @@ impl Batch {
         let indexes = a.clone().chain(later.clone());
         let ids = indexes.map(first).collect::<Result<Vec<u64>>>()?;
         // What was compared before goes first.
-        self.arena = SignatureBatch::default();
-        self.arena = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
+        self.signatures = SignatureBatch::default();
+        self.signatures = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
         self.find_slots(a)?;
         self.find_slots(later)
     }

@@ -8,7 +8,7 @@ use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::linker::Linker;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::pairs::Pairs;
-use crate::join::verify::Verify;
+use crate::join::verify::PairSimilarity;
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 use crate::types::DocumentId;
@@ -77,7 +77,7 @@ impl Clusters {
     /// The same with every link verified.
     pub(crate) fn from_verified(
         mut pairs: Pairs,
-        verify: Arc<Verify>,
+        verify: Arc<PairSimilarity>,
         documents: u64,
     ) -> Result<Self> {
         let sets = Linker::link(&mut pairs, verify)?;

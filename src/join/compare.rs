@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::invariant::invariant;
-use crate::join::batch::{Batch, CutBuckets, Group};
+use crate::join::batch::{CutBuckets, Group, JoinBatch};
 use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::stopped;
@@ -70,7 +70,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn is_at_end(&self, batch: &Batch) -> bool {
+    pub(crate) fn is_at_end(&self, batch: &JoinBatch) -> bool {
         self.piece == batch.pieces.len()
     }
 
@@ -79,7 +79,7 @@ impl Cursor {
     pub(crate) fn next_rows(
         &mut self,
         settings: &Settings,
-        batch: &Batch,
+        batch: &JoinBatch,
     ) -> (Vec<GroupRow>, Option<usize>) {
         let (mut rows, mut comparisons, mut read) = (Vec::new(), 0, None);
         while let Some(piece) = batch.pieces.get(self.piece)
@@ -135,7 +135,7 @@ pub(crate) struct Comparer<'a> {
     pub(crate) lanes: &'a LaneSet,
     pub(crate) settings: &'a Settings,
     pub(crate) cut: &'a CutBuckets,
-    pub(crate) batch: &'a Batch,
+    pub(crate) batch: &'a JoinBatch,
 }
 
 impl Comparer<'_> {
@@ -197,15 +197,15 @@ impl Comparer<'_> {
     /// within the bounds or to be verified. Groups that a table brings together beyond the distance,
     /// by chance, are not returned: no query would find them by it.
     fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
-        let arena = &self.batch.arena;
+        let signatures = &self.batch.signatures;
         debug_assert!(a < b && b < self.batch.groups.len());
         let (first, second) = self.batch.groups.get(a).zip(self.batch.groups.get(b))?;
-        if arena.is_empty(first.slot) != arena.is_empty(second.slot)
+        if signatures.is_empty(first.slot) != signatures.is_empty(second.slot)
             || self.met_before(lane, first, second)
         {
             return None;
         }
-        let equal = arena.agreement(first.slot, second.slot);
+        let equal = signatures.agreement(first.slot, second.slot);
         let distance = (first.fingerprint ^ second.fingerprint).count_ones();
         let bounds = &self.settings.bounds;
         // Of 128 bits codes that are near enough may belong to fingerprints that are not.
@@ -225,8 +225,11 @@ impl Comparer<'_> {
 
     /// Returns whether two groups, `a` before `b`, were compared in a bucket of an earlier lane.
     fn met_before(self, lane: u16, a: &Group, b: &Group) -> bool {
-        let arena = &self.batch.arena;
-        let codes = arena.codes(a.slot).iter().zip(arena.codes(b.slot));
+        let signatures = &self.batch.signatures;
+        let codes = signatures
+            .codes(a.slot)
+            .iter()
+            .zip(signatures.codes(b.slot));
         // Lane 1 is the first band.
         let mut earlier = (1..lane).zip(codes);
         if earlier.any(|(lane, (a_code, b_code))| {

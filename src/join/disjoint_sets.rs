@@ -17,14 +17,14 @@ const NONE: u32 = u32::MAX;
 /// of pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DisjointSets {
-    pages: Vec<Page>,
+    pages: Vec<NodePage>,
     /// The page of each stretch.
     places: HashMap<u64, u32>,
 }
 
 /// The nodes of a stretch of ids. A node is numbered by its page and its place there.
 #[derive(Clone, Debug)]
-struct Page {
+struct NodePage {
     first_id: u64,
     parents: Box<[u32]>,
     /// The next member of the same set, once all are joined.
@@ -82,7 +82,7 @@ impl DisjointSets {
             let found = "more than four billion";
             return Err(Error::invalid("documents in clusters", found, "fewer"));
         };
-        self.pages.push(Page {
+        self.pages.push(NodePage {
             first_id: stretch * PAGE_IDS as u64,
             parents: (first..first + PAGE_IDS as u32).collect(),
             next: vec![NONE; PAGE_IDS].into(),

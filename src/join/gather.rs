@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
-use crate::join::batch::{Batch, CutBuckets, Piece};
+use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch};
 use crate::join::buckets::{BucketStream, LiveDocuments};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
@@ -63,8 +63,8 @@ impl Gatherer {
         &mut self,
         snapshot: &SnapshotView,
         settings: &Settings,
-    ) -> Result<Option<Batch>> {
-        let mut batch = Batch::default();
+    ) -> Result<Option<JoinBatch>> {
+        let mut batch = JoinBatch::default();
         loop {
             if let Some((lane, low_code, ids)) = self.large.take() {
                 self.read_large(snapshot, settings, &mut batch, (lane, low_code, ids))?;
@@ -88,7 +88,7 @@ impl Gatherer {
         snapshot: &SnapshotView,
         settings: &Settings,
         mut stream: BucketStream,
-        batch: &mut Batch,
+        batch: &mut JoinBatch,
     ) -> Result<()> {
         let lanes = &snapshot.context().lanes;
         let lane = stream.lane();
@@ -148,7 +148,7 @@ impl Gatherer {
         &mut self,
         snapshot: &SnapshotView,
         settings: &Settings,
-        batch: &mut Batch,
+        batch: &mut JoinBatch,
         lane: u16,
         bucket: &[Posting],
     ) {
@@ -189,7 +189,7 @@ impl Gatherer {
         &mut self,
         snapshot: &SnapshotView,
         settings: &Settings,
-        batch: &mut Batch,
+        batch: &mut JoinBatch,
     ) -> Result<()> {
         if self.ids.len() > 2 * settings.batch_documents
             && let Some(last) = self.candidates.pop()
@@ -205,13 +205,13 @@ impl Gatherer {
         distinct.sort_unstable();
         distinct.dedup();
         let threads = settings.options.thread_count();
-        batch.arena = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
+        batch.signatures = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids);
             let ids = ids.or_bug("the documents of a bucket")?;
             let documents = ids.iter().map(|id| {
-                let slot = batch.arena.slot(*id)?;
-                Ok((batch.arena.digest(slot)?, *id))
+                let slot = batch.signatures.slot(*id)?;
+                Ok((batch.signatures.digest(slot)?, *id))
             });
             let documents = documents.collect::<Result<Vec<_>>>()?;
             let start = (batch.groups.len(), batch.members.len());
@@ -232,15 +232,15 @@ impl Gatherer {
         &mut self,
         snapshot: &SnapshotView,
         settings: &Settings,
-        batch: &mut Batch,
+        batch: &mut JoinBatch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),
     ) -> Result<()> {
         let threads = settings.options.thread_count();
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
         for share in ids.chunks(settings.batch_documents) {
-            let arena = SignatureBatch::load(snapshot, share, false, threads)?;
-            documents.extend(arena.documents().map(|(id, digest)| (digest, id)));
+            let signatures = SignatureBatch::load(snapshot, share, false, threads)?;
+            documents.extend(signatures.documents().map(|(id, digest)| (digest, id)));
         }
         drop(ids);
         batch.group(documents);
@@ -262,12 +262,14 @@ impl Gatherer {
             let wanted = |a: &Range<usize>| {
                 a.start <= b.start && (a.start == 0 || a.start < piece.representatives_end)
             };
-            batch.pieces.extend(shares().filter(wanted).map(|a| Piece {
-                a,
-                b: b.clone(),
-                is_read_alone: true,
-                ..piece
-            }));
+            batch
+                .pieces
+                .extend(shares().filter(wanted).map(|a| BucketPiece {
+                    a,
+                    b: b.clone(),
+                    is_read_alone: true,
+                    ..piece
+                }));
         }
         Ok(())
     }
@@ -277,11 +279,11 @@ impl Gatherer {
     fn finish_bucket(
         &mut self,
         settings: &Settings,
-        batch: &mut Batch,
+        batch: &mut JoinBatch,
         lane: u16,
         low_code: u64,
         (start, members): (usize, usize),
-    ) -> Option<Piece> {
+    ) -> Option<BucketPiece> {
         debug_assert!(start <= batch.groups.len() && members <= batch.members.len());
         let groups = batch.groups.get_mut(start..).unwrap_or_default();
         groups.sort_unstable_by_key(|group| group.first);
@@ -312,7 +314,7 @@ impl Gatherer {
             }
         }
         let places = start..batch.groups.len();
-        Some(Piece {
+        Some(BucketPiece {
             lane,
             a: places.clone(),
             representatives_end: start + representatives,

@@ -7,19 +7,19 @@ use crate::join::compare::Event;
 use crate::join::disjoint_sets::DisjointSets;
 use crate::join::pair::Pair;
 use crate::join::pairs::{Pairs, Spread};
-use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
+use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
 /// known to be connected already.
 pub(crate) struct Linker {
-    verify: Arc<Verify>,
+    verify: Arc<PairSimilarity>,
     sets: DisjointSets,
     round: Vec<Pair>,
 }
 
 impl Linker {
     /// The sets of connected documents.
-    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<Verify>) -> Result<DisjointSets> {
+    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<PairSimilarity>) -> Result<DisjointSets> {
         let mut linker = Self {
             verify,
             sets: DisjointSets::default(),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::invariant::invariant;
-use crate::join::batch::Batch;
+use crate::join::batch::JoinBatch;
 use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::pair::Pair;
 use crate::join::settings::Settings;
-use crate::join::verify::{ROUND_CANDIDATES, Verify, verify_round};
+use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
@@ -45,11 +45,11 @@ pub struct Pairs {
     settings: Settings,
     /// What reads the lanes, once the first pair has been asked for.
     gatherer: Option<Gatherer>,
-    batch: Batch,
+    batch: JoinBatch,
     cursor: Cursor,
     events: std::vec::IntoIter<Event>,
     spread: Option<Spread>,
-    verify: Option<Arc<Verify>>,
+    verify: Option<Arc<PairSimilarity>>,
     verified: std::vec::IntoIter<Result<Pair>>,
     /// Pairs of signatures that have been compared.
     comparisons: u64,
@@ -74,7 +74,7 @@ impl Pairs {
             settings: Settings::new(&snapshot, bounds, options, links_only)?,
             snapshot,
             gatherer: None,
-            batch: Batch::default(),
+            batch: JoinBatch::default(),
             cursor: Cursor::default(),
             events: Vec::new().into_iter(),
             spread: None,
@@ -92,7 +92,7 @@ impl Pairs {
     }
 
     /// The same with every candidate verified.
-    pub(crate) fn verified(mut self, verify: Arc<Verify>) -> Self {
+    pub(crate) fn verified(mut self, verify: Arc<PairSimilarity>) -> Self {
         self.verify = Some(verify);
         self.unverified()
     }
@@ -120,7 +120,7 @@ impl Pairs {
     }
 
     /// What is compared at present.
-    pub(crate) fn batch(&self) -> &Batch {
+    pub(crate) fn batch(&self) -> &JoinBatch {
         &self.batch
     }
 
@@ -140,7 +140,7 @@ impl Pairs {
         snapshot.context().run_checked(|| self.advance())
     }
 
-    fn next_verified(&mut self, verify: &Verify) -> Result<Option<Pair>> {
+    fn next_verified(&mut self, verify: &PairSimilarity) -> Result<Option<Pair>> {
         loop {
             if let Some(pair) = self.verified.next() {
                 return pair.map(Some);
@@ -190,7 +190,7 @@ impl Pairs {
                 "a batch has comparisons left"
             );
             // Its memory is given back before the next is made.
-            self.batch = Batch::default();
+            self.batch = JoinBatch::default();
             self.cursor = Cursor::default();
             let Some(batch) = gatherer.next(snapshot, settings)? else {
                 return Ok(false);
@@ -255,7 +255,7 @@ impl Spread {
 
     /// The next two documents, in the order of the second, then of the first. Of links each
     /// document has one, to the first of its group, and the first ones of two groups have one.
-    pub(crate) fn next(&mut self, batch: &Batch, links_only: bool) -> Option<(u64, u64)> {
+    pub(crate) fn next(&mut self, batch: &JoinBatch, links_only: bool) -> Option<(u64, u64)> {
         let (a, b) = self.event.groups();
         let ids = (batch.members_of(a), batch.members_of(b));
         let pair = ids.0.get(self.a).zip(ids.1.get(self.b))?;

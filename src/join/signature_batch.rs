@@ -66,20 +66,20 @@ impl SignatureBatch {
                 .map(|part| scope.spawn(move || load(part, part.len())))
                 .collect();
             // All come together in the first part.
-            let mut arena = load(own, ids.len());
+            let mut signatures = load(own, ids.len());
             for other in others {
                 let other = other.join().unwrap_or_else(|_| Err(stopped()));
-                arena = arena.and_then(|mut arena| {
-                    arena.append(other?);
-                    Ok(arena)
+                signatures = signatures.and_then(|mut signatures| {
+                    signatures.append(other?);
+                    Ok(signatures)
                 });
             }
-            let arena = arena?;
-            let (found, expected) = (arena.ids.len(), ids.len());
+            let signatures = signatures?;
+            let (found, expected) = (signatures.ids.len(), ids.len());
             // The ids are those of live documents, and a live document without a row is damage, which
             // reading has told.
             invariant!(found == expected, "read {found} of {expected} signatures");
-            Ok(arena)
+            Ok(signatures)
         })
     }
 
@@ -87,23 +87,25 @@ impl SignatureBatch {
     fn read(snapshot: &SnapshotView, ids: &[u64], with_codes: bool, room: usize) -> Result<Self> {
         let context = snapshot.context();
         let bands = usize::from(context.lanes.band_count());
-        let mut arena = Self {
+        let mut signatures = Self {
             layout: context.shape().values,
             code_count: if with_codes { bands } else { 0 },
             ..Self::default()
         };
-        arena.ids.reserve_exact(room);
-        arena.values.reserve_exact(room * arena.value_bytes());
-        arena.codes.reserve_exact(room * arena.code_count);
-        arena.digests.reserve_exact(room);
+        signatures.ids.reserve_exact(room);
+        signatures
+            .values
+            .reserve_exact(room * signatures.value_bytes());
+        signatures.codes.reserve_exact(room * signatures.code_count);
+        signatures.digests.reserve_exact(room);
         snapshot.view().live_signatures(ids, &mut |id, row| {
             if with_codes {
-                context.band_codes(&row.to_signature(context.recipe), &mut arena.codes)?;
+                context.band_codes(&row.to_signature(context.recipe), &mut signatures.codes)?;
             }
-            arena.push(id, &row);
+            signatures.push(id, &row);
             Ok(())
         })?;
-        Ok(arena)
+        Ok(signatures)
     }
 
     fn value_bytes(&self) -> usize {

@@ -9,7 +9,7 @@ use crate::query::{Told, checked};
 use crate::types::DocumentId;
 
 /// The caller's exact similarity of two documents, or that it cannot tell.
-pub(crate) type Verify = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
+pub(crate) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
 
 /// Candidates that are verified together: bounds what is in memory.
 pub(crate) const ROUND_CANDIDATES: usize = 1 << 14;
@@ -21,7 +21,7 @@ const MIN_PER_THREAD: usize = 1 << 5;
 /// the first that cannot be verified.
 pub(crate) fn verify_round(
     candidates: &[Pair],
-    verify: &Verify,
+    verify: &PairSimilarity,
     settings: &Settings,
 ) -> Vec<Result<Pair>> {
     let threads = settings.options.thread_count();
@@ -42,7 +42,11 @@ pub(crate) fn verify_round(
     })
 }
 
-fn verify_share(candidates: &[Pair], verify: &Verify, settings: &Settings) -> Vec<Result<Pair>> {
+fn verify_share(
+    candidates: &[Pair],
+    verify: &PairSimilarity,
+    settings: &Settings,
+) -> Vec<Result<Pair>> {
     let mut verified = Vec::new();
     for candidate in candidates {
         match checked(verify(candidate.a, candidate.b)) {

@@ -30,7 +30,7 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// In errors.
 const WORK: &str = "the backup";
 
-/// What [`Snapshot::backup_with`] tells while it works.
+/// An event of [`Snapshot::backup_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupEvent {
@@ -48,7 +48,7 @@ pub enum BackupEvent {
     },
 }
 
-/// What a finished backup holds.
+/// The result of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
@@ -56,7 +56,7 @@ pub struct BackupReport {
     pub documents: u64,
     /// Rows of all tables.
     pub rows: u64,
-    /// What the copy takes on the disk, in bytes.
+    /// Bytes of the copy on disk.
     pub size_bytes: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn backup_with(
     let made = TemporaryFile::create(&folder_of(path), files, make);
     // The name that was asked for tells more than the one that it has meanwhile.
     let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
-    let mut copy = Copy {
+    let mut copy = StoreCopy {
         snapshot,
         path,
         write: None,
@@ -223,13 +223,13 @@ impl RowBatch {
 type OwnedRow<K> = (OwnedAccessGuard<K>, OwnedAccessGuard<&'static [u8]>);
 
 /// A copy that is being made.
-struct Copy<'a> {
+struct StoreCopy<'a> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
     // before the file that it is of
     write: Option<PanicSafe<WriteTransaction>>,
     engine: RedbFile,
-    /// What the transaction has written.
+    /// Bytes that the transaction has written.
     written_bytes: u64,
     rows: u64,
     bytes: u64,
@@ -238,7 +238,7 @@ struct Copy<'a> {
     watch: &'a mut dyn FnMut(BackupEvent) -> ControlFlow<()>,
 }
 
-impl Copy<'_> {
+impl StoreCopy<'_> {
     fn tell(&mut self) -> Result<()> {
         let event = BackupEvent::Copied {
             rows: self.rows,

@@ -14,7 +14,7 @@ use crate::state;
 use crate::state::may_write;
 use crate::write::Transaction;
 
-/// What `compact` did.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactReport {

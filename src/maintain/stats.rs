@@ -19,19 +19,19 @@ use crate::schema::DesignReport;
 use crate::types::DocumentId;
 use crate::write::KEY_FILTER_BITS;
 
-/// How many of the largest buckets are named.
+/// Number of the largest buckets that are listed.
 const NAMED_BUCKETS: usize = 10;
 
-/// How many documents of each are named.
+/// Number of documents of each that are listed.
 const SAMPLES: usize = 5;
 
-/// What a store consists of. Made by [`Snapshot::stats`].
+/// Figures of a store. Made by [`Snapshot::stats`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Live documents.
     pub documents: u64,
-    /// Whether they are as many as the bands and tables were chosen for.
+    /// Compares their number with the one that the bands and tables were chosen for.
     pub design: DesignReport,
     /// The id that the next document gets: how many documents were ever inserted.
     pub next_id: u64,
@@ -152,7 +152,7 @@ pub struct LaneStats {
 pub struct BucketStats {
     /// Its lane.
     pub lane: u16,
-    /// What the lane is for.
+    /// The role of the lane, such as `band 3`.
     pub role: String,
     /// Live documents in it.
     pub documents: u64,

@@ -229,7 +229,7 @@ fn reserve<T>(entries: &mut Vec<T>, max: usize) {
 
 /// Documents with ascending ids.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct SortBatch {
     first_id: u64,
     documents: u64,
     max_documents: u64,
@@ -238,7 +238,7 @@ pub(crate) struct Batch {
     columns: Vec<Column>,
 }
 
-impl Batch {
+impl SortBatch {
     /// For documents from `first_id` on, at most so many.
     pub(crate) fn new(layouts: &[Layout], first_id: u64, max_documents: u64) -> Self {
         let max_offsets = layouts.iter().map(|layout| layout.max_documents());
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });
         assert_eq!(layouts[4], Layout::Wide);
         for threads in [1, 3] {
-            let mut batch = Batch::new(&layouts, 77, 2_000);
+            let mut batch = SortBatch::new(&layouts, 77, 2_000);
             let mut expected = vec![Vec::new(); bits.len()];
             for offset in 0..2_000u64 {
                 assert!(batch.has_room_for(77 + offset));

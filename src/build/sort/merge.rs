@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::build::sort::batch::{Batch, Column};
+use crate::build::sort::batch::{Column, SortBatch};
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::format::Posting;
@@ -22,7 +22,7 @@ pub(crate) struct Sorted<'a> {
     /// Of each spilled batch, the extents of its lanes.
     pub(crate) extents: &'a [Vec<Extent>],
     /// The last batch, which stays in memory.
-    pub(crate) batch: &'a Batch,
+    pub(crate) batch: &'a SortBatch,
 }
 
 impl Sorted<'_> {

@@ -7,4 +7,4 @@ mod spill;
 
 pub(crate) use batch::Layout;
 pub(crate) use merge::{LaneChunks, MergedLanes, merge_lanes};
-pub(crate) use sorting::{Plan, Sorter};
+pub(crate) use sorting::{MemoryPlan, Sorter};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::build::sort::batch::{Batch, Column, Layout, MAX_DOCUMENTS};
+use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch};
 use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub(crate) struct Sorter {
     batch_documents: u64,
     threads: usize,
     spill: Arc<Spill>,
-    batch: Batch,
+    batch: SortBatch,
     /// The batch before, on its way to the file.
     job: Option<Job>,
     /// Of each spilled batch, the extents of its lanes.
@@ -25,7 +25,7 @@ pub(crate) struct Sorter {
 }
 
 /// The result of a job: the batch, for reuse, and its extents in the file.
-type Spilled = (Batch, Result<Vec<Extent>>);
+type Spilled = (SortBatch, Result<Vec<Extent>>);
 
 /// A thread that is waited for, whatever happens.
 struct Job(Option<JoinHandle<Spilled>>);
@@ -43,12 +43,12 @@ impl Drop for Job {
 }
 
 /// How memory is divided, for lanes of these layouts.
-pub(crate) struct Plan {
+pub(crate) struct MemoryPlan {
     pub(crate) batch_documents: u64,
     chunk_postings: usize,
 }
 
-impl Plan {
+impl MemoryPlan {
     pub(crate) fn new(layouts: &[Layout], memory_bytes: u64, threads: usize) -> Self {
         // Two batches, and on each thread room to sort a lane.
         let lanes = layouts.iter().map(|layout| layout.memory_bytes());
@@ -78,9 +78,9 @@ impl Sorter {
             .copied()
             .map(Layout::for_code_bits)
             .collect();
-        let plan = Plan::new(&layouts, memory_bytes, threads);
+        let plan = MemoryPlan::new(&layouts, memory_bytes, threads);
         Self {
-            batch: Batch::new(&layouts, 0, plan.batch_documents),
+            batch: SortBatch::new(&layouts, 0, plan.batch_documents),
             batch_documents: plan.batch_documents,
             spill: Arc::new(Spill::new(folder, plan.chunk_postings)),
             layouts,
@@ -110,7 +110,7 @@ impl Sorter {
     fn spill_batch(&mut self, next_id: u64) -> Result<()> {
         let mut empty = match self.wait()? {
             Some(batch) => batch,
-            None => Batch::new(&self.layouts, next_id, self.batch_documents),
+            None => SortBatch::new(&self.layouts, next_id, self.batch_documents),
         };
         empty.restart(next_id);
         let full = std::mem::replace(&mut self.batch, empty);
@@ -121,7 +121,7 @@ impl Sorter {
     }
 
     /// Waits until the batch before is in the file; it can be used again.
-    fn wait(&mut self) -> Result<Option<Batch>> {
+    fn wait(&mut self) -> Result<Option<SortBatch>> {
         let Some(mut job) = self.job.take() else {
             return Ok(None);
         };
@@ -178,7 +178,7 @@ impl Sorter {
     }
 }
 
-fn sort_and_spill(mut batch: Batch, spill: &Spill, threads: usize) -> Spilled {
+fn sort_and_spill(mut batch: SortBatch, spill: &Spill, threads: usize) -> Spilled {
     let first_id = batch.first_id();
     let written = Mutex::new(Vec::new());
     batch.sort(threads, |lane, column| {
@@ -213,7 +213,7 @@ mod tests {
                 .unwrap();
             for shift in [20, 24, 28, 40, 60] {
                 for threads in [1, 2, 64] {
-                    let plan = Plan::new(&layouts, 1 << shift, threads);
+                    let plan = MemoryPlan::new(&layouts, 1 << shift, threads);
                     let documents = plan.batch_documents;
                     assert!((1..=most).contains(&documents));
                     let rooms = threads.min(layouts.len()) as u64;

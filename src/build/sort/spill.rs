@@ -160,10 +160,10 @@ impl SpillFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::sort::batch::Batch;
+    use crate::build::sort::batch::SortBatch;
 
-    fn sorted_batch(documents: u64) -> Batch {
-        let mut batch = Batch::new(&[64, 40].map(Layout::for_code_bits), 9, documents);
+    fn sorted_batch(documents: u64) -> SortBatch {
+        let mut batch = SortBatch::new(&[64, 40].map(Layout::for_code_bits), 9, documents);
         for document in 0..documents {
             let code = document.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             batch.push(

@@ -25,9 +25,9 @@ pub(crate) struct Commit {
     pub(crate) pages: PageFile,
     /// The trees with the definitions of tables: ours, and the engine's own.
     roots: Vec<Tree>,
-    /// What is wrong with the first bytes of the file.
+    /// Problems of the first bytes of the file.
     pub(crate) head: Vec<Problem>,
-    /// Whether it is, or may be, the one before the last commit.
+    /// True if it is, or may be, the commit before the last one.
     pub(crate) is_earlier: bool,
 }
 
@@ -167,7 +167,7 @@ fn roots(slot: &Slot) -> Vec<Tree> {
 }
 
 impl Commit {
-    /// Walks over all trees and tells of everything that is found, with the tree's name.
+    /// Walks over all trees, and calls `tell` with each step and its tree.
     pub(crate) fn walk_all(&self, mut tell: impl FnMut(&Tree, &WalkStep)) {
         for root in &self.roots {
             let tables = self.tables(root, true, &mut |found| tell(root, found));

@@ -18,7 +18,7 @@ pub(crate) struct PageFile {
 }
 
 impl PageFile {
-    /// Where a page is, if it is within the file.
+    /// Returns offset and length of a page in bytes; `None` if it is not within the file.
     pub(crate) fn place(&self, page: &Child) -> Option<(u64, usize)> {
         let (offset, length) = self.geometry.place(page)?;
         let end = offset.checked_add(length as u64)?;
@@ -29,7 +29,7 @@ impl PageFile {
         self.length_bytes
     }
 
-    /// What cannot be read is as good as damaged.
+    /// Reads bytes of the file. The error says why they cannot be read, as the detail of a damage.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Cow<'static, str>> {
         let mut bytes = vec![0; length];
         match self.file.read(offset, &mut bytes) {
@@ -45,7 +45,7 @@ impl PageFile {
         is_verified(&bytes, widths, page).then_some(bytes)
     }
 
-    /// Whether a page is as it must be.
+    /// Returns true if a page has the checksum that the reference to it states.
     pub(crate) fn is_whole(&self, page: &Child, widths: Widths) -> bool {
         self.verified(page, widths).is_some()
     }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, checksum, split_block_key, split_filter_key};
 use crate::types::Problem;
 
-/// Whether the keys are numbers; the engine has their lowest byte first.
+/// Returns whether the keys of a table are numbers, which the engine stores lowest byte first.
 fn has_numbers(table: &str) -> bool {
     matches!(
         table,
@@ -55,7 +55,7 @@ pub(crate) fn ids_of_chunks(first: u64, last: u64) -> (u64, u64) {
     )
 }
 
-/// What is to be told of a damaged page.
+/// Describes a damaged page for a report.
 pub(crate) fn problem_of(page: &PageDamage, table: &str) -> Problem {
     let place = match page.offset {
         Some(offset) => format!("page at byte {offset}"),

@@ -33,12 +33,12 @@ pub(crate) struct KeyRange {
 pub(crate) struct PageDamage {
     /// Of its first byte; none if it would be outside of the file.
     pub(crate) offset: Option<u64>,
-    /// What can be below it.
+    /// The range of the keys that can be below it.
     pub(crate) keys: KeyRange,
-    /// How many pages are above it.
+    /// Number of pages above it.
     pub(crate) depth: usize,
     pub(crate) detail: Cow<'static, str>,
-    /// Whether something below it is out of reach.
+    /// True if rows below it are out of reach.
     pub(crate) has_lost: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct PageDamage {
 pub(crate) struct LeafPage {
     bytes: Vec<u8>,
     widths: Widths,
-    /// How many rows there seem to be, if the page is damaged.
+    /// Apparent number of rows, if the page is damaged.
     guessed_rows: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ impl LeafPage {
     }
 }
 
-/// What a walk comes to.
+/// One step of a walk.
 #[derive(Debug)]
 pub(crate) enum WalkStep {
     Leaf(LeafPage),
@@ -84,7 +84,7 @@ pub(crate) enum WalkStep {
     Damaged(PageDamage, Option<Vec<u8>>),
 }
 
-/// A page to be looked at.
+/// A page that the walk has still to read.
 #[derive(Debug)]
 struct PendingPage {
     page: Child,
@@ -98,7 +98,7 @@ struct PendingPage {
 #[derive(Debug)]
 pub(crate) struct Walk {
     widths: Widths,
-    /// The next one last.
+    /// A stack: the next page is the last.
     steps: Vec<PendingPage>,
     seen: VisitedPages,
 }
@@ -183,7 +183,7 @@ impl Walk {
         }
     }
 
-    /// Tells of a damaged page, and goes on with the pages that it still leads to.
+    /// Reports a damaged page, and queues the pages that it still leads to.
     fn go_on_below(
         &mut self,
         pages: &PageFile,
@@ -240,12 +240,13 @@ fn damaged_with(step: PendingPage, offset: u64, detail: &'static str, bytes: Vec
     WalkStep::Damaged(PageDamage::new(step, Some(offset), detail), Some(bytes))
 }
 
-/// The pages of a tree that were seen: a bit for each of the file.
+/// The pages that the walk has read, a bit for each page of the file: damage can make a page refer to
+/// one above it, and the walk must end.
 #[derive(Debug, Default)]
 struct VisitedPages(Vec<u64>);
 
 impl VisitedPages {
-    /// Whether it is the first time.
+    /// Notes a page. Returns true the first time.
     fn insert(&mut self, offset: u64) -> bool {
         let page = usize::try_from(offset / PAGE_BYTES as u64).unwrap_or(usize::MAX);
         if self.0.len() <= page / 64 {

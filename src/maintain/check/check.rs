@@ -23,7 +23,7 @@ use crate::state::document_codes;
 use crate::state::{Tombstones, may_write};
 use crate::types::CheckReport;
 
-/// See [`crate::Store::check_with`](crate::Store::check_with).
+/// Checks all invariants of the store in a file, and every page of it.
 pub(crate) fn check_file(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
     let path = path.as_ref();
     options.validate()?;
@@ -61,7 +61,7 @@ fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -
     Ok(())
 }
 
-/// See [`crate::Snapshot::check`](crate::Snapshot::check).
+/// Checks the invariants of the store in a snapshot.
 pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Result<CheckReport> {
     let mut check = Check::new(snapshot);
     // What even the engine cannot pass ends the check and this handle, but not the report.
@@ -70,7 +70,7 @@ pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Result<CheckReport> {
     Ok(check.report)
 }
 
-/// How many postings there are or must be, and the sum of their hashes.
+/// Number of postings, and the sum of their hashes: equal for equal sets in any order.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Sum {
     postings: u64,

@@ -15,11 +15,11 @@ use crate::state::OpenStore;
 use crate::types::DocumentId;
 use crate::write::Transaction;
 
-/// Whether a document is to go.
+/// Decides whether a document is evicted.
 type Judge<'j> = dyn Fn(&StoredDocument<'_>) -> bool + 'j;
-type Watch<'w> = dyn FnMut(EvictEvent) -> ControlFlow<()> + 'w;
+type EvictWatch<'w> = dyn FnMut(EvictEvent) -> ControlFlow<()> + 'w;
 
-/// See [`crate::Store::evict_older_than_with`](crate::Store::evict_older_than_with).
+/// Evicts the documents whose stamps are lower than one.
 pub(crate) fn evict_older_than_with(
     store: &Arc<OpenStore>,
     stamp: u64,
@@ -30,7 +30,7 @@ pub(crate) fn evict_older_than_with(
     Eviction::begin(store, options)?.run(&is_older, &mut watch)
 }
 
-/// See [`crate::Store::keep_newest_with`](crate::Store::keep_newest_with).
+/// Evicts the oldest documents until no more than a number of them are left.
 pub(crate) fn keep_newest_with(
     store: &Arc<OpenStore>,
     documents: u64,
@@ -52,7 +52,7 @@ pub(crate) fn keep_newest_with(
     eviction.run(&|document| document.age() < oldest_kept, &mut watch)
 }
 
-/// See [`crate::Store::evict_where_with`](crate::Store::evict_where_with).
+/// Evicts the documents for which `is_evicted` returns true.
 pub(crate) fn evict_where_with(
     store: &Arc<OpenStore>,
     is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
@@ -72,9 +72,9 @@ struct Eviction<'a> {
     ids: Range<u64>,
     /// The documents that there were at first.
     total: u64,
-    /// How many may go yet.
+    /// Documents that may still be evicted.
     left: u64,
-    /// Documents that are to go.
+    /// Ids of documents to evict in the next slices.
     chosen: Vec<u64>,
     report: EvictReport,
 }
@@ -100,7 +100,7 @@ impl<'a> Eviction<'a> {
     }
 
     /// Looks at all documents, each piece of them as it is by then.
-    fn run(mut self, judge: &Judge<'_>, watch: &mut Watch<'_>) -> Result<EvictReport> {
+    fn run(mut self, judge: &Judge<'_>, watch: &mut EvictWatch<'_>) -> Result<EvictReport> {
         self.first = None;
         let mut rows = StoredRows::default();
         loop {
@@ -129,7 +129,7 @@ impl<'a> Eviction<'a> {
         &mut self,
         rows: &StoredRows,
         judge: &Judge<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut EvictWatch<'_>,
     ) -> Result<bool> {
         for (id, row) in rows.iter() {
             self.report.examined += 1;
@@ -193,7 +193,11 @@ impl<'a> Eviction<'a> {
 
 /// The age of the document that so many are older than, the greatest age if that is all; `None` if
 /// `watch` broke off.
-fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Result<Option<Age>> {
+fn oldest_kept(
+    snapshot: &SnapshotView,
+    older: u64,
+    watch: &mut EvictWatch<'_>,
+) -> Result<Option<Age>> {
     let total = snapshot.len();
     if older >= total {
         // No document has the greatest id.

@@ -38,7 +38,7 @@ struct Stamps {
     high: u64,
     /// How many documents have one.
     documents: u64,
-    /// How many of these are older than the wanted one.
+    /// Number of these that are older than the wanted one.
     rank: u64,
 }
 

@@ -66,7 +66,7 @@ impl EvictOptions {
     }
 }
 
-/// What an eviction did.
+/// The result of an eviction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvictReport {
@@ -86,8 +86,8 @@ pub struct EvictReport {
     pub stopped: bool,
 }
 
-/// What an eviction tells while it works. To answer with [`ControlFlow::Break`](std::ops::ControlFlow::Break) ends it; no
-/// transaction is open at that moment.
+/// An event of an eviction. The answer [`ControlFlow::Break`](std::ops::ControlFlow::Break) ends it;
+/// no transaction is open at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvictEvent {

@@ -1,4 +1,4 @@
-//! What of a damaged file is lost: told in ranges of ids, of which there are not too many.
+//! The losses of a damaged file, as ranges of ids, up to a limit.
 
 use crate::error::Error;
 use crate::types::{DocumentId, Problem};
@@ -17,11 +17,11 @@ pub struct IdRange {
     pub first: DocumentId,
     /// The last id.
     pub last: DocumentId,
-    /// What has happened to them.
+    /// The reason of the loss, in words.
     pub reason: String,
 }
 
-/// What is lost.
+/// The losses and the damage that a repair has found.
 #[derive(Debug, Default)]
 pub(crate) struct LossReport {
     pub(crate) damage: Vec<Problem>,
@@ -137,7 +137,7 @@ fn range(first: u64, last: u64, reason: &str) -> IdRange {
     }
 }
 
-/// What is in ranges of both; both ascend.
+/// Returns the intersections of two lists of ranges; both ascend.
 fn intersections(mut a: &[(u64, u64)], mut b: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut both = Vec::new();
     while let ([(a_first, a_last), a_rest @ ..], [(b_first, b_last), b_rest @ ..]) = (a, b) {

@@ -67,7 +67,7 @@ impl RepairOptions {
     }
 }
 
-/// What [`Store::repair_with`] tells while it works.
+/// An event of [`Store::repair_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RepairEvent {
@@ -87,7 +87,7 @@ pub enum RepairEvent {
     },
 }
 
-/// What a repair kept, and what is lost. Lists have at most 1,000 entries;
+/// The result of a repair: the kept and the lost documents. Lists have at most 1,000 entries;
 /// [`truncated`](Self::truncated) says whether there were more.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -115,12 +115,12 @@ pub struct RepairReport {
     /// Whether the last commit could not be read, and this is the state of the one before, or may be:
     /// where one of the two commits that a file tells of is damaged, it may have been the last.
     pub is_earlier_commit: bool,
-    /// Whether lists were cut short.
+    /// True if lists were cut short.
     pub truncated: bool,
 }
 
 impl RepairReport {
-    /// Whether the new store has exactly the documents of the old one, as far as can be known.
+    /// Returns true if the new store has exactly the documents of the old one, as far as can be known.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.documents_before == Some(self.documents)

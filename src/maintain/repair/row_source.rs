@@ -5,7 +5,7 @@ use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::{Row, remaining, row_at};
 use crate::maintain::repair::scan::ScannedRows;
 
-/// Where rows come from.
+/// A source of rows.
 pub(crate) enum RowSource {
     /// The tree of the table.
     Tree(TreeRows),

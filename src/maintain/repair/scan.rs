@@ -24,7 +24,7 @@ const NAMED_ROWS: Widths = Widths {
     value: None,
 };
 
-/// What was found.
+/// The rows that a scan found.
 pub(crate) struct Scanned {
     pub(crate) documents: ScannedRows,
     pub(crate) signatures: ScannedRows,

@@ -18,7 +18,7 @@ use crate::sketch::Signature;
 use crate::state::shape_of;
 use crate::types::Document;
 
-/// What is told of a document that has one row only.
+/// Reasons of a document that has one row only.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
 
@@ -34,9 +34,9 @@ pub(crate) struct DamagedStore {
     recipe: u64,
     next_id: Option<u64>,
     pub(crate) losses: LossReport,
-    /// How many documents there were, if that can be read.
+    /// Number of documents that there were, if that can be read.
     pub(crate) expected: Option<u64>,
-    /// Whether the schema is that of the file.
+    /// True if the schema is that of the file.
     pub(crate) has_own_schema: bool,
 }
 
@@ -113,7 +113,7 @@ impl DamagedStore {
         &self.schema
     }
 
-    /// Whether what is read is the state before the last commit.
+    /// Returns true if the state before the last commit is read.
     pub(crate) fn is_earlier_commit(&self) -> bool {
         self.commit.is_earlier
     }
@@ -191,7 +191,7 @@ impl DamagedStore {
         }
     }
 
-    /// What is lost, after the last document.
+    /// Returns the losses, after the last document.
     pub(crate) fn finish(self) -> LossReport {
         let mut losses = self.losses;
         losses.finish(self.next_id, self.dead.may_be_back);

@@ -12,13 +12,13 @@ use crate::read::ReadView;
 use crate::read::SnapshotView;
 use crate::types::go_on;
 
-/// What is gathered before it is written.
+/// Bytes that are gathered before they are written.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// In errors.
 const WORK: &str = "the export";
 
-/// What [`Snapshot::export_with`] tells while it works.
+/// An event of [`Snapshot::export_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportEvent {
@@ -33,7 +33,7 @@ pub enum ExportEvent {
     },
 }
 
-/// What a finished export wrote.
+/// The result of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportReport {

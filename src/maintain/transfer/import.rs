@@ -28,7 +28,7 @@ const TRANSACTION_BYTES: usize = 16 << 20;
 /// In errors.
 const WORK: &str = "the import";
 
-/// What to do with a document of the stream whose key the store has.
+/// The rule for a document of the stream whose key the store has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExistingKeys {
@@ -75,7 +75,7 @@ impl ImportOptions {
         }
     }
 
-    /// What to do with a document whose key the store has.
+    /// Sets the rule for a document whose key the store has.
     #[must_use]
     pub fn existing_keys(mut self, rule: ExistingKeys) -> Self {
         self.existing_keys = rule;
@@ -114,7 +114,7 @@ impl ImportOptions {
     }
 }
 
-/// What [`Store::import_with`] tells while it works.
+/// An event of [`Store::import_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImportEvent {
@@ -127,7 +127,7 @@ pub enum ImportEvent {
     },
 }
 
-/// What became of the documents of a stream. Each is counted in [`read`](Self::read) and in one of the
+/// The result of an import. Each document is counted in [`read`](Self::read) and in one of the
 /// others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -284,7 +284,7 @@ fn read_batch(
     Ok((batch, false))
 }
 
-/// Whether documents of a stream can be compared with those of the store, and filed as they are.
+/// Checks that documents of a stream can be compared with those of the store, and indexed as they are.
 fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
     if let Some(difference) = context.schema.recipe_difference(&header.schema) {
         return Err(Error::OtherRecipe {
@@ -350,7 +350,7 @@ fn insert_by_rule(
     })
 }
 
-/// Whether a document takes the place of the one that has its key.
+/// Returns whether a document replaces the one that has its key.
 fn replaces(
     writer: &Writer,
     document: &DocumentRow<'_>,
