@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::index::{Next, Wanted};
+use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::lanes::hash_key;
 use crate::query::budget::Budget;
 use crate::query::families::{Families, identical_share_codes};
@@ -111,7 +112,14 @@ impl Codes {
                 context.lanes.table_codes(fingerprint, &mut codes);
             }
             asks.push(asks_for);
-            codes.resize(asks.len() * swept.len(), 0);
+            let (found, expected) = (codes.len(), asks.len() * swept.len());
+            // A signature that is indexed has a code in each lane; one that is not is never asked about.
+            let is_whole = found == expected || !asks_for;
+            invariant!(
+                is_whole,
+                "found {found} codes of a piece, expected {expected}"
+            );
+            codes.resize(expected, 0);
         }
         Ok(Self {
             swept,
@@ -273,9 +281,7 @@ impl<'c> Gathering<'c> {
         self.found.dedup();
         if let Some(budget) = self.budget {
             for found in &self.found {
-                if let Some(meeting) = self.meetings.get_mut(found.asker as usize) {
-                    meeting.documents += 1;
-                }
+                at_mut(&mut self.meetings, found.asker as usize)?.documents += 1;
             }
             for meeting in &mut self.meetings {
                 meeting.is_over = !meeting.is_within(budget, 0, 0);
@@ -297,9 +303,7 @@ impl<'c> Gathering<'c> {
         of_own_code: &mut dyn FnMut(Candidate),
     ) -> Result<bool> {
         let (codes, source) = (&*self.codes, self.source);
-        let Some(&swept) = codes.swept.get(column) else {
-            return Ok(true);
-        };
+        let swept = *at(&codes.swept, column)?;
         let can_be_halved = codes.asks.len() > 1;
         let (found, meetings) = (&mut self.found, &mut self.meetings);
         let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
@@ -316,15 +320,17 @@ impl<'c> Gathering<'c> {
                     return Ok(Next::PassOver);
                 }
             }
-            let code = codes.code(asker, column);
+            let code = codes
+                .code(asker, column)
+                .or_bug("the code of a signature")?;
             let candidate = Candidate {
                 id: posting.id,
                 asker,
             };
-            if code.is_some_and(|code| codes.accepts(swept, code, posting.code)) {
+            if codes.accepts(swept, code, posting.code) {
                 found.push(candidate);
             }
-            if code == Some(posting.code) {
+            if code == posting.code {
                 of_own_code(candidate);
             }
             if found.len() > *room {
@@ -357,7 +363,7 @@ pub(crate) fn candidates(
 pub(crate) fn compare(
     source: &dyn ReadView,
     candidates: &[Candidate],
-    visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>),
+    visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut ids: Vec<u64> = candidates.iter().map(|candidate| candidate.id).collect();
     ids.dedup();
@@ -367,7 +373,7 @@ pub(crate) fn compare(
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
                 compared += 1;
-                visit(*candidate, &row);
+                visit(*candidate, &row)?;
             }
         }
         Ok(())
@@ -400,11 +406,9 @@ pub(crate) fn find_keys(source: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result
         // Newest first: a document that replaced another has the greater id.
         found.sort_unstable_by(|a, b| b.cmp(a));
         for Candidate { id, asker } in found {
-            let key = keys.get(asker as usize).copied().flatten();
-            let slot = known.get_mut(asker as usize).filter(|slot| slot.is_none());
-            if let (Some(key), Some(slot)) = (key, slot)
-                && source.has_key(id, key)?
-            {
+            let key = at(keys, asker as usize)?.or_bug("a key that was looked up")?;
+            let slot = at_mut(known, asker as usize)?;
+            if slot.is_none() && source.has_key(id, key)? {
                 *slot = Some(id);
             }
         }

@@ -1,6 +1,7 @@
 //! The best match of a document that may be new: an identical one is looked for first.
 
 use crate::error::Result;
+use crate::invariant::{OrBug, at, invariant};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
 use crate::query::budget::Budget;
@@ -11,7 +12,7 @@ use crate::query::subject::Subject;
 use crate::read::{PostingTable, ReadView};
 use crate::types::{BeyondBudget, Match, Scope};
 
-/// So many documents are looked at for an identical one: 1, then 2, 4 and 8.
+/// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
 pub(crate) const LOOKED_AT: usize = 15;
 
 /// A bucket with more postings than this is left before its end when an identical document is looked
@@ -25,7 +26,7 @@ pub(crate) struct Best {
     pub(crate) beyond: Option<BeyondBudget>,
 }
 
-/// What the search for an identical document has found.
+/// The outcome of the search for an identical document.
 #[derive(Debug, Default)]
 struct First {
     identical: Option<Match>,
@@ -63,9 +64,7 @@ impl Subject<'_> {
         {
             // Stays in its table's stretch, of which it is the first.
             asked.rotate_left(place);
-            if let Some(lane) = asked.first() {
-                first = self.look_for_identical(source, lane, bounds, budget)?;
-            }
+            first = self.look_for_identical(source, at(&asked, 0)?, bounds, budget)?;
         }
         if first.identical.is_some() {
             return Ok(Best {
@@ -76,7 +75,7 @@ impl Subject<'_> {
         self.best_of_all(source, &asked, bounds, budget, first)
     }
 
-    /// Looks at the first documents with the signature's own code in a bucket.
+    /// Looks for an identical document among the first ones with the signature's exact code in a bucket.
     fn look_for_identical(
         &self,
         source: &dyn ReadView,
@@ -108,7 +107,7 @@ impl Subject<'_> {
         Ok(first)
     }
 
-    /// The first of these documents, which are known to be identical, that was not removed.
+    /// Returns the first of these identical documents that was not removed.
     fn first_live(&self, source: &dyn ReadView, ids: &[u64]) -> Result<Option<Match>> {
         for &id in ids {
             let Some(key) = source.key_of(id)? else {
@@ -121,7 +120,7 @@ impl Subject<'_> {
         Ok(None)
     }
 
-    /// Compares these documents, which ascend, until one is identical.
+    /// Compares these documents, which ascend by id, until one is identical.
     fn compare_first(
         &self,
         source: &dyn ReadView,
@@ -135,8 +134,8 @@ impl Subject<'_> {
             let (now, later) = ids.split_at(together.min(ids.len()));
             let mut identical = None;
             source.live_signatures(now, &mut |id, row| {
-                let scored = self.score(context, id, &row, Some(bounds));
-                let whole = scored.filter(|scored| scored.is_whole(context));
+                let scored = self.score(context, id, &row, Some(bounds))?;
+                let whole = scored.filter(|scored| scored.is_identical(context));
                 identical = identical.or(whole);
                 first.compared.push((id, scored));
                 Ok(())
@@ -147,12 +146,14 @@ impl Subject<'_> {
                 first.identical = matches.into_iter().next();
                 return Ok(());
             }
+            // Mostly the first document is identical; if not, reading more at once costs less.
             (ids, together) = (later, together * 2);
         }
         Ok(())
     }
 
-    /// The best of the candidates in all these buckets, the first of which has been looked at.
+    /// Returns the best of the candidates in all these buckets. What was read of the first one, and what was
+    /// compared, is not read or compared again.
     fn best_of_all(
         &self,
         source: &dyn ReadView,
@@ -162,7 +163,7 @@ impl Subject<'_> {
         first: First,
     ) -> Result<Best> {
         let read = usize::from(first.bucket.is_some());
-        let unread = asked.get(read..).unwrap_or_default();
+        let unread = asked.get(read..).or_bug("buckets that were not read")?;
         let mut buckets: Vec<Bucket> = first.bucket.into_iter().collect();
         let mut beyond = None;
         let ids = if let Some(budget) = budget {
@@ -205,11 +206,12 @@ impl Subject<'_> {
 }
 
 fn read_one(source: &dyn ReadView, lane: &Asked, most: usize, begin: Begin) -> Result<Bucket> {
-    let buckets = read_first(source, std::slice::from_ref(lane), most, begin)?;
-    Ok(buckets.into_iter().next().unwrap_or_default())
+    let mut buckets = read_first(source, std::slice::from_ref(lane), most, begin)?;
+    invariant!(buckets.len() == 1, "read {} buckets for one", buckets.len());
+    buckets.pop().or_bug("a bucket")
 }
 
-/// The first documents with the signature's own code, ascending.
+/// Returns the first documents with the signature's exact code, ascending.
 fn own_ids(lane: &Asked, bucket: &Bucket) -> Vec<u64> {
     let own = bucket.postings.iter().filter(|p| lane.is_own(**p));
     own.map(|posting| posting.id).take(LOOKED_AT).collect()

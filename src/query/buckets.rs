@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::CodeRange;
+use crate::invariant::{at, at_mut, invariant};
 use crate::query::families::Families;
 use crate::query::found_ids::FoundIds;
 use crate::read::{PostingTable, ReadView};
@@ -36,10 +37,9 @@ pub(crate) enum Begin {
 /// What was read of a bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Bucket {
-    /// From the place on where reading began, then by id. No document is there that is marked as
-    /// removed.
+    /// Ordered from the code on where reading began, then by id. None is of a document with a tombstone.
     pub(crate) postings: Vec<Posting>,
-    /// Whether there may be more.
+    /// True if there may be more.
     pub(crate) is_cut: bool,
 }
 
@@ -87,18 +87,18 @@ impl Asked {
         }
     }
 
-    /// Whether the bucket has this code alone.
+    /// Returns true if the bucket is this one code.
     pub(crate) fn has_one_code(&self) -> bool {
         self.low_code == self.high_code
     }
 
-    /// Whether a posting of the bucket makes a candidate: of a fingerprint the code alone tells the
+    /// Returns true if a posting of the bucket makes a candidate: the code of a fingerprint tells its
     /// distance, or of one of 128 bits a part of it.
     pub(crate) fn accepts(&self, posting: Posting) -> bool {
         self.table != PostingTable::Permuted || (self.code ^ posting.code).count_ones() <= self.most
     }
 
-    /// Whether a posting has the signature's own code.
+    /// Returns true if a posting has the signature's exact code.
     pub(crate) fn is_own(&self, posting: Posting) -> bool {
         posting.code == self.code
     }
@@ -111,7 +111,7 @@ impl Asked {
         }
     }
 
-    /// In the order of reading.
+    /// Returns its code ranges in the order of reading.
     fn ranges(&self, begin: Begin) -> impl Iterator<Item = CodeRange> {
         let origin = self.origin(begin);
         let before = origin.checked_sub(1).filter(|end| *end >= self.low_code);
@@ -140,7 +140,7 @@ pub(crate) fn read_whole(
         let ranges: Vec<CodeRange> = ranges.collect();
         let table = asked.first().map_or(PostingTable::Bands, |a| a.table);
         source.probe(table, &ranges, &mut |index, posting| {
-            if asked.get(index).is_some_and(|a| a.accepts(posting)) {
+            if at(asked, index)?.accepts(posting) {
                 found.push(posting.id);
             }
             Ok(true)
@@ -149,17 +149,17 @@ pub(crate) fn read_whole(
     Ok(())
 }
 
-/// The first postings of a bucket, whatever order they come in.
+/// Collects the first postings of a bucket, in whatever order they come.
 struct Firsts {
     origin: u64,
     most: usize,
-    /// Distance of the code from the origin, and id; the last one on top. One more than the most: it
-    /// tells that there are more.
+    /// Distance of the code from the origin, and id; the last one on top. It holds one more than the limit,
+    /// which tells that there are more.
     heap: BinaryHeap<(u64, u64)>,
 }
 
 impl Firsts {
-    /// Whether one that sorts after this may be among the first.
+    /// Adds a posting. Returns false once no later posting of its range can be among the first.
     fn push(&mut self, posting: Posting) -> bool {
         let rank = (posting.code.wrapping_sub(self.origin), posting.id);
         if self.heap.len() <= self.most {
@@ -192,8 +192,8 @@ impl Firsts {
     }
 }
 
-/// The first `most` postings of each bucket, and one more where there are more. Of each segment and
-/// each run no more than that many are read, beside those of documents that were removed.
+/// Returns the first `most` postings of each bucket, and one more where there are more. Of each segment
+/// and each run no more than that many are read, besides those of deleted documents.
 pub(crate) fn read_first(
     source: &dyn ReadView,
     asked: &[Asked],
@@ -202,11 +202,11 @@ pub(crate) fn read_first(
 ) -> Result<Vec<Bucket>> {
     let mut firsts: Vec<Firsts> = Vec::with_capacity(asked.len());
     for of_table in asked.chunk_by(|a, b| a.table == b.table) {
-        let first_place = firsts.len();
-        let (mut ranges, mut places) = (Vec::new(), Vec::new());
-        for (place, asked) in (first_place..).zip(of_table) {
+        let first_position = firsts.len();
+        let (mut ranges, mut positions) = (Vec::new(), Vec::new());
+        for (position, asked) in (first_position..).zip(of_table) {
             ranges.extend(asked.ranges(begin));
-            places.resize(ranges.len(), place);
+            positions.resize(ranges.len(), position);
             firsts.push(Firsts {
                 origin: asked.origin(begin),
                 most,
@@ -219,11 +219,13 @@ pub(crate) fn read_first(
             if source.is_dead(posting.id) {
                 return Ok(true);
             }
-            let place = places.get(index).copied().unwrap_or_default();
-            Ok(firsts.get_mut(place).is_some_and(|f| f.push(posting)))
+            let position = *at(&positions, index)?;
+            Ok(at_mut(&mut firsts, position)?.push(posting))
         };
         source.probe_until(table, &ranges, &mut visit, &mut || Ok(false))?;
     }
+    let (read, expected) = (firsts.len(), asked.len());
+    invariant!(read == expected, "read {read} of {expected} buckets");
     Ok(firsts.into_iter().map(Firsts::into_bucket).collect())
 }
 

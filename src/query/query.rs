@@ -221,7 +221,7 @@ impl<'a> Query<'a> {
 }
 
 impl Subject<'_> {
-    /// Matches among the candidates of the bounds' families, or those that a budget allows for.
+    /// Returns the matches among the candidates of the bounds' families, or among those within the budget.
     pub(crate) fn query(
         &self,
         source: &dyn ReadView,
@@ -256,7 +256,7 @@ impl Subject<'_> {
         Ok(matches)
     }
 
-    /// The best of the candidates of all families, however far.
+    /// Returns the best of the candidates of all families, however far.
     pub(crate) fn nearest(&self, source: &dyn ReadView, limit: usize) -> Result<Matches> {
         if !source.context().is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
@@ -266,7 +266,7 @@ impl Subject<'_> {
         self.finish(source, scored, limit, Scope::Candidates, compared)
     }
 
-    /// Documents that share a bucket, unverified, ascending.
+    /// Returns the ids of all documents that share a bucket, dead ones too, ascending.
     pub(crate) fn candidates(&self, source: &dyn ReadView) -> Result<Vec<u64>> {
         if !source.context().is_filed(self.signature) {
             return Ok(Vec::new());
@@ -292,7 +292,7 @@ impl Subject<'_> {
             let row = SignatureRow::decode(id, bytes, shape)?;
             if Some(id) != self.exclude {
                 compared += 1;
-                let score = self.score(source.context(), id, &row, None);
+                let score = self.score(source.context(), id, &row, None)?;
                 scored.extend(score.filter(|s| ask.is_some() || s.is_within(bounds)));
             }
             Ok(())
@@ -306,14 +306,14 @@ impl Subject<'_> {
     }
 }
 
-/// The candidates in these buckets, ascending.
+/// Returns the candidates in these buckets, ascending.
 fn all_of(source: &dyn ReadView, asked: &[Asked]) -> Result<Vec<u64>> {
     let mut found = FoundIds::new();
     read_whole(source, asked, &mut found)?;
     Ok(found.into_ascending())
 }
 
-/// The `limit` best among the documents that share a bucket with a signature, however far they are.
+/// Returns the `limit` best of the documents that share a bucket with a signature, however far they are.
 pub(crate) fn nearest(
     source: &dyn ReadView,
     signature: &Signature,
@@ -326,7 +326,7 @@ pub(crate) fn nearest(
         .inspect(|_| context.note_queries(1))
 }
 
-/// The live documents that share a bucket with a signature, not verified, ascending by id.
+/// Returns the live documents that share a bucket with a signature, not verified, ascending by id.
 pub(crate) fn candidates(source: &dyn ReadView, signature: &Signature) -> Result<Vec<DocumentId>> {
     let context = source.context();
     context.check_signature(signature)?;

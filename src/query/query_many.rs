@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::Result;
+use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::batch;
 use crate::query::batch::{Candidate, Codes, Gathered, Pieces};
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
@@ -176,7 +177,14 @@ impl<'a> QueryMany<'a> {
             Ok(answers)
         });
         outside.leave();
-        answers.inspect(|answers| context.note_queries(answers.len()))
+        let answers = answers?;
+        let (found, expected) = (answers.len(), self.signatures.len());
+        invariant!(
+            found == expected,
+            "{found} answers for {expected} signatures"
+        );
+        context.note_queries(found);
+        Ok(answers)
     }
 
     fn finish(
@@ -216,12 +224,12 @@ fn score(
     let mut all = vec![Found::default(); piece.len()];
     batch::compare(source, candidates, &mut |candidate, row| {
         let asker = candidate.asker as usize;
-        if let (Some(found), Some(signature)) = (all.get_mut(asker), piece.get(asker)) {
-            found.compared += 1;
-            let subject = Subject::new(signature);
-            let score = subject.score(source.context(), candidate.id, row, Some(bounds));
-            found.near.extend(score.filter(&accept));
-        }
+        let found = at_mut(&mut all, asker)?;
+        found.compared += 1;
+        let subject = Subject::new(at(piece, asker)?);
+        let score = subject.score(source.context(), candidate.id, row, Some(bounds))?;
+        found.near.extend(score.filter(&accept));
+        Ok(())
     })?;
     Ok(all)
 }
@@ -236,7 +244,8 @@ fn each_piece(
 ) -> Result<()> {
     let mut pieces = Pieces::of(signatures.len());
     while let Some(range) = pieces.next() {
-        let piece = signatures.get(range.clone()).unwrap_or_default();
+        let piece = signatures.get(range.clone());
+        let piece = piece.or_bug("the signatures of a piece")?;
         let mut codes = Codes::of(source.context(), families, piece.iter())?;
         match batch::candidates(source, &mut codes, budget)? {
             Some(met) => visit(piece, &met)?,
@@ -283,11 +292,10 @@ pub(crate) fn candidates_many(
             let found = &met.candidates;
             batch::compare(source, found, &mut |Candidate { id, asker }, row| {
                 let asker = asker as usize;
-                if let (Some(live), Some(signature)) = (live.get_mut(asker), piece.get(asker))
-                    && row.is_empty() == signature.is_empty()
-                {
-                    live.push(DocumentId::new(id));
+                if row.is_empty() == at(piece, asker)?.is_empty() {
+                    at_mut(&mut live, asker)?.push(DocumentId::new(id));
                 }
+                Ok(())
             })?;
             all.append(&mut live);
             Ok(())

@@ -1,4 +1,4 @@
-//! How near a candidate is.
+//! The score of a candidate: its similarity and distance.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ pub(crate) struct Scored {
 }
 
 impl Scored {
-    /// The least is the best.
+    /// Returns the rank of a match: the lowest is the best.
     pub(crate) fn rank(&self) -> (Reverse<u64>, u32, u64) {
         // The bits of numbers that are not negative are in their order.
         (Reverse(self.similarity.to_bits()), self.distance, self.id)
@@ -29,7 +29,7 @@ impl Scored {
     }
 
     /// Whether no candidate can be nearer: this similarity is 1, the distance 0.
-    pub(crate) fn is_whole(&self, context: &SharedContext) -> bool {
+    pub(crate) fn is_identical(&self, context: &SharedContext) -> bool {
         self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
+use crate::invariant::invariant;
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::scored::Scored;
@@ -10,7 +11,7 @@ use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::{DocumentId, Match, Matches, Scope};
 
-/// What is compared with the stored documents.
+/// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) signature: &'a Signature,
@@ -25,7 +26,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The accepted ones of these documents, which ascend by id, and how many were compared.
+    /// Compares these documents, which ascend by id. Returns the accepted ones, and how many were compared.
     pub(crate) fn compare_all(
         &self,
         source: &dyn ReadView,
@@ -38,80 +39,86 @@ impl<'a> Subject<'a> {
         let mut compared = 0;
         source.live_signatures(&ids, &mut |id, row| {
             compared += 1;
-            scored.extend(
-                self.score(source.context(), id, &row, bounds)
-                    .filter(&accept),
-            );
+            let score = self.score(source.context(), id, &row, bounds)?;
+            scored.extend(score.filter(&accept));
             Ok(())
         })?;
         source.context().note_candidates(compared);
         Ok((scored, compared))
     }
 
-    /// `None` if the two cannot be near: one has no features and the other has, or neither has
-    /// and the schema says that such documents are distinct; or if they do not meet in a lane that is
-    /// read for `bounds`, where candidates were looked for.
+    /// Compares with a stored signature. Returns `None` if the two cannot be near: only one of them has
+    /// features, or neither has and the schema takes such documents for distinct, or they share no bucket
+    /// of the lanes that `bounds` probe.
     pub(crate) fn score(
         &self,
         context: &SharedContext,
         id: u64,
         row: &SignatureRow<'_>,
         bounds: Option<&ResolvedBounds>,
-    ) -> Option<Scored> {
+    ) -> Result<Option<Scored>> {
         if row.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
-            return None;
+            return Ok(None);
         }
         let equal = row.agreement(self.signature);
         let scored = self.scored(context, id, equal, row.fingerprint());
         let codes = |codes: &mut _| context.band_codes(&row.to_signature(context.recipe), codes);
-        self.meets(context, bounds, scored.distance, codes)
-            .then_some(scored)
+        let is_candidate = self.is_candidate(context, bounds, scored.distance, codes)?;
+        Ok(is_candidate.then_some(scored))
     }
 
-    /// [`score`](Self::score) of a document whose signature is in memory.
+    /// Compares as [`score`](Self::score) with a signature in memory.
     pub(crate) fn score_signature(
         &self,
         context: &SharedContext,
         id: u64,
         other: &Signature,
         bounds: &ResolvedBounds,
-    ) -> Option<Scored> {
+    ) -> Result<Option<Scored>> {
         if other.is_empty() != self.signature.is_empty() || !context.is_filed(self.signature) {
-            return None;
+            return Ok(None);
         }
         let layout = context.shape().values;
         let equal = layout.map_or(0, |layout| self.signature.agreement(layout, other));
         let scored = self.scored(context, id, equal, other.simhash());
         let codes = |codes: &mut _| context.band_codes(other, codes);
-        self.meets(context, Some(bounds), scored.distance, codes)
-            .then_some(scored)
+        let is_candidate = self.is_candidate(context, Some(bounds), scored.distance, codes)?;
+        Ok(is_candidate.then_some(scored))
     }
 
-    /// Whether a candidate is one. The codes of fingerprints of 128 bits hold a part of them: those
-    /// that are near enough may belong to fingerprints that are not, and those meet in a band or not
-    /// at all.
-    fn meets(
+    /// Returns true if a document found in a bucket is a candidate. A code holds only a part of a
+    /// fingerprint of 128 bits: near codes may belong to fingerprints beyond the distance, and such a
+    /// document is a candidate only if it shares a band.
+    fn is_candidate(
         &self,
         context: &SharedContext,
         bounds: Option<&ResolvedBounds>,
         distance: u32,
         codes: impl FnOnce(&mut Vec<u64>) -> Result<()>,
-    ) -> bool {
+    ) -> Result<bool> {
         let codes_are_exact = context
             .lanes
             .design()
             .is_none_or(TableDesign::codes_are_exact);
         let Some(bounds) = bounds.filter(|_| !codes_are_exact) else {
-            return true;
+            return Ok(true);
         };
         if bounds.max_distance.is_none_or(|most| distance <= most) {
-            return true;
+            return Ok(true);
+        }
+        if !bounds.probes_bands() {
+            return Ok(false);
         }
         let (mut own, mut others) = (Vec::new(), Vec::new());
-        let are_there = bounds.probes_bands()
-            && context.band_codes(self.signature, &mut own).is_ok()
-            && codes(&mut others).is_ok();
-        are_there && own.iter().zip(&others).any(|(own, other)| own == other)
+        context.band_codes(self.signature, &mut own)?;
+        codes(&mut others)?;
+        invariant!(
+            own.len() == others.len(),
+            "found {} band codes, expected {}",
+            others.len(),
+            own.len()
+        );
+        Ok(own.iter().zip(&others).any(|(own, other)| own == other))
     }
 
     pub(crate) fn scored(
@@ -179,8 +186,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// This document compared with one that is known by id: what `insert_if_new` says of a key
-    /// that is there already.
+    /// Compares with the document of an id, however far: for `insert_if_new` of a key that the store
+    /// already has.
     pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
         let mut found = self.scored(source.context(), id, 0, None);
         source.live_signatures(&[id], &mut |_, row| {
@@ -190,7 +197,7 @@ impl<'a> Subject<'a> {
         Ok(self.matched(source.context(), &found, source.key_of(id)?.flatten()))
     }
 
-    /// This document compared with any row, however far.
+    /// Compares with any row, however far.
     pub(crate) fn compare_row(
         &self,
         context: &SharedContext,

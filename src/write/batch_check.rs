@@ -153,7 +153,7 @@ impl NearestStored {
         for candidate in compared {
             let query_index = candidate.asker as usize;
             if let Some(nearest) = at(&self.nearest, query_index)? {
-                *at_mut(&mut self.is_identical, query_index)? = nearest.is_whole(context);
+                *at_mut(&mut self.is_identical, query_index)? = nearest.is_identical(context);
             }
         }
         Ok(())
@@ -264,7 +264,8 @@ impl<'d> BatchCheck<'d> {
         let mut nearest = *at(&self.nearest.nearest, query_index)?;
         for (id, other) in in_batch.documents {
             // Documents in one bucket need not be within the bounds of a score.
-            if let Some(mut scored) = subject.score_signature(context, id, other, &insert.bounds) {
+            let scored = subject.score_signature(context, id, other, &insert.bounds)?;
+            if let Some(mut scored) = scored {
                 insert.verify(index, &mut scored)?;
                 insert.keep_nearer(&mut nearest, scored);
             }
@@ -430,16 +431,10 @@ fn score_each(
         let query_index = candidate.asker as usize;
         let (_, signature) = at(documents, query_index)?;
         let bounds = Some(&insert.bounds);
-        match Subject::new(signature).score(context, candidate.id, row, bounds) {
+        match Subject::new(signature).score(context, candidate.id, row, bounds)? {
             Some(scored) => visit(query_index, scored),
             None => Ok(()),
         }
     };
-    let mut outcome = Ok(());
-    batch::compare(source, candidates, &mut |candidate, row| {
-        if outcome.is_ok() {
-            outcome = score(candidate, row);
-        }
-    })?;
-    outcome
+    batch::compare(source, candidates, &mut score)
 }
