@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::k_way::merge_slices;
 use crate::index::segment::{CodeRange, Segment};
-use crate::index::sweep::{VisitAsked, Wanted, sweep_slice};
+use crate::index::sweep::{ProbeRange, VisitProbe, sweep_slice};
 
 /// A lane of memory alone: documents that were removed before they were sealed, each filed under
 /// its id.
@@ -123,8 +123,8 @@ impl Memtable {
     pub(crate) fn sweep(
         &self,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         for segment in self.segments.iter() {
             if !sweep_slice(segment.lane(lane), wanted, visit)? {

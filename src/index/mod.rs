@@ -27,4 +27,4 @@ pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, level_
 pub(crate) use radix::sort_by_number;
 pub(crate) use run::{ProbeCost, RunBlocks, RunTables, probe_lane_while};
 pub(crate) use segment::{CodeRange, SegmentBuilder};
-pub(crate) use sweep::{Next, VisitAsked, Wanted, sweep_lane};
+pub(crate) use sweep::{ProbeRange, SweepControl, VisitProbe, sweep_lane};

@@ -1,4 +1,4 @@
-//! Many ranges of codes at once: a lane is gone through in order, and no block is read twice.
+//! Sorted sweeps: many code ranges are probed in one pass over a lane, and no block is read twice.
 
 use std::ops::Bound;
 
@@ -7,39 +7,39 @@ use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, checksum, split_block_key};
 use crate::index::run::{Key, ProbeCost, Value, is_of, missing};
 
-/// The codes `low_code..=high_code` of a lane, and who asks for them.
+/// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ProbeRange {
     pub(crate) low_code: u64,
     pub(crate) high_code: u64,
-    pub(crate) asker: u32,
+    pub(crate) query_index: u32,
 }
 
-/// How a sweep goes on after a posting.
+/// Tells a sweep how to go on after a posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum SweepControl {
     GoOn,
-    /// The rest of this range is not wanted, of the slice or the run at hand.
-    PassOver,
-    /// Nothing more is wanted.
+    /// Skip the rest of this range, in the slice or the run at hand.
+    SkipRange,
+    /// Stop.
     End,
 }
 
-/// Called with who asked and what was found.
-pub(crate) type VisitAsked<'v> = dyn FnMut(u32, Posting) -> Result<Next> + 'v;
+/// Called with the index of a query and a posting in one of its ranges.
+pub(crate) type VisitProbe<'v> = dyn FnMut(u32, Posting) -> Result<SweepControl> + 'v;
 
-/// Decoding a block costs as much as finding one code in it for every so many of its postings.
-const POSTINGS_A_SEARCH: u64 = 40;
+/// A block of this many postings is decoded as fast as one code is found in it.
+const POSTINGS_PER_SEARCH: u64 = 40;
 
-/// Visits what `wanted`, sorted by low code, asks for among sorted postings: for each asker in
+/// Visits what `wanted`, sorted by low code, asks for among sorted postings: for each query_index in
 /// order. Whether all was visited.
 ///
 /// # Errors
 /// Those of `visit`.
 pub(crate) fn sweep_slice(
     postings: &[Posting],
-    wanted: &[Wanted],
-    visit: &mut VisitAsked<'_>,
+    wanted: &[ProbeRange],
+    visit: &mut VisitProbe<'_>,
 ) -> Result<bool> {
     let mut rest = postings;
     for wanted in wanted {
@@ -48,10 +48,10 @@ pub(crate) fn sweep_slice(
         rest = rest.get(below..).unwrap_or_default();
         let in_range = |posting: &&Posting| posting.code <= wanted.high_code;
         for posting in rest.iter().take_while(in_range) {
-            match visit(wanted.asker, *posting)? {
-                Next::GoOn => {}
-                Next::PassOver => break,
-                Next::End => return Ok(false),
+            match visit(wanted.query_index, *posting)? {
+                SweepControl::GoOn => {}
+                SweepControl::SkipRange => break,
+                SweepControl::End => return Ok(false),
             }
         }
         if rest.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn sweep_slice(
     Ok(true)
 }
 
-/// How many postings at the start are below a code, looked for in doubling steps: the next code is
+/// Counts the postings at the start that are below a code. It searches in doubling steps: the next code is
 /// mostly near.
 fn count_below(postings: &[Posting], code: u64) -> usize {
     let is_below = |posting: &Posting| posting.code < code;
@@ -75,7 +75,7 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
     start + last_step.partition_point(is_below)
 }
 
-/// Visits what `wanted`, sorted by low code, asks for in a lane of a run: for each asker in order,
+/// Visits what `wanted`, sorted by low code, asks for in a lane of a run: for each query_index in order,
 /// block by block. It ends early if `visit` says so.
 ///
 /// # Errors
@@ -85,8 +85,8 @@ pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
     table_name: &'static str,
     run: u32,
     lane: &LaneSummary,
-    wanted: &[Wanted],
-    visit: &mut VisitAsked<'_>,
+    wanted: &[ProbeRange],
+    visit: &mut VisitProbe<'_>,
 ) -> Result<ProbeCost> {
     let mut blocks = Blocks {
         table,
@@ -99,18 +99,18 @@ pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
     let Some(end) = lane.last else {
         return Ok(blocks.cost);
     };
-    let mut asked = Asked {
+    let mut asked = PendingRanges {
         rest: wanted,
         open: Vec::new(),
         decoded: Vec::new(),
-        searches: lane.postings / lane.blocks.max(1) / POSTINGS_A_SEARCH,
+        searches: lane.postings / lane.blocks.max(1) / POSTINGS_PER_SEARCH,
     };
     let first = lane.first_possible();
-    let visit = &mut |asker, posting| match posting < first {
-        true => Ok(Next::GoOn),
-        false => visit(asker, posting),
+    let visit = &mut |query_index, posting| match posting < first {
+        true => Ok(SweepControl::GoOn),
+        false => visit(query_index, posting),
     };
-    let target = |asked: &Asked<'_>, reached| asked.target(reached).map(|t| t.max(first));
+    let target = |asked: &PendingRanges<'_>, reached| asked.target(reached).map(|t| t.max(first));
     while let Some(target) = target(&asked, blocks.reached).filter(|t| *t <= end) {
         let row = blocks.seek(target)?;
         let follows = |block: &Block<'_>, is_next| match (is_next, block.previous()) {
@@ -131,7 +131,7 @@ pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
     Ok(blocks.cost)
 }
 
-/// The way through the blocks of a lane.
+/// The pass over the blocks of a lane.
 struct Blocks<'t, T> {
     table: &'t T,
     /// Run and lane.
@@ -144,12 +144,12 @@ struct Blocks<'t, T> {
     cost: ProbeCost,
 }
 
-/// A block's key and value, and whether it is the one after that which was read last.
+/// A block's key and value, and true if it directly follows the block that was read last.
 type Row<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>, bool);
 
 impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
-    /// The first block that reaches `target`, if the lane has one. What is likely in the next block
-    /// is looked for there, which saves the way down the tree.
+    /// Returns the first block that reaches `target`, if the lane has one. A near target is likely in the
+    /// next block: looking there first saves the descent from the root of the tree.
     fn seek(&mut self, target: Posting) -> Result<Option<Row<'t>>> {
         let (run, lane) = self.place;
         let is_near = |reached: Posting| target.code - reached.code <= self.span.max(1);
@@ -183,20 +183,20 @@ impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
     }
 }
 
-/// The ranges that are still to be answered.
-struct Asked<'w> {
+/// The ranges that are not yet answered.
+struct PendingRanges<'w> {
     /// Those that no block has reached yet.
-    rest: &'w [Wanted],
+    rest: &'w [ProbeRange],
     /// Those that the next block may continue, ascending.
-    open: Vec<Wanted>,
+    open: Vec<ProbeRange>,
     /// A block, decoded; kept to be filled again.
     decoded: Vec<Posting>,
     /// From so many searches in a block on, it is decoded.
     searches: u64,
 }
 
-impl Asked<'_> {
-    /// The next block to read is the first that reaches this.
+impl PendingRanges<'_> {
+    /// Returns the posting that the next block to read must reach; `None` if all ranges are answered.
     fn target(&self, reached: Option<Posting>) -> Option<Posting> {
         match reached {
             Some(reached) if !self.open.is_empty() => {
@@ -206,13 +206,13 @@ impl Asked<'_> {
         }
     }
 
-    /// Visits what a block holds of the ranges; whether to go on.
+    /// Visits the postings of a block that are in the ranges. Returns false to stop the sweep.
     fn answer(
         &mut self,
         table_name: &str,
         key: &BlockKey,
         block: &Block<'_>,
-        visit: &mut VisitAsked<'_>,
+        visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         let last_code = block.last().code;
         let begun = self.rest.partition_point(|w| w.low_code <= last_code);
@@ -220,10 +220,10 @@ impl Asked<'_> {
         self.open.extend_from_slice(begun);
         self.rest = rest;
         let mut passed_over = Vec::new();
-        let visit = &mut |asker, posting| {
-            let next = visit(asker, posting)?;
-            if next == Next::PassOver {
-                passed_over.push(asker);
+        let visit = &mut |query_index, posting| {
+            let next = visit(query_index, posting)?;
+            if next == SweepControl::SkipRange {
+                passed_over.push(query_index);
             }
             Ok(next)
         };
@@ -238,17 +238,17 @@ impl Asked<'_> {
         } else {
             for wanted in &self.open {
                 for posting in block.find_range(wanted.low_code, wanted.high_code) {
-                    match visit(wanted.asker, posting)? {
-                        Next::GoOn => {}
-                        Next::PassOver => break,
-                        Next::End => return Ok(false),
+                    match visit(wanted.query_index, posting)? {
+                        SweepControl::GoOn => {}
+                        SweepControl::SkipRange => break,
+                        SweepControl::End => return Ok(false),
                     }
                 }
             }
         }
         passed_over.sort_unstable();
         self.open.retain(|wanted| {
-            wanted.high_code >= last_code && passed_over.binary_search(&wanted.asker).is_err()
+            wanted.high_code >= last_code && passed_over.binary_search(&wanted.query_index).is_err()
         });
         Ok(true)
     }

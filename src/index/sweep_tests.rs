@@ -29,10 +29,10 @@ fn lanes() -> Vec<BTreeSet<Posting>> {
 }
 
 /// Ranges of all widths, equal and overlapping ones among them, sorted by low code.
-fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<Wanted> {
+fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<ProbeRange> {
     let held: Vec<u64> = postings.iter().map(|posting| posting.code).collect();
-    let mut wanted: Vec<Wanted> = (0..count)
-        .map(|asker| {
+    let mut wanted: Vec<ProbeRange> = (0..count)
+        .map(|query_index| {
             let low_code = match random.below(4) {
                 0 => random.next() >> random.below(64),
                 1 => [0, 1, 1 << 60, MAX - 1, MAX][random.below(5) as usize],
@@ -44,31 +44,38 @@ fn ranges(random: &mut Random, count: u32, postings: &BTreeSet<Posting>) -> Vec<
                 1 => 1 << 34,
                 _ => 0,
             };
-            Wanted {
+            ProbeRange {
                 low_code,
                 high_code: low_code.saturating_add(width),
-                asker,
+                query_index,
             }
         })
         .collect();
-    wanted.sort_by_key(|wanted| (wanted.low_code, wanted.asker));
+    wanted.sort_by_key(|wanted| (wanted.low_code, wanted.query_index));
     wanted
 }
 
-/// What each asker finds, in the order in which it comes.
+/// What each query_index finds, in the order in which it comes.
 type Found = Vec<Vec<Posting>>;
 
 fn sweep(
     transaction: &WriteTransaction,
     lane: &LaneSummary,
-    wanted: &[Wanted],
+    wanted: &[ProbeRange],
 ) -> Result<(Found, ProbeCost)> {
     let table = transaction.open_table(TABLE).unwrap();
     let mut found = vec![Vec::new(); wanted.len()];
-    let cost = sweep_lane(&table, NAME, 7, lane, wanted, &mut |asker, posting| {
-        found[asker as usize].push(posting);
-        Ok(Next::GoOn)
-    })?;
+    let cost = sweep_lane(
+        &table,
+        NAME,
+        7,
+        lane,
+        wanted,
+        &mut |query_index, posting| {
+            found[query_index as usize].push(posting);
+            Ok(SweepControl::GoOn)
+        },
+    )?;
     Ok((found, cost))
 }
 
@@ -76,14 +83,14 @@ fn sweep(
 fn probe(
     transaction: &WriteTransaction,
     lane: &LaneSummary,
-    wanted: &[Wanted],
+    wanted: &[ProbeRange],
 ) -> Result<(Found, ProbeCost)> {
     let table = transaction.open_table(TABLE).unwrap();
     let mut found = vec![Vec::new(); wanted.len()];
     let mut cost = ProbeCost::default();
     for wanted in wanted {
         let visit = &mut |posting| {
-            found[wanted.asker as usize].push(posting);
+            found[wanted.query_index as usize].push(posting);
             Ok(())
         };
         let (low, high) = (wanted.low_code, wanted.high_code);
@@ -113,7 +120,7 @@ fn a_sweep_finds_what_probes_find_and_reads_no_block_twice() {
             }
             for wanted in &wanted {
                 let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
-                assert_eq!(swept[wanted.asker as usize], expected);
+                assert_eq!(swept[wanted.query_index as usize], expected);
             }
         }
         for neighbour in [number - 1, number, number + 1] {
@@ -130,12 +137,12 @@ fn a_few_far_codes_cost_a_block_each() {
     let postings = &lanes()[0];
     let lane = write(&transaction, 7, 2, postings);
     assert!(lane.blocks > 20);
-    let wanted: Vec<Wanted> = (0..)
+    let wanted: Vec<ProbeRange> = (0..)
         .zip(postings.iter().step_by(postings.len() / 5 + 1))
-        .map(|(asker, posting)| Wanted {
+        .map(|(query_index, posting)| ProbeRange {
             low_code: posting.code,
             high_code: posting.code,
-            asker,
+            query_index,
         })
         .collect();
     let (found, cost) = sweep(&transaction, &lane, &wanted).unwrap();
@@ -149,17 +156,21 @@ fn a_sweep_ends_when_it_is_told_to() {
     let transaction = database.begin_write().unwrap();
     let postings = &lanes()[1];
     let lane = write(&transaction, 7, 2, postings);
-    let all = Wanted {
+    let all = ProbeRange {
         low_code: 0,
         high_code: MAX,
-        asker: 0,
+        query_index: 0,
     };
     for wanted in [vec![all], vec![all; 500]] {
         let mut seen = 0;
         let table = transaction.open_table(TABLE).unwrap();
         let cost = sweep_lane(&table, NAME, 7, &lane, &wanted, &mut |_, _| {
             seen += 1;
-            Ok(if seen < 10 { Next::GoOn } else { Next::End })
+            Ok(if seen < 10 {
+                SweepControl::GoOn
+            } else {
+                SweepControl::End
+            })
         });
         assert_eq!((seen, cost.unwrap().blocks), (10, 1));
     }
@@ -181,17 +192,17 @@ fn lost_and_damaged_blocks_are_noticed() {
         let lane = write(&transaction, 7, 2, postings);
         let blocks = rows(&transaction);
         let blocks: Vec<_> = blocks.iter().filter(|(key, _)| is_of(key, 7, 2)).collect();
-        let all = Wanted {
+        let all = ProbeRange {
             low_code: 0,
             high_code: MAX,
-            asker: 0,
+            query_index: 0,
         };
         for (key, value) in blocks.iter().step_by(5).chain(blocks.last()) {
             let last = split_block_key(key).2;
-            let of_last = Wanted {
+            let of_last = ProbeRange {
                 low_code: last.code,
                 high_code: last.code,
-                asker: 0,
+                query_index: 0,
             };
             let mut flipped = value.clone();
             flipped[30] ^= 1;
@@ -241,14 +252,14 @@ fn slices_are_searched_in_doubling_steps() {
         }
         let wanted = ranges(&mut random, 50, &postings);
         let mut found = vec![Vec::new(); wanted.len()];
-        let visit = &mut |asker: u32, posting| {
-            found[asker as usize].push(posting);
-            Ok(Next::GoOn)
+        let visit = &mut |query_index: u32, posting| {
+            found[query_index as usize].push(posting);
+            Ok(SweepControl::GoOn)
         };
         assert!(sweep_slice(&sorted, &wanted, visit).unwrap());
         for wanted in &wanted {
             let expected = in_range(&postings, wanted.low_code..=wanted.high_code);
-            assert_eq!(found[wanted.asker as usize], expected);
+            assert_eq!(found[wanted.query_index as usize], expected);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
-use crate::index::{Next, Wanted};
+use crate::index::{ProbeRange, SweepControl};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::lanes::hash_key;
 use crate::query::budget::Budget;
@@ -25,11 +25,11 @@ const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 /// So many keys are looked up together.
 const PIECE_KEYS: usize = 1 << 20;
 
-/// A document that shares a bucket with the signature number `asker` of a piece.
+/// A document that shares a bucket with the signature number `query_index` of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
     pub(crate) id: u64,
-    pub(crate) asker: u32,
+    pub(crate) query_index: u32,
 }
 
 /// The pieces of a batch, in order.
@@ -66,7 +66,7 @@ impl Iterator for Pieces {
 
 /// A lane that is swept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Swept {
+pub(crate) struct ProbedLane {
     table: PostingTable,
     lane: u16,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Swept {
 /// The codes of a piece's signatures in the lanes that are swept.
 #[derive(Debug)]
 pub(crate) struct Codes {
-    swept: Vec<Swept>,
+    swept: Vec<ProbedLane>,
     /// Signature by signature.
     codes: Vec<u64>,
     /// Which signatures ask: not those that are filed nowhere.
@@ -91,7 +91,7 @@ impl Codes {
     ) -> Result<Self> {
         let bands = (1..).take(context.lanes.band_count().into());
         let tables = (1 + context.lanes.band_count()..).take(context.lanes.table_count().into());
-        let of = |table| move |lane| Swept { table, lane };
+        let of = |table| move |lane| ProbedLane { table, lane };
         let mut swept = Vec::new();
         if families.bands {
             swept.extend(bands.map(of(PostingTable::Bands)));
@@ -130,30 +130,30 @@ impl Codes {
     }
 
     /// Asks nothing for a signature.
-    pub(crate) fn leave_out(&mut self, asker: usize) {
-        if let Some(asks) = self.asks.get_mut(asker) {
+    pub(crate) fn leave_out(&mut self, query_index: usize) {
+        if let Some(asks) = self.asks.get_mut(query_index) {
             *asks = false;
         }
     }
 
     /// The codes of a signature with their lanes, if it asks.
-    pub(crate) fn row(&self, asker: usize) -> impl Iterator<Item = (Swept, u64)> {
-        let asks = self.asks.get(asker).copied().unwrap_or_default();
-        let start = asker * self.swept.len();
+    pub(crate) fn row(&self, query_index: usize) -> impl Iterator<Item = (ProbedLane, u64)> {
+        let asks = self.asks.get(query_index).copied().unwrap_or_default();
+        let start = query_index * self.swept.len();
         let codes = self.codes.get(start..).filter(|_| asks);
         let swept = self.swept.iter().copied();
         swept.zip(codes.unwrap_or_default().iter().copied())
     }
 
-    fn code(&self, asker: u32, column: usize) -> Option<u64> {
-        let place = (asker as usize).checked_mul(self.swept.len())?;
+    fn code(&self, query_index: u32, column: usize) -> Option<u64> {
+        let place = (query_index as usize).checked_mul(self.swept.len())?;
         self.codes.get(place.checked_add(column)?).copied()
     }
 
     /// Where documents that are identical to a signature are looked for: the first table, or the
     /// first band; `None` if not all of them need be there.
     pub(crate) fn first_column(&self, context: &SharedContext) -> Option<usize> {
-        let is_table = |swept: &Swept| swept.table == PostingTable::Permuted;
+        let is_table = |swept: &ProbedLane| swept.table == PostingTable::Permuted;
         let column = self.swept.iter().position(is_table).unwrap_or(0);
         let table = self.swept.get(column)?.table;
         identical_share_codes(context, table).then_some(column)
@@ -161,30 +161,30 @@ impl Codes {
 
     /// Whether a posting of a signature's bucket makes a candidate: of a fingerprint the code alone
     /// tells the distance, or of one of 128 bits a part of it.
-    pub(crate) fn accepts(&self, swept: Swept, code: u64, found: u64) -> bool {
+    pub(crate) fn accepts(&self, swept: ProbedLane, code: u64, found: u64) -> bool {
         swept.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.most
     }
 
     /// What is asked for in a lane, sorted.
-    fn wanted(&self, context: &SharedContext, column: usize, swept: Swept) -> Vec<Wanted> {
+    fn wanted(&self, context: &SharedContext, column: usize, swept: ProbedLane) -> Vec<ProbeRange> {
         let width = self.swept.len().max(1);
         let codes = self.codes.iter().skip(column).step_by(width);
-        let askers = (0..).zip(codes).zip(&self.asks).filter(|(_, asks)| **asks);
-        let wanted = askers.map(|((asker, &code), _)| {
+        let query_indices = (0..).zip(codes).zip(&self.asks).filter(|(_, asks)| **asks);
+        let wanted = query_indices.map(|((query_index, &code), _)| {
             let (low_code, high_code) = context.lanes.bucket_range(swept.lane, code);
-            Wanted {
+            ProbeRange {
                 low_code,
                 high_code,
-                asker,
+                query_index,
             }
         });
-        let mut wanted: Vec<Wanted> = wanted.collect();
-        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
+        let mut wanted: Vec<ProbeRange> = wanted.collect();
+        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.query_index));
         wanted
     }
 }
 
-impl Swept {
+impl ProbedLane {
     /// A name for the bucket of a code: equal for those that share it, and for no others.
     pub(crate) fn bucket(self, context: &SharedContext, code: u64) -> (u16, u64) {
         (self.lane, context.lanes.bucket_range(self.lane, code).0)
@@ -193,7 +193,7 @@ impl Swept {
 
 /// What a signature has met.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meeting {
+pub(crate) struct ProbeCounts {
     /// Candidates.
     documents: usize,
     /// Postings in the fullest of its buckets.
@@ -202,7 +202,7 @@ pub(crate) struct Meeting {
     pub(crate) is_over: bool,
 }
 
-impl Meeting {
+impl ProbeCounts {
     /// That of a signature which is to be asked about by itself.
     pub(crate) fn over() -> Self {
         Self {
@@ -220,25 +220,25 @@ impl Meeting {
 }
 
 /// Gathers the candidates of a piece, lane by lane.
-pub(crate) struct Gathering<'c> {
+pub(crate) struct CandidateSweep<'c> {
     source: &'c dyn ReadView,
     codes: &'c mut Codes,
     budget: Option<Budget>,
     found: Vec<Candidate>,
     room: usize,
     /// Signature by signature, if there is a budget.
-    meetings: Vec<Meeting>,
+    counts_per_query: Vec<ProbeCounts>,
 }
 
 /// The candidates of a piece, ascending, each once, without those of signatures that met more than
 /// the budget allows for; and, if there is a budget, what each signature has met.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct PieceCandidates {
     pub(crate) candidates: Vec<Candidate>,
-    pub(crate) meetings: Vec<Meeting>,
+    pub(crate) counts_per_query: Vec<ProbeCounts>,
 }
 
-impl<'c> Gathering<'c> {
+impl<'c> CandidateSweep<'c> {
     pub(crate) fn new(
         source: &'c dyn ReadView,
         codes: &'c mut Codes,
@@ -251,24 +251,24 @@ impl<'c> Gathering<'c> {
             budget,
             found: Vec::new(),
             room: PIECE_CANDIDATES,
-            meetings: vec![Meeting::default(); count],
+            counts_per_query: vec![ProbeCounts::default(); count],
         }
     }
 
     /// Whether a signature has met more than the budget allows for.
-    pub(crate) fn is_over(&self, asker: u32) -> bool {
-        let meeting = self.meetings.get(asker as usize);
+    pub(crate) fn is_over(&self, query_index: u32) -> bool {
+        let meeting = self.counts_per_query.get(query_index as usize);
         meeting.is_some_and(|meeting| meeting.is_over)
     }
 
     /// Asks nothing more for a signature, whose candidates are not wanted.
-    pub(crate) fn leave_out(&mut self, asker: usize) {
-        self.codes.leave_out(asker);
+    pub(crate) fn leave_out(&mut self, query_index: usize) {
+        self.codes.leave_out(query_index);
     }
 
     /// Sweeps all lanes but those before and the one at `except`; `None` if there are so many
     /// candidates that the piece must be halved.
-    pub(crate) fn finish(mut self, except: Option<usize>) -> Result<Option<Gathered>> {
+    pub(crate) fn finish(mut self, except: Option<usize>) -> Result<Option<PieceCandidates>> {
         for column in (0..self.codes.swept.len()).filter(|column| Some(*column) != except) {
             if !self.sweep(column, &mut |_| ())? {
                 return Ok(None);
@@ -276,23 +276,27 @@ impl<'c> Gathering<'c> {
         }
         let asks = &self.codes.asks;
         self.found
-            .retain(|found| asks.get(found.asker as usize) == Some(&true));
+            .retain(|found| asks.get(found.query_index as usize) == Some(&true));
         self.found.sort_unstable();
         self.found.dedup();
         if let Some(budget) = self.budget {
             for found in &self.found {
-                at_mut(&mut self.meetings, found.asker as usize)?.documents += 1;
+                at_mut(&mut self.counts_per_query, found.query_index as usize)?.documents += 1;
             }
-            for meeting in &mut self.meetings {
+            for meeting in &mut self.counts_per_query {
                 meeting.is_over = !meeting.is_within(budget, 0, 0);
             }
-            let meetings = &self.meetings;
-            let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
-            self.found.retain(|found| !is_over(found.asker));
+            let counts_per_query = &self.counts_per_query;
+            let is_over = |query_index: u32| {
+                counts_per_query
+                    .get(query_index as usize)
+                    .is_some_and(|m| m.is_over)
+            };
+            self.found.retain(|found| !is_over(found.query_index));
         }
-        Ok(Some(Gathered {
+        Ok(Some(PieceCandidates {
             candidates: self.found,
-            meetings: self.meetings,
+            counts_per_query: self.counts_per_query,
         }))
     }
 
@@ -300,49 +304,62 @@ impl<'c> Gathering<'c> {
     pub(crate) fn sweep(
         &mut self,
         column: usize,
-        of_own_code: &mut dyn FnMut(Candidate),
+        of_exact_code: &mut dyn FnMut(Candidate),
     ) -> Result<bool> {
         let (codes, source) = (&*self.codes, self.source);
         let swept = *at(&codes.swept, column)?;
         let can_be_halved = codes.asks.len() > 1;
-        let (found, meetings) = (&mut self.found, &mut self.meetings);
-        let is_over = |asker: u32| meetings.get(asker as usize).is_some_and(|m| m.is_over);
+        let (found, counts_per_query) = (&mut self.found, &mut self.counts_per_query);
+        let is_over = |query_index: u32| {
+            counts_per_query
+                .get(query_index as usize)
+                .is_some_and(|m| m.is_over)
+        };
         let mut wanted = codes.wanted(source.context(), column, swept);
-        wanted.retain(|wanted| !is_over(wanted.asker));
+        wanted.retain(|wanted| !is_over(wanted.query_index));
         source.context().reads.add_lanes(wanted.len());
         let most = self.budget.map(Budget::postings);
-        let mut counts = vec![0; meetings.len()];
+        let mut counts = vec![0; counts_per_query.len()];
         let (mut fits, room) = (true, &mut self.room);
-        source.sweep(swept.table, swept.lane, &wanted, &mut |asker, posting| {
-            if let (Some(most), Some(count)) = (most, counts.get_mut(asker as usize)) {
-                *count += 1;
-                if *count > most {
-                    return Ok(Next::PassOver);
+        source.sweep(
+            swept.table,
+            swept.lane,
+            &wanted,
+            &mut |query_index, posting| {
+                if let (Some(most), Some(count)) = (most, counts.get_mut(query_index as usize)) {
+                    *count += 1;
+                    if *count > most {
+                        return Ok(SweepControl::SkipRange);
+                    }
                 }
-            }
-            let code = codes
-                .code(asker, column)
-                .or_bug("the code of a signature")?;
-            let candidate = Candidate {
-                id: posting.id,
-                asker,
-            };
-            if codes.accepts(swept, code, posting.code) {
-                found.push(candidate);
-            }
-            if code == posting.code {
-                of_own_code(candidate);
-            }
-            if found.len() > *room {
-                // Documents that are alike meet in many lanes.
-                found.sort_unstable();
-                found.dedup();
-                fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
-                *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
-            }
-            Ok(if fits { Next::GoOn } else { Next::End })
-        })?;
-        for (meeting, count) in meetings.iter_mut().zip(counts) {
+                let code = codes
+                    .code(query_index, column)
+                    .or_bug("the code of a signature")?;
+                let candidate = Candidate {
+                    id: posting.id,
+                    query_index,
+                };
+                if codes.accepts(swept, code, posting.code) {
+                    found.push(candidate);
+                }
+                if code == posting.code {
+                    of_exact_code(candidate);
+                }
+                if found.len() > *room {
+                    // Documents that are alike meet in many lanes.
+                    found.sort_unstable();
+                    found.dedup();
+                    fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
+                    *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
+                }
+                Ok(if fits {
+                    SweepControl::GoOn
+                } else {
+                    SweepControl::End
+                })
+            },
+        )?;
+        for (meeting, count) in counts_per_query.iter_mut().zip(counts) {
             meeting.postings = meeting.postings.max(count);
             meeting.is_over |= most.is_some_and(|most| count > most);
         }
@@ -355,8 +372,8 @@ pub(crate) fn candidates(
     source: &dyn ReadView,
     codes: &mut Codes,
     budget: Option<Budget>,
-) -> Result<Option<Gathered>> {
-    Gathering::new(source, codes, budget).finish(None)
+) -> Result<Option<PieceCandidates>> {
+    CandidateSweep::new(source, codes, budget).finish(None)
 }
 
 /// Shows the signatures of the live ones among `candidates`, each read once, with who asks for it.
@@ -386,28 +403,33 @@ pub(crate) fn compare(
 pub(crate) fn find_keys(source: &dyn ReadView, keys: &[Option<&[u8]>]) -> Result<Vec<Option<u64>>> {
     let mut known = vec![None; keys.len()];
     for (keys, known) in keys.chunks(PIECE_KEYS).zip(known.chunks_mut(PIECE_KEYS)) {
-        let wanted = (0..).zip(keys).filter_map(|(asker, key)| {
+        let wanted = (0..).zip(keys).filter_map(|(query_index, key)| {
             let code = hash_key((*key)?);
-            Some(Wanted {
+            Some(ProbeRange {
                 low_code: code,
                 high_code: code,
-                asker,
+                query_index,
             })
         });
-        let mut wanted: Vec<Wanted> = wanted.collect();
-        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.asker));
+        let mut wanted: Vec<ProbeRange> = wanted.collect();
+        wanted.sort_unstable_by_key(|wanted| (wanted.low_code, wanted.query_index));
         let mut found = Vec::new();
         source.context().reads.add_lanes(wanted.len());
-        source.sweep(PostingTable::Keys, 0, &wanted, &mut |asker, posting| {
-            let id = posting.id;
-            found.push(Candidate { id, asker });
-            Ok(Next::GoOn)
-        })?;
+        source.sweep(
+            PostingTable::Keys,
+            0,
+            &wanted,
+            &mut |query_index, posting| {
+                let id = posting.id;
+                found.push(Candidate { id, query_index });
+                Ok(SweepControl::GoOn)
+            },
+        )?;
         // Newest first: a document that replaced another has the greater id.
         found.sort_unstable_by(|a, b| b.cmp(a));
-        for Candidate { id, asker } in found {
-            let key = at(keys, asker as usize)?.or_bug("a key that was looked up")?;
-            let slot = at_mut(known, asker as usize)?;
+        for Candidate { id, query_index } in found {
+            let key = at(keys, query_index as usize)?.or_bug("a key that was looked up")?;
+            let slot = at_mut(known, query_index as usize)?;
             if slot.is_none() && source.has_key(id, key)? {
                 *slot = Some(id);
             }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
 use crate::query::bounds::ResolvedBounds;
-use crate::query::buckets::{Asked, Begin, Bucket, read_first, read_whole};
+use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
 use crate::query::budget::Budget;
 use crate::query::families::{Families, exact_codes_are_identical, identical_share_codes};
 use crate::query::found_ids::FoundIds;
@@ -13,7 +13,7 @@ use crate::read::{PostingTable, ReadView};
 use crate::types::{BeyondBudget, Match, Scope};
 
 /// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
-pub(crate) const LOOKED_AT: usize = 15;
+pub(crate) const MAX_IDENTICAL_TRIES: usize = 15;
 
 /// A bucket with more postings than this is left before its end when an identical document is looked
 /// for.
@@ -54,8 +54,8 @@ impl Subject<'_> {
         if !context.is_filed(self.signature) {
             return Ok(Best::default());
         }
-        let mut asked = Asked::all(context, self.signature, Families::from_bounds(bounds))?;
-        let is_first = |asked: &Asked| asked.table == PostingTable::Permuted;
+        let mut asked = LaneProbe::all(context, self.signature, Families::from_bounds(bounds))?;
+        let is_first = |asked: &LaneProbe| asked.table == PostingTable::Permuted;
         let place = asked.iter().position(is_first).unwrap_or(0);
         let mut first = First::default();
         if asked
@@ -79,19 +79,19 @@ impl Subject<'_> {
     fn look_for_identical(
         &self,
         source: &dyn ReadView,
-        lane: &Asked,
+        lane: &LaneProbe,
         bounds: &ResolvedBounds,
         budget: Option<Budget>,
     ) -> Result<First> {
         let (most, begin) = match budget {
-            Some(budget) => (budget.postings(), Begin::OwnCode),
+            Some(budget) => (budget.postings(), Begin::ExactCode),
             None => (FIRST_POSTINGS, Begin::Start),
         };
         let bucket = read_one(source, lane, most, begin)?;
         let is_in_part = budget.is_none() && bucket.is_cut;
         let own = if is_in_part && !lane.has_one_code() {
-            let part = lane.of_own_code();
-            own_ids(lane, &read_one(source, &part, LOOKED_AT, begin)?)
+            let part = lane.of_exact_code();
+            own_ids(lane, &read_one(source, &part, MAX_IDENTICAL_TRIES, begin)?)
         } else {
             own_ids(lane, &bucket)
         };
@@ -157,7 +157,7 @@ impl Subject<'_> {
     fn best_of_all(
         &self,
         source: &dyn ReadView,
-        asked: &[Asked],
+        asked: &[LaneProbe],
         bounds: &ResolvedBounds,
         budget: Option<Budget>,
         first: First,
@@ -171,7 +171,7 @@ impl Subject<'_> {
                 source,
                 unread,
                 budget.postings(),
-                Begin::OwnCode,
+                Begin::ExactCode,
             )?);
             let chosen = budget.choose(source, asked, &buckets, self.exclude)?;
             beyond = chosen.beyond;
@@ -205,16 +205,18 @@ impl Subject<'_> {
     }
 }
 
-fn read_one(source: &dyn ReadView, lane: &Asked, most: usize, begin: Begin) -> Result<Bucket> {
+fn read_one(source: &dyn ReadView, lane: &LaneProbe, most: usize, begin: Begin) -> Result<Bucket> {
     let mut buckets = read_first(source, std::slice::from_ref(lane), most, begin)?;
     invariant!(buckets.len() == 1, "read {} buckets for one", buckets.len());
     buckets.pop().or_bug("a bucket")
 }
 
 /// Returns the first documents with the signature's exact code, ascending.
-fn own_ids(lane: &Asked, bucket: &Bucket) -> Vec<u64> {
+fn own_ids(lane: &LaneProbe, bucket: &Bucket) -> Vec<u64> {
     let own = bucket.postings.iter().filter(|p| lane.is_own(**p));
-    own.map(|posting| posting.id).take(LOOKED_AT).collect()
+    own.map(|posting| posting.id)
+        .take(MAX_IDENTICAL_TRIES)
+        .collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::state::SharedContext;
 
 /// The bucket of a signature in a lane.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct LaneProbe {
     pub(crate) table: PostingTable,
     lane: u16,
     /// The signature's own.
@@ -31,7 +31,7 @@ pub(crate) enum Begin {
     /// At its least code.
     Start,
     /// At the signature's own code: after the greatest code comes the least.
-    OwnCode,
+    ExactCode,
 }
 
 /// What was read of a bucket.
@@ -43,7 +43,7 @@ pub(crate) struct Bucket {
     pub(crate) is_cut: bool,
 }
 
-impl Asked {
+impl LaneProbe {
     /// The buckets of a signature: those of its bands, then those of its tables.
     pub(crate) fn all(
         context: &SharedContext,
@@ -79,7 +79,7 @@ impl Asked {
     }
 
     /// The part of the bucket that has the signature's own code.
-    pub(crate) fn of_own_code(self) -> Self {
+    pub(crate) fn of_exact_code(self) -> Self {
         Self {
             low_code: self.code,
             high_code: self.code,
@@ -124,7 +124,7 @@ impl Asked {
     fn origin(&self, begin: Begin) -> u64 {
         match begin {
             Begin::Start => self.low_code,
-            Begin::OwnCode => self.code,
+            Begin::ExactCode => self.code,
         }
     }
 }
@@ -132,7 +132,7 @@ impl Asked {
 /// Adds the candidates in these buckets, all of them.
 pub(crate) fn read_whole(
     source: &dyn ReadView,
-    asked: &[Asked],
+    asked: &[LaneProbe],
     found: &mut FoundIds,
 ) -> Result<()> {
     for asked in asked.chunk_by(|a, b| a.table == b.table) {
@@ -150,7 +150,7 @@ pub(crate) fn read_whole(
 }
 
 /// Collects the first postings of a bucket, in whatever order they come.
-struct Firsts {
+struct FirstPostings {
     origin: u64,
     most: usize,
     /// Distance of the code from the origin, and id; the last one on top. It holds one more than the limit,
@@ -158,7 +158,7 @@ struct Firsts {
     heap: BinaryHeap<(u64, u64)>,
 }
 
-impl Firsts {
+impl FirstPostings {
     /// Adds a posting. Returns false once no later posting of its range can be among the first.
     fn push(&mut self, posting: Posting) -> bool {
         let rank = (posting.code.wrapping_sub(self.origin), posting.id);
@@ -196,18 +196,18 @@ impl Firsts {
 /// and each run no more than that many are read, besides those of deleted documents.
 pub(crate) fn read_first(
     source: &dyn ReadView,
-    asked: &[Asked],
+    asked: &[LaneProbe],
     most: usize,
     begin: Begin,
 ) -> Result<Vec<Bucket>> {
-    let mut firsts: Vec<Firsts> = Vec::with_capacity(asked.len());
+    let mut firsts: Vec<FirstPostings> = Vec::with_capacity(asked.len());
     for of_table in asked.chunk_by(|a, b| a.table == b.table) {
         let first_position = firsts.len();
         let (mut ranges, mut positions) = (Vec::new(), Vec::new());
         for (position, asked) in (first_position..).zip(of_table) {
             ranges.extend(asked.ranges(begin));
             positions.resize(ranges.len(), position);
-            firsts.push(Firsts {
+            firsts.push(FirstPostings {
                 origin: asked.origin(begin),
                 most,
                 heap: BinaryHeap::new(),
@@ -226,7 +226,7 @@ pub(crate) fn read_first(
     }
     let (read, expected) = (firsts.len(), asked.len());
     invariant!(read == expected, "read {read} of {expected} buckets");
-    Ok(firsts.into_iter().map(Firsts::into_bucket).collect())
+    Ok(firsts.into_iter().map(FirstPostings::into_bucket).collect())
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ mod tests {
         let in_order = [(7, 1), (7, 2), (7, 3), (9, 0), (9, 4), (5, 2), (6, 8)];
         for most in 0..9 {
             for turn in 0..codes.len() {
-                let mut firsts = Firsts {
+                let mut firsts = FirstPostings {
                     origin: 7,
                     most,
                     heap: BinaryHeap::new(),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn reading_from_the_own_code_asks_for_the_whole_bucket() {
-        let asked = |code, low_code, high_code| Asked {
+        let asked = |code, low_code, high_code| LaneProbe {
             table: PostingTable::Permuted,
             lane: 3,
             code,
@@ -272,12 +272,12 @@ mod tests {
             (15, vec![(15, 15), (0, 14)]),
         ] {
             let asked = asked(code, 0, 15);
-            let ranges = asked.ranges(Begin::OwnCode);
+            let ranges = asked.ranges(Begin::ExactCode);
             let ranges: Vec<_> = ranges.map(|r| (r.low_code, r.high_code)).collect();
             assert_eq!(ranges, expected);
             let whole: Vec<_> = asked.ranges(Begin::Start).collect();
             assert_eq!(whole, [asked.range(0, 15)]);
-            let own: Vec<_> = asked.of_own_code().ranges(Begin::OwnCode).collect();
+            let own: Vec<_> = asked.of_exact_code().ranges(Begin::ExactCode).collect();
             assert_eq!(own, [asked.range(code, code)]);
         }
     }

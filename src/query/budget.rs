@@ -7,7 +7,7 @@ use crate::format::Posting;
 use crate::index::CodeRange;
 use crate::index::TOMBSTONE_LANE;
 use crate::options::StoreOptions;
-use crate::query::buckets::{Asked, Bucket};
+use crate::query::buckets::{Bucket, LaneProbe};
 use crate::read::{PostingTable, ReadView};
 use crate::types::BeyondBudget;
 
@@ -22,7 +22,7 @@ pub(crate) struct Budget {
 
 /// The documents that are compared.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct BudgetedCandidates {
     /// Ascending.
     pub(crate) ids: Vec<u64>,
     pub(crate) beyond: Option<BeyondBudget>,
@@ -63,10 +63,10 @@ impl Budget {
     pub(crate) fn choose(
         self,
         source: &dyn ReadView,
-        asked: &[Asked],
+        asked: &[LaneProbe],
         buckets: &[Bucket],
         exclude: Option<u64>,
-    ) -> Result<Chosen> {
+    ) -> Result<BudgetedCandidates> {
         let mut met = weigh(asked, buckets);
         met.retain(|met| Some(met.id) != exclude);
         if met.len() > self.documents {
@@ -84,7 +84,7 @@ impl Budget {
             documents: left_out as u64,
             is_least,
         };
-        Ok(Chosen {
+        Ok(BudgetedCandidates {
             ids,
             beyond: (left_out > 0 || is_least).then_some(beyond),
         })
@@ -99,8 +99,8 @@ struct Met {
 }
 
 /// The candidates in these buckets, ascending by id.
-fn weigh(asked: &[Asked], buckets: &[Bucket]) -> Vec<Met> {
-    let of_bucket = |(asked, bucket): (&Asked, &Bucket)| {
+fn weigh(asked: &[LaneProbe], buckets: &[Bucket]) -> Vec<Met> {
+    let of_bucket = |(asked, bucket): (&LaneProbe, &Bucket)| {
         let accepted = bucket.postings.iter().filter(|p| asked.accepts(**p));
         let accepted = accepted.map(|posting| (posting.id, bucket.is_cut));
         accepted.collect::<Vec<(u64, bool)>>()

@@ -15,8 +15,10 @@ mod scored;
 mod subject;
 mod verify;
 
-pub(crate) use batch::{Candidate, Codes, Gathered, Gathering, Meeting, Pieces, find_keys};
-pub(crate) use best::{Best, LOOKED_AT};
+pub(crate) use batch::{
+    Candidate, CandidateSweep, Codes, PieceCandidates, Pieces, ProbeCounts, find_keys,
+};
+pub(crate) use best::{Best, MAX_IDENTICAL_TRIES};
 pub(crate) use bounds::ResolvedBounds;
 pub use bounds::{Bounds, By};
 pub(crate) use budget::Budget;

@@ -6,8 +6,8 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
-use crate::query::buckets::{Asked, Begin, read_first, read_whole};
-use crate::query::budget::{Budget, Chosen};
+use crate::query::buckets::{Begin, LaneProbe, read_first, read_whole};
+use crate::query::budget::{Budget, BudgetedCandidates};
 use crate::query::families::Families;
 use crate::query::found_ids::FoundIds;
 use crate::query::scored::{Scored, settle};
@@ -234,14 +234,14 @@ impl Subject<'_> {
         if !context.is_filed(self.signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
-        let asked = Asked::all(context, self.signature, Families::from_bounds(bounds))?;
-        let Chosen { ids, beyond } = match budget {
-            None => Chosen {
+        let asked = LaneProbe::all(context, self.signature, Families::from_bounds(bounds))?;
+        let BudgetedCandidates { ids, beyond } = match budget {
+            None => BudgetedCandidates {
                 ids: all_of(source, &asked)?,
                 beyond: None,
             },
             Some(budget) => {
-                let buckets = read_first(source, &asked, budget.postings(), Begin::OwnCode)?;
+                let buckets = read_first(source, &asked, budget.postings(), Begin::ExactCode)?;
                 budget.choose(source, &asked, &buckets, self.exclude)?
             }
         };
@@ -271,7 +271,7 @@ impl Subject<'_> {
         if !source.context().is_filed(self.signature) {
             return Ok(Vec::new());
         }
-        let asked = Asked::all(source.context(), self.signature, Families::ALL)?;
+        let asked = LaneProbe::all(source.context(), self.signature, Families::ALL)?;
         all_of(source, &asked)
     }
 
@@ -307,7 +307,7 @@ impl Subject<'_> {
 }
 
 /// Returns the candidates in these buckets, ascending.
-fn all_of(source: &dyn ReadView, asked: &[Asked]) -> Result<Vec<u64>> {
+fn all_of(source: &dyn ReadView, asked: &[LaneProbe]) -> Result<Vec<u64>> {
     let mut found = FoundIds::new();
     read_whole(source, asked, &mut found)?;
     Ok(found.into_ascending())

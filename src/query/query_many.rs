@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::batch;
-use crate::query::batch::{Candidate, Codes, Gathered, Pieces};
+use crate::query::batch::{Candidate, Codes, PieceCandidates, Pieces};
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::budget::Budget;
 use crate::query::families::Families;
@@ -149,13 +149,18 @@ impl<'a> QueryMany<'a> {
                     let accept =
                         |scored: &Scored| self.verify.is_some() || scored.is_within(&bounds);
                     let found = score(self.source, piece, &met.candidates, &bounds, accept)?;
-                    for (asker, (signature, mut found)) in piece.iter().zip(found).enumerate() {
+                    for (query_index, (signature, mut found)) in piece.iter().zip(found).enumerate()
+                    {
                         let (index, outside) = (answers.len(), &outside);
                         let ask = self.verify.as_deref().map(|verify| {
                             move |id| outside.ask(|| verify(index, DocumentId::new(id)))
                         });
                         let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
-                        if met.meetings.get(asker).is_some_and(|met| met.is_over) {
+                        if met
+                            .counts_per_query
+                            .get(query_index)
+                            .is_some_and(|met| met.is_over)
+                        {
                             let (subject, limit) = (Subject::new(signature), self.limit);
                             answers.push(subject.query(
                                 self.source,
@@ -223,10 +228,10 @@ fn score(
 ) -> Result<Vec<Found>> {
     let mut all = vec![Found::default(); piece.len()];
     batch::compare(source, candidates, &mut |candidate, row| {
-        let asker = candidate.asker as usize;
-        let found = at_mut(&mut all, asker)?;
+        let query_index = candidate.query_index as usize;
+        let found = at_mut(&mut all, query_index)?;
         found.compared += 1;
-        let subject = Subject::new(at(piece, asker)?);
+        let subject = Subject::new(at(piece, query_index)?);
         let score = subject.score(source.context(), candidate.id, row, Some(bounds))?;
         found.near.extend(score.filter(&accept));
         Ok(())
@@ -240,7 +245,7 @@ fn each_piece(
     signatures: &[Signature],
     families: Families,
     budget: Option<Budget>,
-    mut visit: impl FnMut(&[Signature], &Gathered) -> Result<()>,
+    mut visit: impl FnMut(&[Signature], &PieceCandidates) -> Result<()>,
 ) -> Result<()> {
     let mut pieces = Pieces::of(signatures.len());
     while let Some(range) = pieces.next() {
@@ -290,10 +295,10 @@ pub(crate) fn candidates_many(
         each_piece(source, signatures, Families::ALL, None, |piece, met| {
             let mut live = vec![Vec::new(); piece.len()];
             let found = &met.candidates;
-            batch::compare(source, found, &mut |Candidate { id, asker }, row| {
-                let asker = asker as usize;
-                if row.is_empty() == at(piece, asker)?.is_empty() {
-                    at_mut(&mut live, asker)?.push(DocumentId::new(id));
+            batch::compare(source, found, &mut |Candidate { id, query_index }, row| {
+                let query_index = query_index as usize;
+                if row.is_empty() == at(piece, query_index)?.is_empty() {
+                    at_mut(&mut live, query_index)?.push(DocumentId::new(id));
                 }
                 Ok(())
             })?;

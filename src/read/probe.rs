@@ -4,7 +4,8 @@ use crate::engine::ReadableTable;
 use crate::error::Result;
 use crate::format::{LaneSummary, RunDescriptor};
 use crate::index::{
-    CodeRange, FilterOf, FilterReader, ProbeCost, VisitAsked, Wanted, probe_lane_while, sweep_lane,
+    CodeRange, FilterOf, FilterReader, ProbeCost, ProbeRange, VisitProbe, probe_lane_while,
+    sweep_lane,
 };
 use crate::invariant::at;
 use crate::lanes::BucketBits;
@@ -31,7 +32,7 @@ enum FilterVerdict {
 }
 
 /// The lanes to read, run by run, the newest first.
-pub(crate) struct Plan<'r> {
+pub(crate) struct ProbePlan<'r> {
     lanes: Vec<LaneRead<'r>>,
     cost: ProbeCost,
 }
@@ -44,7 +45,7 @@ struct LaneRead<'r> {
     verdict: FilterVerdict,
 }
 
-impl<'r> Plan<'r> {
+impl<'r> ProbePlan<'r> {
     /// Plans the reads for these ranges. All filters in memory are asked under one lock.
     pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
@@ -93,7 +94,7 @@ where
     /// Probes runs as planned for these ranges, until it is enough.
     pub(crate) fn probe(
         &self,
-        plan: Plan<'_>,
+        plan: ProbePlan<'_>,
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
@@ -139,8 +140,8 @@ where
         &self,
         runs: &RunSet,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
         let mut cost = ProbeCost::default();
         let buckets = self.context.lanes.bucket_bits(lane);
@@ -163,9 +164,9 @@ where
         &self,
         of: (&RunDescriptor, &LaneSummary),
         buckets: BucketBits,
-        wanted: &[Wanted],
-    ) -> Result<Vec<Wanted>> {
-        let codes = |wanted: &Wanted| (wanted.low_code, wanted.high_code);
+        wanted: &[ProbeRange],
+    ) -> Result<Vec<ProbeRange>> {
+        let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
         let verdicts: Vec<FilterVerdict> = {
             let reader = self.context.filters.reader();
             let verdicts = wanted.iter();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable};
 use crate::error::Result;
-use crate::index::{CodeRange, VisitAsked, Wanted};
+use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::observe::LiveSnapshot;
-use crate::read::probe::{Plan, ProbeTables};
+use crate::read::probe::{ProbePlan, ProbeTables};
 use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
@@ -136,7 +136,7 @@ impl ReadView for SnapshotState {
         if is_enough()? {
             return Ok(());
         }
-        let plan = Plan::of(&self.store.context, &self.version.runs, ranges);
+        let plan = ProbePlan::of(&self.store.context, &self.version.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
@@ -148,8 +148,8 @@ impl ReadView for SnapshotState {
         &self,
         table: PostingTable,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
         if !self.version.memtable.sweep(lane, wanted, visit)? {
             return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, rows};
-use crate::index::{CodeRange, VisitAsked, Wanted};
+use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::lanes::{LaneRole, hash_key};
 use crate::state::SharedContext;
 use crate::types::{DocumentId, Record};
@@ -70,8 +70,8 @@ pub(crate) trait ReadView {
         &self,
         table: PostingTable,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<()>;
 
     /// Shows the row of a live document, `None` if there is none.

@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::{
-    Ask, Best, Budget, Candidate, Codes, Earlier, Families, Gathered, Gathering, LOOKED_AT,
-    Meeting, ResolvedBounds, Scored, Subject, Told, batch,
+    Ask, Best, Budget, Candidate, CandidateSweep, Codes, Earlier, Families, MAX_IDENTICAL_TRIES,
+    PieceCandidates, ProbeCounts, ResolvedBounds, Scored, Subject, Told, batch,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -106,7 +106,7 @@ pub(super) struct BatchCheck<'d> {
     same_key: Vec<Option<u64>>,
     nearest: NearestStored,
     /// For each document, its candidates and postings; empty without a budget.
-    meetings: Vec<Meeting>,
+    counts_per_query: Vec<ProbeCounts>,
 }
 
 /// The nearest stored document of each document of a piece.
@@ -151,7 +151,7 @@ impl NearestStored {
     /// Marks the documents whose nearest one, after these candidates were compared, is identical.
     fn note_identical(&mut self, context: &SharedContext, compared: &[Candidate]) -> Result<()> {
         for candidate in compared {
-            let query_index = candidate.asker as usize;
+            let query_index = candidate.query_index as usize;
             if let Some(nearest) = at(&self.nearest, query_index)? {
                 *at_mut(&mut self.is_identical, query_index)? = nearest.is_identical(context);
             }
@@ -181,15 +181,15 @@ impl<'d> BatchCheck<'d> {
             }
         }
         let mut nearest = NearestStored::new(documents.len());
-        let mut meetings = Vec::new();
+        let mut counts_per_query = Vec::new();
         if insert.looks_up_singly() {
-            meetings = vec![Meeting::over(); documents.len()];
+            counts_per_query = vec![ProbeCounts::over(); documents.len()];
         } else {
             let gathered = gather(source, documents, &mut codes, insert, &mut nearest)?;
             let Some(mut gathered) = gathered else {
                 return Ok(None);
             };
-            meetings.append(&mut gathered.meetings);
+            counts_per_query.append(&mut gathered.counts_per_query);
             if insert.ask.is_some() {
                 let candidates = &gathered.candidates;
                 verify_each(source, documents, candidates, insert, &mut nearest)?;
@@ -207,7 +207,7 @@ impl<'d> BatchCheck<'d> {
             codes,
             same_key,
             nearest,
-            meetings,
+            counts_per_query,
         }))
     }
 
@@ -254,7 +254,7 @@ impl<'d> BatchCheck<'d> {
         if let Some(budget) = insert.budget
             && !*at(&self.nearest.is_identical, query_index)?
         {
-            let meeting = *at(&self.meetings, query_index)?;
+            let meeting = *at(&self.counts_per_query, query_index)?;
             let (more, postings) = (in_batch.documents.len(), in_batch.postings);
             if !meeting.is_within(budget, more, postings) {
                 return look_up_singly(writer, insert, signature);
@@ -308,12 +308,12 @@ fn gather(
     codes: &mut Codes,
     insert: &BatchInsert<'_>,
     nearest: &mut NearestStored,
-) -> Result<Option<Gathered>> {
+) -> Result<Option<PieceCandidates>> {
     // A caller who verifies decides about identical ones, too.
     let first_column = codes
         .first_column(source.context())
         .filter(|_| insert.ask.is_none());
-    let mut gathering = Gathering::new(source, codes, insert.budget);
+    let mut gathering = CandidateSweep::new(source, codes, insert.budget);
     let Some(column) = first_column else {
         return gathering.finish(None);
     };
@@ -334,7 +334,7 @@ fn gather(
     }
     // Postings beyond the budget were passed over, and the first by id may be among them: for such a
     // document the candidates that were noted say nothing.
-    exact.retain(|candidate| !gathering.is_over(candidate.asker));
+    exact.retain(|candidate| !gathering.is_over(candidate.query_index));
     look_for_identical(source, documents, exact, insert, nearest)?;
     for (query_index, is_identical) in nearest.is_identical.iter().enumerate() {
         if *is_identical {
@@ -355,10 +355,10 @@ fn look_for_identical(
 ) -> Result<()> {
     keep_first(&mut exact);
     let (mut begin, mut together) = (0, 1);
-    while begin < LOOKED_AT {
+    while begin < MAX_IDENTICAL_TRIES {
         let mut now: Vec<Candidate> = Vec::new();
-        for of_document in exact.chunk_by(|a, b| a.asker == b.asker) {
-            let query_index = at(of_document, 0)?.asker as usize;
+        for of_document in exact.chunk_by(|a, b| a.query_index == b.query_index) {
+            let query_index = at(of_document, 0)?.query_index as usize;
             if !*at(&nearest.is_identical, query_index)? {
                 now.extend(of_document.iter().skip(begin).take(together));
             }
@@ -378,15 +378,15 @@ fn look_for_identical(
 
 /// Keeps the first candidates of each document, ascending by document and then by candidate id.
 fn keep_first(exact: &mut Vec<Candidate>) {
-    exact.sort_unstable_by_key(|candidate| (candidate.asker, candidate.id));
+    exact.sort_unstable_by_key(|candidate| (candidate.query_index, candidate.id));
     exact.dedup();
     let (mut query_index, mut kept) = (u32::MAX, 0);
     exact.retain(|candidate| {
-        if query_index != candidate.asker {
-            (query_index, kept) = (candidate.asker, 0);
+        if query_index != candidate.query_index {
+            (query_index, kept) = (candidate.query_index, 0);
         }
         kept += 1;
-        kept <= LOOKED_AT
+        kept <= MAX_IDENTICAL_TRIES
     });
 }
 
@@ -428,7 +428,7 @@ fn score_each(
 ) -> Result<()> {
     let context = source.context();
     let mut score = |candidate: Candidate, row: &SignatureRow<'_>| {
-        let query_index = candidate.asker as usize;
+        let query_index = candidate.query_index as usize;
         let (_, signature) = at(documents, query_index)?;
         let bounds = Some(&insert.bounds);
         match Subject::new(signature).score(context, candidate.id, row, bounds)? {

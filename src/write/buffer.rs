@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::{CodeRange, Memtable, Next, SegmentBuilder, TOMBSTONE_LANE, VisitAsked, Wanted};
+use crate::index::{
+    CodeRange, Memtable, ProbeRange, SegmentBuilder, SweepControl, TOMBSTONE_LANE, VisitProbe,
+};
 use crate::read::Visit;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
@@ -112,8 +114,8 @@ impl TransactionBuffer {
     pub(super) fn sweep(
         &mut self,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         if lane != KEY_LANE {
             if self.tail.documents() > 0 {
@@ -124,10 +126,10 @@ impl TransactionBuffer {
         for wanted in wanted {
             let codes = (wanted.low_code, 0)..=(wanted.high_code, u64::MAX);
             for &(code, id) in self.keys.range(codes) {
-                match visit(wanted.asker, Posting { code, id })? {
-                    Next::GoOn => {}
-                    Next::PassOver => break,
-                    Next::End => return Ok(false),
+                match visit(wanted.query_index, Posting { code, id })? {
+                    SweepControl::GoOn => {}
+                    SweepControl::SkipRange => break,
+                    SweepControl::End => return Ok(false),
                 }
             }
         }

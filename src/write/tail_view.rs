@@ -1,7 +1,7 @@
 //! The documents that were inserted since a snapshot.
 
 use crate::error::Result;
-use crate::index::{CodeRange, Next, VisitAsked, Wanted};
+use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
 use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::state::SharedContext;
 use crate::write::writer::Writer;
@@ -47,17 +47,17 @@ impl ReadView for TailView<'_> {
         &self,
         table: PostingTable,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
         let first_id = self.first_id;
         self.writer.sweep(
             table,
             lane,
             wanted,
-            &mut |asker, posting| match posting.id >= first_id {
-                true => visit(asker, posting),
-                false => Ok(Next::GoOn),
+            &mut |query_index, posting| match posting.id >= first_id {
+                true => visit(query_index, posting),
+                false => Ok(SweepControl::GoOn),
             },
         )
     }

@@ -11,11 +11,13 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, State, header};
-use crate::index::{CodeRange, FilterPieces, Memtable, RunBlocks, RunTables, VisitAsked, Wanted};
+use crate::index::{
+    CodeRange, FilterPieces, Memtable, ProbeRange, RunBlocks, RunTables, VisitProbe,
+};
 use crate::invariant::{OrBug, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
-use crate::read::{Plan, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
+use crate::read::{PostingTable, ProbePlan, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
@@ -368,7 +370,7 @@ impl ReadView for Writer {
             return Ok(());
         }
         // Opening tables costs more than probing filters, which rule most look-ups of keys out.
-        let plan = Plan::of(&self.store.context, &self.runs, ranges);
+        let plan = ProbePlan::of(&self.store.context, &self.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
@@ -381,8 +383,8 @@ impl ReadView for Writer {
         &self,
         table: PostingTable,
         lane: u16,
-        wanted: &[Wanted],
-        visit: &mut VisitAsked<'_>,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
         let goes_on = self.buffer.borrow_mut().sweep(lane, wanted, visit)?
             && self.memtable.sweep(lane, wanted, visit)?;
