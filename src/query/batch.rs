@@ -14,15 +14,15 @@ use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
 use crate::state::SharedContext;
 
-/// So many signatures are looked up together: bounds the memory of their codes. Fewer under test,
-/// so that small batches have several pieces.
+/// Number of signatures in a piece, which bounds the memory of their codes. Fewer under test, so that
+/// small batches have several pieces.
 const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
 
 /// So many candidates, some of them counted several times, are held together unless a single
 /// signature has more: 48 bytes each with what their verification needs.
 const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// So many keys are looked up together.
+/// Number of keys that are looked up together.
 const PIECE_KEYS: usize = 1 << 20;
 
 /// A document that shares a bucket with the signature number `query_index` of a piece.
@@ -64,14 +64,14 @@ impl Iterator for Pieces {
     }
 }
 
-/// A lane that is swept.
+/// A lane that a piece is probed in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbedLane {
     table: PostingTable,
     lane: u16,
 }
 
-/// The codes of a piece's signatures in the lanes that are swept.
+/// The codes of a piece's signatures in the lanes that are probed.
 #[derive(Debug)]
 pub(crate) struct Codes {
     swept: Vec<ProbedLane>,
@@ -191,7 +191,7 @@ impl ProbedLane {
     }
 }
 
-/// What a signature has met.
+/// Candidate and posting counts of one query, compared with its budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeCounts {
     /// Candidates.

@@ -1,4 +1,4 @@
-//! What a probe of hot buckets may cost.
+//! The probe budget: a limit on the cost of hot buckets.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,8 @@ use crate::query::buckets::{Bucket, LaneProbe};
 use crate::read::{PostingTable, ReadView};
 use crate::types::BeyondBudget;
 
-/// A bucket is read so far at least: about a block of postings.
-const LEAST_POSTINGS: usize = 1_024;
+/// Number of postings of a bucket that are read at least: about a block.
+const MIN_POSTINGS: usize = 1_024;
 
 /// How many documents a probe compares at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Budget {
         })
     }
 
-    /// What `insert_if_new` and its kin may compare with.
+    /// Returns the budget of `insert_if_new` and the other checked inserts, if the options set one.
     pub(crate) fn from_options(options: &StoreOptions) -> Result<Option<Self>> {
         options.probe_budget.map(Self::new).transpose()
     }
@@ -51,15 +51,15 @@ impl Budget {
         self.documents
     }
 
-    /// How many postings of a bucket are read at most. Never fewer than documents: what is within
-    /// the budget is seen whole.
+    /// Returns how many postings of a bucket are read at most: at least as many as documents, so that a
+    /// bucket within the budget is read whole.
     pub(crate) fn postings(self) -> usize {
-        self.documents.max(LEAST_POSTINGS)
+        self.documents.max(MIN_POSTINGS)
     }
 
-    /// Of the candidates in these buckets those that share the most of them with the signature, of
-    /// such as share equally many the first by id. Buckets that were cut count less than all that were
-    /// not: a document beyond the cut would else be told from those before it by nothing but its id.
+    /// Chooses the candidates that share the most of these buckets with the signature; of those that share
+    /// equally many, the first by id. Buckets that were cut count less than all others: of a cut bucket, only
+    /// its id decides whether a document was read.
     pub(crate) fn choose(
         self,
         source: &dyn ReadView,
@@ -67,17 +67,20 @@ impl Budget {
         buckets: &[Bucket],
         exclude: Option<u64>,
     ) -> Result<BudgetedCandidates> {
-        let mut met = weigh(asked, buckets);
-        met.retain(|met| Some(met.id) != exclude);
-        if met.len() > self.documents {
-            leave_out_buried(source, &mut met)?;
+        let mut candidates = weigh(asked, buckets);
+        candidates.retain(|candidate| Some(candidate.id) != exclude);
+        if candidates.len() > self.documents {
+            leave_out_deleted(source, &mut candidates)?;
         }
-        let left_out = met.len().saturating_sub(self.documents);
+        let left_out = candidates.len().saturating_sub(self.documents);
         if left_out > 0 {
-            met.sort_unstable_by_key(|met| (Reverse(met.shared), met.id));
-            met.truncate(self.documents);
+            candidates.sort_unstable_by_key(|candidate| (Reverse(candidate.shared), candidate.id));
+            candidates.truncate(self.documents);
         }
-        let mut ids: Vec<u64> = met.into_iter().map(|met| met.id).collect();
+        let mut ids: Vec<u64> = candidates
+            .into_iter()
+            .map(|candidate| candidate.id)
+            .collect();
         ids.sort_unstable();
         let is_least = buckets.iter().any(|bucket| bucket.is_cut);
         let beyond = BeyondBudget {
@@ -92,14 +95,14 @@ impl Budget {
 }
 
 /// A candidate.
-struct Met {
+struct WeighedCandidate {
     id: u64,
     /// How many buckets it was found in: of those that were read to their end, and of the others.
     shared: (usize, usize),
 }
 
-/// The candidates in these buckets, ascending by id.
-fn weigh(asked: &[LaneProbe], buckets: &[Bucket]) -> Vec<Met> {
+/// Returns the candidates in these buckets, ascending by id.
+fn weigh(asked: &[LaneProbe], buckets: &[Bucket]) -> Vec<WeighedCandidate> {
     let of_bucket = |(asked, bucket): (&LaneProbe, &Bucket)| {
         let accepted = bucket.postings.iter().filter(|p| asked.accepts(**p));
         let accepted = accepted.map(|posting| (posting.id, bucket.is_cut));
@@ -107,37 +110,37 @@ fn weigh(asked: &[LaneProbe], buckets: &[Bucket]) -> Vec<Met> {
     };
     let mut found: Vec<(u64, bool)> = asked.iter().zip(buckets).flat_map(of_bucket).collect();
     found.sort_unstable();
-    let met = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
+    let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
         let whole = same.partition_point(|(_, is_cut)| !is_cut);
-        Some(Met {
+        Some(WeighedCandidate {
             id: same.first()?.0,
             shared: (whole, same.len() - whole),
         })
     });
-    met.collect()
+    candidates.collect()
 }
 
-/// Takes documents out that were removed before they were sealed: their postings are in memory until
-/// the next seal.
-fn leave_out_buried(source: &dyn ReadView, met: &mut Vec<Met>) -> Result<()> {
-    let unsealed = met.partition_point(|met| met.id < source.sealed_below());
-    let of_document = |met: &Met| CodeRange {
+/// Leaves out documents that were deleted before they were flushed: their postings stay in memory until
+/// the next flush.
+fn leave_out_deleted(source: &dyn ReadView, candidates: &mut Vec<WeighedCandidate>) -> Result<()> {
+    let unsealed = candidates.partition_point(|candidate| candidate.id < source.sealed_below());
+    let of_document = |candidate: &WeighedCandidate| CodeRange {
         lane: TOMBSTONE_LANE,
-        low_code: met.id,
-        high_code: met.id,
+        low_code: candidate.id,
+        high_code: candidate.id,
     };
-    let ranges: Vec<CodeRange> = met.iter().skip(unsealed).map(of_document).collect();
+    let ranges: Vec<CodeRange> = candidates.iter().skip(unsealed).map(of_document).collect();
     if ranges.is_empty() {
         return Ok(());
     }
-    let mut buried = Vec::new();
+    let mut deleted = Vec::new();
     let mut visit = |_, posting: Posting| {
-        buried.push(posting.code);
+        deleted.push(posting.code);
         Ok(true)
     };
     source.probe_until(PostingTable::Bands, &ranges, &mut visit, &mut || Ok(true))?;
-    buried.sort_unstable();
-    met.retain(|met| buried.binary_search(&met.id).is_err());
+    deleted.sort_unstable();
+    candidates.retain(|candidate| deleted.binary_search(&candidate.id).is_err());
     Ok(())
 }
 

@@ -1,10 +1,10 @@
-//! Ids of candidates as lanes give them.
+//! Collects the ids of candidates from lanes.
 
-/// So many are held before repeats are looked for.
-const LEAST_ROOM: usize = if cfg!(test) { 100 } else { 1 << 18 };
+/// Number of ids held before repeated ones are removed.
+const MIN_ROOM: usize = if cfg!(test) { 100 } else { 1 << 18 };
 
-/// Ids that come in no order, those of documents that are alike once a lane. Holds at most twice as
-/// many as are different, and a few.
+/// Collects ids that come in no order, a near-duplicate's once per lane. Holds at most twice as many as there
+/// are different ones, or [`MIN_ROOM`].
 #[derive(Debug)]
 pub(crate) struct FoundIds {
     ids: Vec<u64>,
@@ -15,7 +15,7 @@ impl FoundIds {
     pub(crate) fn new() -> Self {
         Self {
             ids: Vec::new(),
-            room: LEAST_ROOM,
+            room: MIN_ROOM,
         }
     }
 
@@ -23,7 +23,7 @@ impl FoundIds {
     pub(crate) fn push(&mut self, id: u64) {
         if self.ids.len() >= self.room {
             self.settle();
-            self.room = self.ids.len().saturating_mul(2).max(LEAST_ROOM);
+            self.room = self.ids.len().saturating_mul(2).max(MIN_ROOM);
         }
         self.ids.push(id);
     }
@@ -33,7 +33,7 @@ impl FoundIds {
         self.ids.dedup();
     }
 
-    /// Each once, ascending.
+    /// Returns each id once, ascending.
     pub(crate) fn into_ascending(mut self) -> Vec<u64> {
         self.settle();
         self.ids
