@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::index::CodeRange;
 use crate::index::TOMBSTONE_LANE;
+use crate::invariant::invariant;
 use crate::options::StoreOptions;
 use crate::query::buckets::{Bucket, LaneProbe};
 use crate::read::{PostingTable, ReadView};
@@ -67,6 +68,8 @@ impl Budget {
         buckets: &[Bucket],
         exclude: Option<u64>,
     ) -> Result<BudgetedCandidates> {
+        let (read, expected) = (buckets.len(), asked.len());
+        invariant!(read == expected, "read {read} of {expected} buckets");
         let mut candidates = weigh(asked, buckets);
         candidates.retain(|candidate| Some(candidate.id) != exclude);
         if candidates.len() > self.documents {
