@@ -1,4 +1,4 @@
-//! What all handles of a store share and never change, and whether the store may still be used.
+//! The shared context of a store's handles, which never changes, and the store's health.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
 
+/// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
     pub(crate) path: PathBuf,
     pub(crate) schema: Schema,
@@ -24,7 +25,7 @@ pub(crate) struct SharedContext {
     shape: Shape,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
-    /// Pieces of filters of runs.
+    /// Cache of the filters of runs.
     pub(crate) filters: FilterCache,
     pub(crate) reads: ReadCounters,
     pub(crate) counters: Arc<SharedCounters>,
@@ -48,12 +49,15 @@ impl SharedContext {
         })
     }
 
-    /// What this store's signatures consist of.
+    /// Returns the layout of this store's signature rows.
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Whether a signature can be stored here and compared with what is here.
+    /// Checks that a signature can be stored here and compared with the stored ones.
+    ///
+    /// # Errors
+    /// [`Error::SignatureMismatch`].
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
         self.check_values(signature)?;
         let bits = signature.simhash_bits().unwrap_or(0);
@@ -80,7 +84,7 @@ impl SharedContext {
         }
     }
 
-    /// Whether the MinHash values are those of the schema, or can be cut to them.
+    /// Checks that the MinHash values have the form of the schema, or can be cut to it.
     fn check_values(&self, signature: &Signature) -> Result<()> {
         let describe = |count: usize, bits: u8| match (count, bits) {
             (0, _) => "no MinHash values".to_owned(),
@@ -129,7 +133,7 @@ impl SharedContext {
         }
     }
 
-    /// Appends the codes of a signature, one a band; nothing without bands.
+    /// Appends the codes of a signature, one for each band.
     pub(crate) fn band_codes(&self, signature: &Signature, codes: &mut Vec<u64>) -> Result<()> {
         if self.lanes.band_count() == 0 {
             return Ok(());
@@ -141,8 +145,8 @@ impl SharedContext {
         Ok(())
     }
 
-    /// The rows of bands, as the stored values give them: an empty signature that was made elsewhere
-    /// has all 32 bits set in each value, where fewer are stored.
+    /// Returns the values that the bands are made of, as they will be stored: an empty signature that was
+    /// made elsewhere has all 32 bits set in each value, of which fewer may be stored.
     fn rows<'a>(&self, signature: &'a Signature) -> Cow<'a, [u32]> {
         let mut rows = signature.rows();
         if let Some(ValueLayout::Packed {
@@ -160,7 +164,7 @@ impl SharedContext {
         rows
     }
 
-    /// The row of a document's signature.
+    /// Encodes the signature row of a document.
     pub(crate) fn signature_row(
         &self,
         id: u64,
@@ -180,7 +184,8 @@ impl SharedContext {
         ))
     }
 
-    /// Whether the document is filed under bands and tables, and so can be near another.
+    /// Returns true if a document with this signature is indexed in bands and tables, so that it can be
+    /// near another one.
     pub(crate) fn is_filed(&self, signature: &Signature) -> bool {
         !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
     }
@@ -197,7 +202,7 @@ impl SharedContext {
             panicked = false;
             result
         });
-        // After a damaged page the engine does not read any more either, and would not say why.
+        // After a damaged page the engine reads nothing more, and later errors would not say why.
         if let Err(error) = &result {
             let is_last = panicked || is_of_page(error);
             self.note_error(error, is_last);
@@ -209,7 +214,7 @@ impl SharedContext {
     }
 }
 
-/// What the signatures of a store with this schema consist of.
+/// Returns the layout of the signature rows of a store with this schema.
 pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
     let layout = minhash.map(|minhash| minhash.layout());
@@ -225,10 +230,12 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
     }
 }
 
-/// Why a store may not be used any more, once there is a reason.
+/// The reasons for which a store may not be used any more, if there are any.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
+    /// Closed for every use.
     closed: Mutex<Option<String>>,
+    /// Closed for writing.
     writes_closed: Mutex<Option<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! What all handles of an open file share.
+//! The open store, which handles, snapshots and transactions share.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::state::session::Session;
 use crate::state::version_set::VersionSet;
 use crate::state::writer_lock::WriterLock;
 
-/// An open file: what its handles, snapshots and transactions share.
+/// An open file with everything that its handles, snapshots and transactions share.
 pub(crate) struct OpenStore {
     pub(crate) context: SharedContext,
     pub(crate) engine: RedbFile,
     pub(crate) versions: VersionSet,
     pub(crate) writer_lock: Arc<WriterLock>,
-    /// Whether this release, and this handle, may write.
+    /// True if this release and this handle may write.
     pub(crate) writable: bool,
-    /// After the file, which is closed before that is told.
+    /// Declared, and so dropped, after the engine: the file is closed before that is logged.
     pub(crate) session: Option<Session>,
 }
 

@@ -1,5 +1,4 @@
-//! What is counted and told of a store's life: it is opened and closed, transactions end, runs are
-//! sealed and merged, something goes wrong.
+//! Counters and log events of an open store: opening, closing, warnings and damage.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use crate::error::Error;
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
 use crate::state::context::SharedContext;
 
-/// From opening a store to closing it, which is told when this is let go of.
+/// The time from opening a store to closing it. Dropping it logs the end.
 #[derive(Debug)]
 pub(crate) struct Session {
     path: PathBuf,
@@ -18,7 +17,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// `how` it was opened, and when that began.
+    /// Logs that a store was opened; `how` says in which way, and `began` when that started.
     pub(crate) fn begin(context: &SharedContext, how: &str, began: Instant) -> Self {
         let (documents, took) = (context.counters.count.documents.get(), began.elapsed());
         events::info(
@@ -46,7 +45,8 @@ impl Drop for Session {
 }
 
 impl SharedContext {
-    /// So many documents are there after opening, or after a commit.
+    /// Notes the number of documents after opening or after a commit, and warns once if the store has
+    /// outgrown its design.
     pub(crate) fn note_documents(&self, documents: u64) {
         self.counters.count.documents.set(documents);
         let expected = self.schema.expected_documents();
@@ -61,7 +61,7 @@ impl SharedContext {
         }
     }
 
-    /// A document was not compared with all that it shares buckets with.
+    /// Warns once that a budget left candidates out.
     pub(crate) fn note_budget_met(&self) {
         if self.counters.is_first_budget_met() {
             let message = format_args!("a probe met its budget; `stats` names the largest buckets");
@@ -69,17 +69,17 @@ impl SharedContext {
         }
     }
 
-    /// So many questions were answered.
+    /// Counts answered queries.
     pub(crate) fn note_queries(&self, queries: usize) {
         self.counters.count.queries.add(queries as u64);
     }
 
-    /// So many documents were compared with a signature.
+    /// Counts documents that were compared with a signature.
     pub(crate) fn note_candidates(&self, candidates: usize) {
         self.counters.count.candidates.add(candidates as u64);
     }
 
-    /// Tells of damage, and of what ends the use of this handle.
+    /// Logs damage, and an error after which the handle is not used any more.
     pub(crate) fn note_error(&self, error: &Error, is_last: bool) {
         if is_last {
             let message = format_args!("{error}; this handle is not used any more");

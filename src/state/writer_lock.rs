@@ -1,4 +1,4 @@
-//! One writer at a time, first come, first served, and no thread that waits for itself.
+//! The writer lock: one writer at a time, first come, first served, and no thread waits for itself.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -6,12 +6,14 @@ use std::sync::{Arc, PoisonError};
 use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, thread};
 
-/// Lets one write transaction in. Knows which thread holds it, so that a thread that holds one
-/// gets an error in place of a deadlock. Those that wait are let in in the order in which they came:
-/// a thread that writes over and over keeps nobody out.
+/// The lock of a store's write transaction.
+///
+/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock.
+/// Waiting threads get it in the order in which they came: a thread that writes over and over keeps
+/// nobody out.
 #[derive(Debug, Default)]
 pub(crate) struct WriterLock {
-    line: Mutex<LockQueue>,
+    queue: Mutex<LockQueue>,
 }
 
 #[derive(Debug, Default)]
@@ -24,73 +26,74 @@ struct LockQueue {
 #[derive(Debug)]
 struct Waiter {
     thread: ThreadId,
-    /// Waits with the lock of the line.
-    has_come: Condvar,
+    /// Signalled, under the lock of the queue, when the thread holds the writer lock.
+    has_turn: Condvar,
 }
 
 impl WriterLock {
     fn lock(&self) -> MutexGuard<'_, LockQueue> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn permit(self: &Arc<Self>) -> WriterGuard {
+    fn guard(self: &Arc<Self>) -> WriterGuard {
         WriterGuard {
-            gate: Arc::clone(self),
+            lock: Arc::clone(self),
         }
     }
 
-    /// Waits for the turn of this thread.
+    /// Waits until this thread holds the lock.
     pub(crate) fn enter(self: &Arc<Self>) -> Result<WriterGuard> {
         let current = thread::current().id();
-        let mut line = self.lock();
-        match line.holder {
-            None => line.holder = Some(current),
+        let mut queue = self.lock();
+        match queue.holder {
+            None => queue.holder = Some(current),
             Some(thread) if thread == current => return Err(Error::Busy),
             Some(_) => {
                 let turn = Arc::new(Waiter {
                     thread: current,
-                    has_come: Condvar::new(),
+                    has_turn: Condvar::new(),
                 });
-                line.waiting.push_back(Arc::clone(&turn));
-                // Who leaves makes the next one the holder: nobody can come in between.
-                while line.holder != Some(current) {
-                    let woken = turn.has_come.wait(line);
-                    line = woken.unwrap_or_else(PoisonError::into_inner);
+                queue.waiting.push_back(Arc::clone(&turn));
+                // Whoever leaves makes the next waiting thread the holder at once. If it only set the lock
+                // free, a thread that comes now could take it before the one that was woken.
+                while queue.holder != Some(current) {
+                    let woken = turn.has_turn.wait(queue);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
-        Ok(self.permit())
+        Ok(self.guard())
     }
 
-    /// Takes the turn if it is free.
+    /// Takes the lock, or returns [`Error::Busy`] if any thread holds it.
     pub(crate) fn try_enter(self: &Arc<Self>) -> Result<WriterGuard> {
-        let mut line = self.lock();
-        if line.holder.is_some() {
+        let mut queue = self.lock();
+        if queue.holder.is_some() {
             return Err(Error::Busy);
         }
-        line.holder = Some(thread::current().id());
-        Ok(self.permit())
+        queue.holder = Some(thread::current().id());
+        Ok(self.guard())
     }
 
-    /// Whether this thread holds the turn: waiting for another one would never end.
+    /// Returns true if this thread holds the lock, so that waiting for a writer would never end.
     pub(crate) fn is_held_here(&self) -> bool {
         self.lock().holder == Some(thread::current().id())
     }
 }
 
-/// The right to write; dropping it lets the next one in.
+/// Guard of the writer lock; dropping it hands the lock to the next waiting thread.
 #[derive(Debug)]
 pub(crate) struct WriterGuard {
-    gate: Arc<WriterLock>,
+    lock: Arc<WriterLock>,
 }
 
 impl Drop for WriterGuard {
     fn drop(&mut self) {
-        let mut line = self.gate.lock();
-        let next = line.waiting.pop_front();
-        line.holder = next.as_ref().map(|turn| turn.thread);
+        let mut queue = self.lock.lock();
+        let next = queue.waiting.pop_front();
+        queue.holder = next.as_ref().map(|turn| turn.thread);
         if let Some(turn) = next {
-            turn.has_come.notify_one();
+            turn.has_turn.notify_one();
         }
     }
 }

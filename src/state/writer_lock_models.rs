@@ -1,11 +1,11 @@
-//! The gate in every order in which threads can take their steps.
+//! The writer lock in every order in which threads can take their steps.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::*;
 
-/// What the gate guards: loom reports two at a time as a race.
+/// The value that the lock guards: loom reports two at a time as a race.
 struct Guarded(UnsafeCell<u32>);
 
 impl Guarded {
@@ -16,42 +16,41 @@ impl Guarded {
 
 fn at_once(writers: Vec<fn(&Arc<WriterLock>, &Guarded)>) {
     loom::model(move || {
-        let gate = Arc::new(WriterLock::default());
-        let run_checked = Arc::new(Guarded(UnsafeCell::new(0)));
+        let lock = Arc::new(WriterLock::default());
+        let guarded = Arc::new(Guarded(UnsafeCell::new(0)));
         let spawned: Vec<_> = writers
             .iter()
             .map(|writer| {
-                let (gate, run_checked, writer) =
-                    (Arc::clone(&gate), Arc::clone(&run_checked), *writer);
-                thread::spawn(move || writer(&gate, &run_checked))
+                let (lock, guarded, writer) = (Arc::clone(&lock), Arc::clone(&guarded), *writer);
+                thread::spawn(move || writer(&lock, &guarded))
             })
             .collect();
         // The thread that waits for the others is one more that writes.
-        wait(&gate, &run_checked);
+        wait(&lock, &guarded);
         for writer in spawned {
             writer.join().unwrap();
         }
-        assert!(gate.try_enter().is_ok(), "the last one has left");
+        assert!(lock.try_enter().is_ok(), "the last one has left");
     });
 }
 
-fn wait(gate: &Arc<WriterLock>, run_checked: &Guarded) {
-    let permit = gate.enter().unwrap();
-    assert!(matches!(gate.enter(), Err(Error::Busy)));
-    assert!(matches!(gate.try_enter(), Err(Error::Busy)));
-    run_checked.change(&permit);
+fn wait(lock: &Arc<WriterLock>, guarded: &Guarded) {
+    let guard = lock.enter().unwrap();
+    assert!(matches!(lock.enter(), Err(Error::Busy)));
+    assert!(matches!(lock.try_enter(), Err(Error::Busy)));
+    guarded.change(&guard);
 }
 
-fn attempt(gate: &Arc<WriterLock>, run_checked: &Guarded) {
-    match gate.try_enter() {
-        Ok(permit) => run_checked.change(&permit),
+fn attempt(lock: &Arc<WriterLock>, guarded: &Guarded) {
+    match lock.try_enter() {
+        Ok(guard) => guarded.change(&guard),
         Err(error) => assert!(matches!(error, Error::Busy)),
     }
 }
 
-fn wait_twice(gate: &Arc<WriterLock>, run_checked: &Guarded) {
-    wait(gate, run_checked);
-    wait(gate, run_checked);
+fn wait_twice(lock: &Arc<WriterLock>, guarded: &Guarded) {
+    wait(lock, guarded);
+    wait(lock, guarded);
 }
 
 #[test]

@@ -1,28 +1,28 @@
-//! What `check` found.
+//! The report of `check`.
 
 use crate::error::{Error, Result};
 
-/// Beyond this many problems no more are listed: the file is beyond them.
-const MOST_PROBLEMS: usize = 100;
+/// Greatest number of problems that a report lists.
+const MAX_PROBLEMS: usize = 100;
 
-/// What `check` found. The invariants are numbered as in the format specification.
+/// Counts and problems that `check` found. Invariants are numbered as in the format specification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Live documents that were read.
+    /// Number of documents that were read, without deleted ones.
     pub documents: u64,
-    /// Postings that were read.
+    /// Number of postings that were read.
     pub postings: u64,
-    /// Blocks that were read.
+    /// Number of blocks that were read.
     pub blocks: u64,
-    /// What is wrong, at most 100 of them.
+    /// The problems, at most 100 of them.
     pub problems: Vec<Problem>,
-    /// Whether there were more problems than are listed.
+    /// True if there were more problems than are listed.
     pub truncated: bool,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Returns true if there are no problems.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
@@ -43,14 +43,14 @@ impl CheckReport {
     }
 
     pub(crate) fn push(&mut self, problem: Problem) {
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem);
         } else {
             self.truncated = true;
         }
     }
 
-    /// Turns damage into a problem; other errors end the check.
+    /// Adds damage as a problem; any other error ends the check.
     pub(crate) fn note(&mut self, invariant: u8, result: Result<()>) -> Result<()> {
         match result {
             Err(Error::Corrupt { place, detail }) => {
@@ -61,7 +61,7 @@ impl CheckReport {
         }
     }
 
-    /// Takes over what a later part of the check found, but for what is listed already.
+    /// Takes over the counts of a later part of the check, and its problems that are not listed yet.
     pub(crate) fn append(&mut self, later: Self) {
         self.documents = later.documents;
         self.postings = later.postings;
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_listed_is_told() {
+    fn a_report_says_that_it_is_truncated() {
         let mut report = CheckReport::default();
         let mut later = CheckReport::default();
-        for place in 0..MOST_PROBLEMS {
+        for place in 0..MAX_PROBLEMS {
             report.add(8, place.to_string(), "found");
             later.add(2, place.to_string(), "found");
         }
@@ -107,7 +107,7 @@ mod tests {
         assert!(!report.truncated, "all of them were known");
         later.problems[0].detail = "another".into();
         report.append(later);
-        assert_eq!(report.problems.len(), MOST_PROBLEMS);
+        assert_eq!(report.problems.len(), MAX_PROBLEMS);
         assert!(report.truncated);
     }
 }

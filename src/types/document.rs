@@ -1,16 +1,16 @@
-//! What goes into a store and what comes out.
+//! Documents as callers give them and get them back, and the results of inserts and upserts.
 
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
 use crate::types::matches::{BeyondBudget, Match};
 
-/// The longest key.
+/// Longest key, in bytes.
 pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
-/// The longest payload.
+/// Longest payload, in bytes.
 pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 
-/// What is stored beside a signature: an optional key, a stamp and a payload of the user's.
+/// The part of a document that is stored beside its signature: an optional key, a stamp and a payload.
 ///
 /// ```
 /// use resemblance::Document;
@@ -25,7 +25,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// A document under this key: any bytes, up to 4,096 of them.
+    /// Makes a document with a key: any bytes, up to 4,096 of them.
     #[must_use]
     pub fn new<K: AsRef<[u8]> + ?Sized>(key: &'a K) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A document that is known by its id alone.
+    /// Makes a document without a key, which is known by its id alone.
     #[must_use]
     pub fn without_key() -> Self {
         Self {
@@ -45,14 +45,14 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A number of the user's, such as the seconds of a clock; 0 if not given.
+    /// Sets the stamp: a number of the caller's choice, such as the seconds of a clock. Default: 0.
     #[must_use]
     pub fn stamp(mut self, stamp: u64) -> Self {
         self.stamp = stamp;
         self
     }
 
-    /// Bytes of the user's, up to 64 MiB; none if not given.
+    /// Sets the payload: any bytes, up to 64 MiB. Default: none.
     #[must_use]
     pub fn payload(mut self, payload: &'a [u8]) -> Self {
         self.payload = payload;
@@ -85,63 +85,62 @@ pub struct Record {
 }
 
 impl Record {
-    /// Its id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> DocumentId {
         self.id
     }
 
-    /// Its key, unless it was appended without one.
+    /// Returns the key; `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }
 
-    /// Its signature.
+    /// Returns the signature.
     #[must_use]
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// The user's number.
+    /// Returns the stamp.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// The user's bytes.
+    /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 }
 
-/// What `insert_if_new` found.
+/// The result of `insert_if_new`.
 ///
 /// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
-/// part of a hot bucket only. Whether that was so says [`beyond_budget`](Self::beyond_budget).
+/// part of a hot bucket only; [`beyond_budget`](Self::beyond_budget) says if that was so.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Novelty {
-    /// Nothing like it: the document was inserted under this id.
+    /// The document is new, and was inserted under this id.
     New(DocumentId),
-    /// A near-duplicate is there, the best one is given, and nothing was written.
+    /// The store has a near-duplicate, of which this is the best one. Nothing was written.
     NearDuplicate(Match),
-    /// The key is there, whatever the content: how near its content is, is given, and nothing
-    /// was written.
+    /// The store has a document with the same key, near or not, and this is how similar the two are.
+    /// Nothing was written.
     SameKey(Match),
-    /// Nothing like it among those that the budget of the store allowed to compare with: the document
-    /// was inserted. Only stores that were opened with a budget answer this.
+    /// The document was inserted, since no near-duplicate is among the candidates that the store's budget
+    /// allowed to compare. Only stores that were opened with a budget return this.
     NewWithinBudget {
         /// The document's id.
         id: DocumentId,
-        /// With what it was not compared.
+        /// The candidates that it was not compared with.
         left_out: BeyondBudget,
     },
 }
 
 impl Novelty {
-    /// Of an inserted document.
     pub(crate) fn inserted(id: DocumentId, beyond: Option<BeyondBudget>) -> Self {
         match beyond {
             None => Self::New(id),
@@ -149,7 +148,7 @@ impl Novelty {
         }
     }
 
-    /// Whether the document was inserted.
+    /// Returns true if the document was inserted.
     ///
     /// ```
     /// use resemblance::{DocumentId, Novelty};
@@ -160,7 +159,7 @@ impl Novelty {
         matches!(self, Self::New(_) | Self::NewWithinBudget { .. })
     }
 
-    /// The id of the document that was inserted, or else of the one that was found.
+    /// Returns the id of the document that was inserted, or of the one that was found.
     ///
     /// ```
     /// use resemblance::{DocumentId, Novelty};
@@ -174,7 +173,8 @@ impl Novelty {
         }
     }
 
-    /// What the budget of the store left out; `None` if the answer is the same as without one.
+    /// Returns the candidates that the store's budget left out; `None` if the result is the same as
+    /// without a budget.
     #[must_use]
     pub fn beyond_budget(&self) -> Option<BeyondBudget> {
         match self {
@@ -185,20 +185,20 @@ impl Novelty {
     }
 }
 
-/// What `upsert` did.
+/// The result of `upsert`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Upserted {
-    /// The document's id: a new one, unless it is unchanged.
+    /// The document's id: a new one, unless its signature is unchanged.
     pub id: DocumentId,
-    /// The document that held the key before, and is gone.
+    /// The document that had the key before and was deleted.
     pub replaced: Option<DocumentId>,
-    /// What the content is to the one that the key had before.
+    /// The comparison with the document that had the key before.
     pub revision: Revision,
 }
 
-/// What the content that `upsert` brought is to the document's own last version, which the match
-/// names and compares it with: [`Match::similarity`] and [`Match::distance`] as a query has them.
+/// The comparison of an upserted document with its own last version, which is given as the match that a
+/// query would return: see [`Match::similarity`] and [`Match::distance`].
 ///
 /// ```
 /// use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
@@ -222,20 +222,20 @@ pub struct Upserted {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Revision {
-    /// There was no document under the key, or none is given.
+    /// There was no document with the key, or the document has no key.
     First,
-    /// Identical signatures: all that is stored of them is the same, bit by bit. The document keeps
-    /// its id, and its postings are not written again.
+    /// The stored forms of the two signatures are the same, bit by bit. The document keeps its id, and its
+    /// postings are not written again.
     Unchanged(Match),
-    /// Another signature, within the schema's own bounds: those by which `insert_if_new` calls two
+    /// The signatures differ, but within the schema's own bounds, by which `insert_if_new` calls two
     /// documents near.
     Near(Match),
-    /// Any other signature.
+    /// The signatures differ by more than the schema's bounds.
     Different(Match),
 }
 
 impl Revision {
-    /// The document's last version, compared with the new one; `None` of the first.
+    /// Returns the document's last version, compared with the new one; `None` if this is the first.
     #[must_use]
     pub fn last(&self) -> Option<&Match> {
         match self {

@@ -1,4 +1,4 @@
-//! Where the files of stores are: on the disk, unless a test wants to see what is written.
+//! The files of stores: on the disk, or in memory for tests that watch what is written.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
-/// What a file is opened for.
+/// The purpose for which a file is opened.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -33,13 +33,13 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file another name, durably; the kind is `AlreadyExists` if something has it.
+    /// Renames a file durably. The kind of the error is `AlreadyExists` if something has the new name.
     fn publish(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Whether something has the name.
+    /// Returns true if something has the name.
     fn exists(&self, path: &Path) -> Result<bool>;
 
-    /// The length of a file, and what it takes on the disk, in bytes.
+    /// Returns the length of a file and its size on the disk, in bytes.
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
 }
 
@@ -82,7 +82,7 @@ impl Files for Disk {
                 sync_folder(&folder).inspect_err(|_| {
                     let _ = fs::remove_file(to);
                 })?;
-                // The other name means nothing, and need not go.
+                // A temporary name that is left over is harmless.
                 let _ = fs::remove_file(from);
                 Ok(())
             }
@@ -126,7 +126,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// The folder in which a path lies.
+/// Returns the folder that a path lies in.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -134,7 +134,7 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The files that options name.
+/// The files that the options of a store name.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSource(pub(crate) Arc<dyn Files>);
 
@@ -144,7 +144,7 @@ impl Default for FileSource {
     }
 }
 
-/// Where files are is no setting of a store.
+/// Options are equal if all settings of the store are: the source of its files is none.
 impl PartialEq for FileSource {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,19 +1,20 @@
-//! The answer to a query.
+//! Matches, and the answer to a query.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::id::DocumentId;
 
-/// What a probe with a budget left out: see [`Query::probe_budget`](crate::Query::probe_budget).
+/// The candidates that a probe with a budget left out: see
+/// [`Query::probe_budget`](crate::Query::probe_budget).
 ///
-/// Printed, it is the number, after "at least" where there may be more.
+/// It prints as the number, after "at least" if there may be more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BeyondBudget {
-    /// Documents that share a bucket with the one that was looked for and were not compared.
+    /// Number of documents that share a bucket with the query and were not compared.
     pub documents: u64,
-    /// Whether buckets were not read to their end: there may be more such documents.
+    /// True if some buckets were not read to their end, so that there may be more such documents.
     pub is_least: bool,
 }
 
@@ -36,53 +37,53 @@ pub struct Match {
 }
 
 impl Match {
-    /// Its id.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> DocumentId {
         self.id
     }
 
-    /// Its key, unless it was appended without one.
+    /// Returns the key; `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }
 
-    /// The Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
+    /// Returns the Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
     /// [is exact](Self::is_exact); `None` without MinHash in the schema, unless it was verified.
     #[must_use]
     pub fn similarity(&self) -> Option<f64> {
         self.similarity
     }
 
-    /// Whether the similarity is exact: the one that the closure of
-    /// [`Query::verify`](crate::Query::verify) returned for this document. Else it is an estimate.
+    /// Returns true if the similarity is exact: the closure of [`Query::verify`](crate::Query::verify)
+    /// returned it. Otherwise it is an estimate.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// The Hamming distance of the two fingerprints, exact; `None` without SimHash in the schema.
+    /// Returns the exact Hamming distance of the two fingerprints; `None` without SimHash in the schema.
     #[must_use]
     pub fn distance(&self) -> Option<u32> {
         self.distance
     }
 
-    /// What a [budget](crate::Query::probe_budget) left out when this document was found: a better
-    /// match may be among it. `None` if nothing was left out.
+    /// Returns the candidates that a [budget](crate::Query::probe_budget) left out when this document was
+    /// found: a better match may be among them. `None` if none were left out.
     #[must_use]
     pub fn beyond_budget(&self) -> Option<BeyondBudget> {
         self.beyond
     }
 }
 
-/// Where the matches of a query were looked for.
+/// The documents among which a query looked for matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Among the documents that share a bucket with the query.
+    /// The documents that share a bucket with the query.
     Candidates,
-    /// Among all documents.
+    /// All documents.
     Scan,
 }
 
@@ -98,29 +99,29 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Where they were looked for.
+    /// Returns the documents among which the matches were looked for.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The probability that a document right at the similarity bound is among the candidates.
-    /// `None` means that none within the bounds can be missing: by distance alone, or by a scan;
-    /// or, for `nearest`, that there was no bound. Neither holds where a budget left documents out:
-    /// see [`beyond_budget`](Self::beyond_budget).
+    /// Returns the probability that a document right at the similarity bound is among the candidates.
+    /// `None` means that no document within the bounds can be missing, since the bound is a distance or
+    /// all documents were scanned; or, for `nearest`, that there was no bound. If a budget left
+    /// documents out, neither holds: see [`beyond_budget`](Self::beyond_budget).
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         self.recall
     }
 
-    /// How many documents were compared with the query.
+    /// Returns the number of documents that were compared with the query.
     #[must_use]
     pub fn candidates(&self) -> usize {
         self.candidates
     }
 
-    /// What the [budget](crate::Query::probe_budget) left out; `None` if it left nothing out or there
-    /// was none: then the answer is the same as without one.
+    /// Returns the candidates that the [budget](crate::Query::probe_budget) left out; `None` if it left none
+    /// out or there was no budget, so that the answer is complete.
     #[must_use]
     pub fn beyond_budget(&self) -> Option<BeyondBudget> {
         self.beyond
@@ -133,7 +134,7 @@ impl Matches {
         }
     }
 
-    /// The matches alone.
+    /// Returns the matches alone.
     #[must_use]
     pub fn into_vec(self) -> Vec<Match> {
         self.matches

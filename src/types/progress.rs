@@ -1,10 +1,10 @@
-//! How whoever watches long work ends it.
+//! Stopping long work from its progress callback.
 
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 
-/// An error if whoever was told of progress breaks off; `work` is what is stopped.
+/// Returns an error if the progress callback breaks off; `work` names what is stopped.
 pub(crate) fn go_on(answer: ControlFlow<()>, work: &str) -> Result<()> {
     match answer {
         ControlFlow::Continue(()) => Ok(()),

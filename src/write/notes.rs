@@ -1,4 +1,4 @@
-//! What a transaction counts and tells: commits, flushes, merges.
+//! Counters and log events of a transaction: commits, flushes and merges.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use crate::format::RunDescriptor;
 use crate::observe::{COMMIT, MERGE, log as events};
 use crate::write::writer::Writer;
 
-/// A commit that takes longer is told of, if none before took as long.
+/// A commit that takes longer than this, and longer than any before, is logged.
 const LONG_COMMIT: Duration = Duration::from_secs(1);
 
 impl Writer {
-    /// Counts how a commit has ended, which began at `began`. One that was given up before it wrote is
-    /// counted when the transaction is let go of.
-    pub(crate) fn note_commit(&self, began: Instant, outcome: &Result<()>) {
+    /// Counts the end of a commit that began at `began`. A commit that failed before the engine wrote is
+    /// counted as rolled back when the transaction is dropped.
+    pub(super) fn note_commit(&self, began: Instant, outcome: &Result<()>) {
         let context = &self.store.context;
         let count = &context.counters.count;
         match (outcome, self.has_ended()) {
@@ -41,8 +41,8 @@ impl Writer {
         }
     }
 
-    /// The transaction is let go of without a commit, or after one that did not write.
-    pub(crate) fn note_dropped(&self) {
+    /// Counts a transaction that is dropped without a commit as rolled back.
+    pub(super) fn note_dropped(&self) {
         if !self.counters.is_counted() {
             self.store
                 .context
@@ -53,7 +53,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn note_flush(&self, run: &RunDescriptor) {
+    pub(super) fn note_flush(&self, run: &RunDescriptor) {
         let postings = run.postings();
         self.counters.flushes.add(1);
         self.counters.flushed_postings.add(postings);
@@ -61,36 +61,36 @@ impl Writer {
             first_id, last_id, ..
         } = run;
         let run = run.run;
-        self.tell_merge(format_args!(
+        self.log_merge(format_args!(
             "run {run} flushed: documents {first_id} to {last_id}, {postings} postings"
         ));
     }
 
-    pub(crate) fn note_merge_begun(&self, output: &RunDescriptor) {
+    pub(super) fn note_merge_begun(&self, output: &RunDescriptor) {
         self.counters.merges_begun.add(1);
         let RunDescriptor {
             run, level, inputs, ..
         } = output;
-        self.tell_merge(format_args!(
+        self.log_merge(format_args!(
             "run {run} begun, of level {level}: a merge of runs {inputs:?}"
         ));
     }
 
-    /// A slice of a merge: postings read, blocks written.
-    pub(crate) fn note_merged(&self, postings: u64, blocks: u64) {
+    /// Counts the postings read and the blocks written by a slice of a merge.
+    pub(super) fn note_merged(&self, postings: u64, blocks: u64) {
         self.counters.merged_postings.add(postings);
         self.counters.merged_blocks.add(blocks);
     }
 
-    pub(crate) fn note_merge_ended(&self, output: &RunDescriptor) {
+    pub(super) fn note_merge_ended(&self, output: &RunDescriptor) {
         self.counters.merges_ended.add(1);
         let (run, documents, postings) = (output.run, output.documents, output.postings());
-        self.tell_merge(format_args!(
+        self.log_merge(format_args!(
             "run {run} merged: {documents} documents, {postings} postings"
         ));
     }
 
-    fn tell_merge(&self, message: std::fmt::Arguments<'_>) {
+    fn log_merge(&self, message: std::fmt::Arguments<'_>) {
         events::debug(MERGE, &self.store.context.path, message);
     }
 }

@@ -1,4 +1,4 @@
-//! A write transaction: what changes together, and whether it may go on.
+//! The write transaction: changes that are committed together, and the rule when it may go on.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,11 +13,12 @@ use crate::write::duplicate_check::{DuplicateCheck, find_duplicate};
 use crate::write::tail_view::TailView;
 use crate::write::writer::Writer;
 
-/// An open write transaction: the writer lock is held until it is committed or let go of.
+/// An open write transaction. It holds the writer lock until it is committed or dropped.
 pub(crate) struct Transaction {
-    // Before the permit: the engine's transaction must end before the next writer may begin.
+    // Declared, and so dropped, before the guard: the engine's transaction must end before the next
+    // writer may begin.
     pub(crate) writer: Writer,
-    _permit: WriterGuard,
+    _guard: WriterGuard,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -31,12 +32,12 @@ impl fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    /// Waits for the transaction that another thread has open, if any.
+    /// Begins a transaction, after the one that another thread has open, if any.
     pub(crate) fn begin(store: &Arc<OpenStore>) -> Result<Self> {
         Self::begin_with(store, WriterLock::enter)
     }
 
-    /// Begins if no thread has one open.
+    /// Begins a transaction, or returns [`Error::Busy`] if any thread has one open.
     pub(crate) fn try_begin(store: &Arc<OpenStore>) -> Result<Self> {
         Self::begin_with(store, WriterLock::try_enter)
     }
@@ -46,23 +47,23 @@ impl Transaction {
         enter: impl Fn(&Arc<WriterLock>) -> Result<WriterGuard>,
     ) -> Result<Self> {
         store.check_writable()?;
-        Self::with_permit(Arc::clone(store), enter(&store.writer_lock)?)
+        Self::with_guard(Arc::clone(store), enter(&store.writer_lock)?)
     }
 
     pub(crate) fn view(&self) -> &dyn ReadView {
         self.writer.view()
     }
 
-    pub(crate) fn with_permit(store: Arc<OpenStore>, permit: WriterGuard) -> Result<Self> {
+    fn with_guard(store: Arc<OpenStore>, guard: WriterGuard) -> Result<Self> {
         Ok(Self {
             writer: Writer::begin(store)?,
-            _permit: permit,
+            _guard: guard,
             _stays_on_its_thread: PhantomData,
         })
     }
 
-    /// Runs a change. Bad input changes nothing and the transaction goes on; after a failure of
-    /// the file it can only be rolled back.
+    /// Runs a change. After an error other than a taken key the transaction can only be rolled back;
+    /// callers check input before.
     pub(crate) fn change<T>(&mut self, run: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.writer.check_usable()?;
         let store = Arc::clone(&self.writer.store);
@@ -110,8 +111,8 @@ impl Transaction {
         self.insert_if_new_since(document, signature, None)
     }
 
-    /// [`insert_document_if_new`](Self::insert_document_if_new), where documents before an id have
-    /// been looked through: none of them was near this one, and none had its key.
+    /// Inserts a document if it is new. If `first_id` is given, the caller has searched the documents
+    /// below that id and found neither its key nor a near-duplicate.
     pub(crate) fn insert_if_new_since(
         &mut self,
         document: Document<'_>,
@@ -120,12 +121,12 @@ impl Transaction {
     ) -> Result<Novelty> {
         self.check(&document, signature)?;
         self.change(|writer| {
-            let since = first_id.and_then(|id| TailView::new(writer, id));
-            let known = match &since {
-                Some(since) => find_duplicate(since, &document, signature)?,
+            let tail = first_id.and_then(|id| TailView::new(writer, id));
+            let found = match &tail {
+                Some(tail) => find_duplicate(tail, &document, signature)?,
                 None => find_duplicate(writer, &document, signature)?,
             };
-            match known {
+            match found {
                 DuplicateCheck {
                     novelty: Some(novelty),
                     ..
@@ -218,12 +219,12 @@ impl Transaction {
         }
     }
 
-    /// Counts removed documents as evicted.
+    /// Counts documents that this transaction has removed as evicted.
     pub(crate) fn note_evicted(&self, documents: u64) {
         self.writer.counters.evicted.add(documents);
     }
 
-    /// The document row with an id, as it is stored.
+    /// Returns the stored row of the document with an id.
     pub(crate) fn stored_row(&self, id: u64) -> Result<Option<Vec<u8>>> {
         let source = self.writer.view();
         self.writer.store.context.run_checked(|| {
