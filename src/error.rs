@@ -229,7 +229,7 @@ pub enum Error {
         "{waiting_bytes} bytes of changes may wait for a commit, and do; wait for their tickets first"
     )]
     QueueFull {
-        /// How much may wait.
+        /// Bytes of changes that may wait.
         waiting_bytes: usize,
     },
     /// An earlier failure closed this handle for writing, or for everything. Open the store again.

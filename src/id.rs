@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 pub struct DocumentId(u64);
 
 impl DocumentId {
-    /// The id with this number.
+    /// Makes the id with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

@@ -1,4 +1,4 @@
-//! Settings that change speed and memory, and answers only where they say so.
+//! Options of an open store: they change speed and memory, and answers only where they say so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::types::{FileSource, Files};
 
-/// How a handle uses memory and disk. Nothing here is kept in the file, and nothing here changes
-/// an answer but [`probe_budget`](Self::probe_budget), where every answer that it may have changed says
+/// Options of an open store: its use of memory and disk. None of them is stored in the file, and none
+/// changes an answer but [`probe_budget`](Self::probe_budget): an answer that it may have changed says
 /// so.
 ///
 /// ```
@@ -36,7 +36,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// A cache of 64 MiB, a seal every 65,536 documents, no quick repair.
+    /// Makes the default options: a cache of 64 MiB, a flush every 65,536 documents, no quick repair.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -55,62 +55,62 @@ impl StoreOptions {
         }
     }
 
-    /// Bytes of the cache, shared by reads and the writer: one half for pages, the other for
-    /// filters of runs, or without MinHash seven eighths and one. At least 1 MiB is used.
+    /// Sets the bytes of the cache, which reads and the writer share. One half holds pages and the other
+    /// filters of runs; without MinHash pages have seven eighths. At least 1 MiB is used.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
         self
     }
 
-    /// How many documents are kept in memory, besides in the log on disk, before their postings
-    /// are sealed into a run: 1 to 1,048,576. Each takes 16 bytes a lane.
+    /// Sets the number of documents whose postings are kept in memory before they are flushed to a run: 1 to
+    /// 1,048,576. Each takes 16 bytes a lane.
     #[must_use]
     pub fn flush_after(mut self, documents: u64) -> Self {
         self.flush_after_documents = documents;
         self
     }
 
-    /// Whether commits record what a fast repair after a crash needs. Off, opening after a crash
-    /// reads the file twice; on, each commit syncs once more and also writes which pages are
-    /// free.
+    /// Sets if commits record what a fast repair after a crash needs. If off, opening after a crash reads
+    /// the file twice. If on, each commit syncs once more and also writes which pages are free. Default:
+    /// off.
     #[must_use]
     pub fn quick_repair(mut self, on: bool) -> Self {
         self.quick_repair = on;
         self
     }
 
-    /// Whether a commit that has much to merge computes on a second thread while it reads and writes
-    /// on its own. On where the machine has more than one processor; what is written is the same. The
-    /// thread ends before the commit does.
+    /// Sets if a commit that has much to merge computes on a second thread while it reads and writes on its
+    /// own. The thread ends before the commit does, and the written bytes are the same. Default: on if the
+    /// machine has more than one processor.
     #[must_use]
     pub fn merge_in_parallel(mut self, on: bool) -> Self {
         self.merges_in_parallel = on;
         self
     }
 
-    /// How many calls of different threads, such as [`Store::insert_if_new`](crate::Store::insert_if_new),
-    /// one transaction makes at most: 1 to 65,536; 1,024 if not given. With 1 each call syncs by itself.
+    /// Sets the greatest number of calls of different threads, such as
+    /// [`Store::insert_if_new`](crate::Store::insert_if_new), that share a transaction: 1 to 65,536. With 1
+    /// each call syncs by itself. Default: 1,024.
     #[must_use]
     pub fn group_calls(mut self, calls: usize) -> Self {
         self.group_calls = calls;
         self
     }
 
-    /// The longest that a call waits for those of other threads before it begins to write, a
-    /// millisecond if not given. It waits only while fewer threads have come than called at about the
-    /// same time lately, and for no longer than a quarter of the time that the last commit took: where
-    /// one thread writes, none waits.
+    /// Sets the longest time that a call waits for those of other threads before it begins to write. It
+    /// waits only while fewer threads have come than called at about the same time lately, and at most for
+    /// a quarter of the time that the last commit took: a lone writer never waits. Default: 1 ms.
     #[must_use]
     pub fn group_wait(mut self, wait: Duration) -> Self {
         self.group_wait = wait;
         self
     }
 
-    /// How many documents `insert_if_new` and its kin compare a document with at most, so that it costs
-    /// no more where templates or error pages fill a bucket: 1 or more, no limit if not given. What is
-    /// compared is chosen as [`Query::probe_budget`](crate::Query::probe_budget) says, after an identical
-    /// document was looked for.
+    /// Sets the greatest number of candidates that the forms of `insert_if_new` compare a document with, 1 or
+    /// more, so that a document costs no more where templates or error pages fill a bucket. They first
+    /// look for an identical document, and then choose candidates as
+    /// [`Query::probe_budget`](crate::Query::probe_budget) does. Default: no limit.
     ///
     /// Beyond the budget, a near-duplicate can be taken for new, which is
     /// [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget), and one that is found need not be
@@ -143,7 +143,7 @@ impl StoreOptions {
         self
     }
 
-    /// How many postings a merge is behind before a commit advances it, unless fewer are left. Small
+    /// Sets the merge debt, in postings, at which a commit advances a merge, unless fewer are left. Small
     /// slices let tests see merges of small runs under way.
     #[doc(hidden)]
     #[must_use]
@@ -152,7 +152,7 @@ impl StoreOptions {
         self
     }
 
-    /// Other files than those of the operating system. For tests.
+    /// Sets other files than those of the operating system. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn files(mut self, files: Arc<dyn Files>) -> Self {
@@ -185,7 +185,8 @@ impl StoreOptions {
         Ok(())
     }
 
-    /// The options for a store with MinHash bands, or without: most lanes of tables have no filters.
+    /// Returns the options for a store with MinHash bands, or for one without, where most lanes have no
+    /// filters.
     pub(crate) fn for_bands(&self, has_bands: bool) -> Self {
         Self {
             has_bands,
@@ -193,12 +194,12 @@ impl StoreOptions {
         }
     }
 
-    /// What of the cache is for filters of runs.
+    /// Returns the bytes of the cache that hold filters of runs.
     pub(crate) fn filter_cache_bytes(&self) -> u64 {
         self.cache_bytes / if self.has_bands { 2 } else { 8 }
     }
 
-    /// The size of the page cache as the engine takes it.
+    /// Returns the bytes of the cache that hold pages.
     pub(crate) fn cache_size(&self) -> usize {
         let pages = self.cache_bytes - self.filter_cache_bytes();
         usize::try_from(pages).unwrap_or(usize::MAX)

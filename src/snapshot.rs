@@ -1,4 +1,4 @@
-//! The snapshot as its users hold it.
+//! The façade of a snapshot: every method is a call of the room that does the work.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,9 +20,12 @@ use crate::sketch::Signature;
 use crate::types::{CheckReport, DocumentId, Matches, Record};
 use crate::verification::FeatureFiles;
 
-/// The store as it was at one commit. It sees no later change, never waits for the writer, and the
-/// writer never waits for it. Cheap to make and to clone; any number may live in any threads. It
-/// keeps the file open.
+#[cfg(doc)]
+use crate::error::Error;
+
+/// The store as it was at one commit. It sees no later change; it never waits for the writer, and the
+/// writer never waits for it. It is cheap to make and to clone, and any number of snapshots may live in
+/// any threads. It keeps the file open.
 ///
 /// Space that the writer frees is not used again while an older snapshot lives.
 ///
@@ -61,77 +64,13 @@ impl Snapshot {
         &self.view
     }
 
-    /// The number of documents.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.view.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The schema of the store.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        self.view.schema()
-    }
-
-    /// The document under a key.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
-    /// cannot be read.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
-        self.view.get(key.as_ref())
-    }
-
-    /// The document with an id.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.view.get_id(id)
-    }
-
-    /// Whether there is a document under a key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.view.contains(key.as_ref())
-    }
-
-    /// The key of a document; `None` if there is no such document or it has no key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
-        self.view.key(id)
-    }
-
-    /// All documents in the order of their insertion. The iterator keeps the snapshot alive.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get); the iterator yields an error and ends where reading fails.
-    pub fn iter(&self) -> Result<Records> {
-        Records::new(&self.view)
-    }
-
-    /// Asks for documents that are near a signature.
+    /// Begins a query for documents that are near a signature.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
         Query::new(self.view.view(), Cow::Borrowed(signature))
     }
 
-    /// Asks for documents that are near a stored one, which is itself left out; `None` if the key
-    /// is not there.
+    /// Begins a query for documents that are near a stored one, which is itself left out; returns `None` if
+    /// no document has the key.
     ///
     /// # Errors
     ///
@@ -144,8 +83,8 @@ impl Snapshot {
         }))
     }
 
-    /// The `n` best among the documents that share a bucket with a signature, however far they
-    /// are. A document that shares none is not seen: use [`Query::scan`] for certainty.
+    /// Returns the `n` best of the documents that share a bucket with a signature, however far they are. A
+    /// document that shares no bucket is not found: use [`Query::scan`] for certainty.
     ///
     /// # Errors
     ///
@@ -154,7 +93,32 @@ impl Snapshot {
         query::nearest(self.view.view(), signature, n)
     }
 
-    /// The documents that share a bucket with a signature, not verified, ascending by id.
+    /// Begins a query for documents that are near each of many signatures. Every answer is that of
+    /// [`query`](Self::query), and all together come several times sooner: the more signatures, the less
+    /// each costs, up to some ten thousand.
+    ///
+    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
+    /// a million candidates.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let other = store.sketch_text("a text about something else")?;
+    /// store.insert("first", &page)?;
+    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
+    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
+    /// assert!(answers[1].is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
+        query::query_many(&self.view, signatures)
+    }
+
+    /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
+    /// it.
     ///
     /// # Errors
     ///
@@ -163,7 +127,87 @@ impl Snapshot {
         query::candidates(self.view.view(), signature)
     }
 
-    /// All pairs of documents within bounds, each pair once.
+    /// Returns, for each of many signatures, the documents that share a bucket with it, as
+    /// [`candidates`](Self::candidates) does, and several times sooner.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryMany::run`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let id = store.append(&page)?;
+    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
+    /// assert_eq!(candidates, [[id], [id]]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        query::candidates_many(&self.view, signatures)
+    }
+
+    /// Returns the document with a key, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file
+    /// cannot be read.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
+        self.view.get(key.as_ref())
+    }
+
+    /// Returns the document with an id, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
+        self.view.get_id(id)
+    }
+
+    /// Returns true if there is a document with this key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.view.contains(key.as_ref())
+    }
+
+    /// Returns the key of a document; `None` if there is no such document or it has no key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
+        self.view.key(id)
+    }
+
+    /// Returns the number of documents.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.view.len()
+    }
+
+    /// Returns true if there are no documents.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Iterates over all documents in the order of their insertion. The iterator keeps the snapshot alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); the iterator yields an error and ends where reading fails.
+    pub fn iter(&self) -> Result<Records> {
+        Records::new(&self.view)
+    }
+
+    /// Finds all pairs of documents within bounds, each pair once.
     ///
     /// The pairs are exactly those that a query for each document would give. They come lane by
     /// lane, each in the first lane in which its two meet; of a lane bucket by bucket, ascending by
@@ -177,7 +221,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for bounds outside the schema;
+    /// [`Error::InvalidParameter`] for bounds outside the schema;
     /// the iterator yields an error and ends where the file cannot be read.
     ///
     /// ```
@@ -197,7 +241,7 @@ impl Snapshot {
         self.pairs_with(bounds, &JoinOptions::new())
     }
 
-    /// As [`pairs`](Self::pairs), with threads, or with large buckets cut short.
+    /// Finds pairs as [`pairs`](Self::pairs), with threads, or with large buckets cut short.
     ///
     /// # Errors
     ///
@@ -236,7 +280,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`pairs_with`](Self::pairs_with). The iterator yields what the closure returns as an
-    /// error, or [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1,
+    /// error, or [`Error::InvalidParameter`] for what is not 0 to 1,
     /// and ends. A panic of the closure goes on through the iterator.
     ///
     /// ```
@@ -269,16 +313,16 @@ impl Snapshot {
         join::pairs_verified(&self.view, bounds, options, similarity)
     }
 
-    /// The connected components of the documents under the pairs within bounds: every link is a
-    /// verified pair. Documents without a partner are left out.
+    /// Returns the connected components of the documents under the pairs within bounds: every link is such
+    /// a pair. Documents without a partner are left out.
     ///
-    /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes an id in stretches of 256 ids of which any is in a cluster, whatever the
-    /// number of pairs. [`Clusters::suspicious`] names clusters that are too large to be believed.
+    /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes for each id in a range
+    /// of 256 ids of which any is in a cluster, whatever the number of pairs. [`Clusters::suspicious`] names clusters that are too large to be believed.
     ///
     /// # Errors
     ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
+    /// [`Error::Io`] if the file cannot be read.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -297,7 +341,7 @@ impl Snapshot {
         self.clusters_with(bounds, &JoinOptions::new())
     }
 
-    /// As [`clusters`](Self::clusters), with threads, or with large buckets cut short.
+    /// Finds clusters as [`clusters`](Self::clusters), with threads, or with large buckets cut short.
     ///
     /// # Errors
     ///
@@ -323,7 +367,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`clusters_with`](Self::clusters_with), and what the closure returns, or
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for what is not 0 to 1.
+    /// [`Error::InvalidParameter`] for what is not 0 to 1.
     ///
     /// ```
     /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
@@ -424,30 +468,48 @@ impl Snapshot {
         Evaluation::new(self.view.clone(), sample, max_missed)
     }
 
-    /// What [`pairs`](Self::pairs) and [`clusters`](Self::clusters) are expected to take, from the
-    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
-    /// band and of the first table. Takes well under a second.
+    /// Returns the schema of the store.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.view.schema()
+    }
+
+    /// Reports how well the bands and tables fit the number of documents.
+    #[must_use]
+    pub fn design(&self) -> DesignReport {
+        DesignReport::new(self.schema(), self.len())
+    }
+
+    /// Counts the documents, postings, runs and tables of the store. It reads every posting and walks all
+    /// tables, which takes seconds for millions of documents.
     ///
     /// # Errors
     ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`](crate::Error::Corrupt) and
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read.
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file
+    /// cannot be read.
     ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # for key in ["a", "b"] {
-    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// # }
-    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
-    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
-    /// assert!(expected.seconds < 1.0);
+    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
+    /// let stats = store.snapshot()?.stats()?;
+    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
-        join::expect_join(&self.view, bounds)
+    pub fn stats(&self) -> Result<Stats> {
+        maintain::stats(&self.view)
+    }
+
+    /// Checks all rows and postings of this snapshot, and of the file's pages those that it reads for that.
+    /// Other threads may go on reading and writing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
+    pub fn check(&self) -> Result<CheckReport> {
+        maintain::check_snapshot(&self.view)
     }
 
     /// Copies the store, as this snapshot sees it, into another file, while readers and the writer go
@@ -489,9 +551,8 @@ impl Snapshot {
         self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`backup`](Self::backup) with the options of the copy's file, of which the cache alone
-    /// matters, and `watch` is told how far it is: about every 4 MiB. If it breaks off there is no
-    /// copy.
+    /// Copies as [`backup`](Self::backup), with the options of the copy's file, of which the cache alone
+    /// matters. `watch` gets the progress about every 4 MiB; if it breaks off there is no copy.
     ///
     /// # Errors
     ///
@@ -507,46 +568,8 @@ impl Snapshot {
         maintain::backup_with(&self.view, path, options, watch)
     }
 
-    /// Checks everything of ours in this snapshot; the pages underneath only as far as they are
-    /// read. Other threads may go on reading and writing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] if the file cannot be read. Damage is in the report.
-    pub fn check(&self) -> Result<CheckReport> {
-        maintain::check_snapshot(&self.view)
-    }
-
-    /// How the bands and tables fit the number of documents.
-    #[must_use]
-    pub fn design(&self) -> DesignReport {
-        DesignReport::new(self.schema(), self.len())
-    }
-
-    /// Counts what the store consists of. Reads every posting and walks all tables: seconds for
-    /// millions of documents.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
-    /// cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
-    /// let stats = store.snapshot()?.stats()?;
-    /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn stats(&self) -> Result<Stats> {
-        maintain::stats(&self.view)
-    }
-
     /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
-    /// signatures, not the bands and tables that they are filed under. [`Store::import`] takes it into
+    /// signatures, not the bands and tables that they are indexed in. [`Store::import`] takes it into
     /// a store with the same recipe, whatever its bands. The stream is that of section 13 of
     /// `format-spec.md`; it has checksums, and is not compressed.
     ///
@@ -582,7 +605,7 @@ impl Snapshot {
         self.export_with(writer, |_| ControlFlow::Continue(()))
     }
 
-    /// [`export`](Self::export), and `watch` is told how far it is. If it breaks off the stream has no
+    /// Exports as [`export`](Self::export). `watch` gets the progress; if it breaks off the stream has no
     /// end.
     ///
     /// # Errors
@@ -597,50 +620,29 @@ impl Snapshot {
         maintain::export_with(&self.view, writer, watch)
     }
 
-    /// Asks for documents that are near each of many signatures. Every answer is that of
-    /// [`query`](Self::query), and together they come several times sooner: the more signatures,
-    /// the less a signature costs, up to some ten thousand.
-    ///
-    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
-    /// a million candidates.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let other = store.sketch_text("a text about something else")?;
-    /// store.insert("first", &page)?;
-    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
-    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
-    /// assert!(answers[1].is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
-        query::query_many(&self.view, signatures)
-    }
-
-    /// The documents that share a bucket with each of many signatures, not verified, ascending by
-    /// id: what [`candidates`](Self::candidates) gives for each, and sooner, as with
-    /// [`query_many`](Self::query_many).
+    /// Estimates the cost of [`pairs`](Self::pairs) and [`clusters`](Self::clusters), from the
+    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
+    /// band and of the first table. Takes well under a second.
     ///
     /// # Errors
     ///
-    /// As [`QueryMany::run`].
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
+    /// [`Error::Io`] if the file cannot be read.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let id = store.append(&page)?;
-    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
-    /// assert_eq!(candidates, [[id], [id]]);
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
+    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
+    /// assert!(expected.seconds < 1.0);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
-        query::candidates_many(&self.view, signatures)
+    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
+        join::expect_join(&self.view, bounds)
     }
 }

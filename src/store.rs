@@ -1,4 +1,4 @@
-//! The store as its users hold it.
+//! The façade of a store: every method is a call of the room that does the work.
 
 use std::fmt;
 use std::io::Read;
@@ -25,11 +25,14 @@ use crate::transaction::WriteTransaction;
 use crate::types::{CheckReport, Document, DocumentId, Novelty, Upserted};
 use crate::write::Transaction;
 
+#[cfg(doc)]
+use crate::{error::Error, maintain::ExistingKeys};
+
 /// A store for near-duplicate search in one file.
 ///
-/// A handle is cheap to clone and may be used from any number of threads: one writer at a time,
-/// any number of readers, none of whom waits for the other. The file is locked against other
-/// processes until the last handle, snapshot and transaction is gone.
+/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
+/// any number read, and neither waits for the other. The file is locked against other processes until
+/// the last handle, snapshot and transaction is dropped.
 ///
 /// ```
 /// use resemblance::{MinHash, Novelty, Schema, Store, Text};
@@ -75,7 +78,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyExists`] if there is a file of that name: it is left as it is.
+    /// [`Error::AlreadyExists`] if something has that name; it is left as it is.
     /// [`Error::Io`] if the file cannot be made.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
         Self::create_with(path, schema, &StoreOptions::new())
@@ -114,8 +117,8 @@ impl Store {
         state::open(path.as_ref(), options).map(Self::new)
     }
 
-    /// Opens a store for reading, with default options. Several processes may do so at a time,
-    /// while none has it open for writing.
+    /// Opens a store for reading, with default options. Several processes may do so at the same time, as
+    /// long as none has it open for writing.
     ///
     /// # Errors
     ///
@@ -133,19 +136,7 @@ impl Store {
         state::open_read_only(path.as_ref(), options).map(Self::new)
     }
 
-    /// The schema, fixed as long as the store is open.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.store().context.schema
-    }
-
-    /// Makes signatures for this store.
-    #[must_use]
-    pub fn sketcher(&self) -> Sketcher {
-        self.store().context.sketcher.clone()
-    }
-
-    /// The signature of a text.
+    /// Makes the signature of a text.
     ///
     /// # Errors
     ///
@@ -154,7 +145,19 @@ impl Store {
         self.store().context.sketcher.text(text)
     }
 
-    /// The store as it is now, for reading.
+    /// Returns a sketcher, which makes signatures for this store in any thread.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        self.store().context.sketcher.clone()
+    }
+
+    /// Returns the schema, which is fixed while the store is open.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.store().context.schema
+    }
+
+    /// Takes a snapshot: the store as it is now, for reading.
     ///
     /// # Errors
     ///
@@ -163,12 +166,12 @@ impl Store {
         SnapshotView::open(self.store()).map(Snapshot::new)
     }
 
-    /// [`WriteTransaction::insert_if_new`](crate::WriteTransaction::insert_if_new) that is durable
-    /// when it returns: of two threads that bring near-duplicates at the same time, exactly one is told
-    /// that its document is new.
+    /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
+    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
+    /// them is told that its document is new.
     ///
-    /// A thread that finds others writing looks through what is committed while it waits for them, and
-    /// a document that is not new is told so without a transaction.
+    /// While other threads write, this searches the committed documents, and needs no transaction if the
+    /// document is not new.
     ///
     /// # Errors
     ///
@@ -177,27 +180,62 @@ impl Store {
         self.insert_document_if_new(Document::new(key.as_ref()), signature)
     }
 
-    /// [`WriteTransaction::insert`] that is durable when it returns.
+    /// Inserts a document under a key that must be free. The document is durable when this returns.
     ///
-    /// This and the forms below may be called from any number of threads. What they bring at about
-    /// the same time is made in one transaction and made durable by one sync, each as if it had been
-    /// alone, in the order of their coming. See [`StoreOptions::group_calls`] and
-    /// [`StoreOptions::group_wait`]; [`queue`](Self::queue) is for callers that do not wait.
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch` and
+    /// those of a [`Document`]) may be called from any number of threads. Calls of about the same time
+    /// share one transaction and one sync; each has the result that it would have alone, in the order in
+    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
+    /// [`queue`](Self::queue) is for callers that do not wait.
     ///
     /// # Errors
     ///
     /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
-    /// [`WriteTransaction::commit`]. So with the other forms below.
-    ///
-    /// [`WriteTransaction::insert`]: crate::WriteTransaction::insert
-    /// [`WriteTransaction::commit`]: crate::WriteTransaction::commit
-    /// [`StoreOptions::group_calls`]: crate::StoreOptions::group_calls
-    /// [`StoreOptions::group_wait`]: crate::StoreOptions::group_wait
+    /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
     pub fn insert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
         self.insert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// [`insert`](Self::insert) with stamp and payload, the key optional.
+    /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
+    /// [`WriteTransaction::upsert`]. The change is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
+        self.upsert_document(Document::new(key.as_ref()), signature)
+    }
+
+    /// Removes the document with a key, and returns its id if there is one. The change is durable when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
+        self.group_commit.remove(key.as_ref())
+    }
+
+    /// Gives the document with a key another stamp, and returns its id if there is one. The change is
+    /// durable when this returns; if the stamp is the same, nothing is written or synced.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
+        self.group_commit.touch(key.as_ref(), stamp)
+    }
+
+    /// Inserts a document without a key. It is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
+        self.insert_document(Document::without_key(), signature)
+    }
+
+    /// Inserts a document with stamp and payload; the key is optional.
     ///
     /// # Errors
     ///
@@ -210,7 +248,8 @@ impl Store {
         self.group_commit.insert(document, signature)
     }
 
-    /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
+    /// Inserts a document with stamp and payload, as [`insert_if_new`](Self::insert_if_new); the key is
+    /// optional.
     ///
     /// # Errors
     ///
@@ -223,16 +262,7 @@ impl Store {
         self.group_commit.insert_if_new(document, signature)
     }
 
-    /// [`WriteTransaction::upsert`](crate::WriteTransaction::upsert) that is durable when it returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
-        self.upsert_document(Document::new(key.as_ref()), signature)
-    }
-
-    /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
+    /// Upserts a document with stamp and payload. Without a key it replaces nothing.
     ///
     /// # Errors
     ///
@@ -245,35 +275,7 @@ impl Store {
         self.group_commit.upsert(document, signature)
     }
 
-    /// [`WriteTransaction::append`](crate::WriteTransaction::append) that is durable when it returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.insert_document(Document::without_key(), signature)
-    }
-
-    /// [`WriteTransaction::remove`](crate::WriteTransaction::remove) that is durable when it returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
-        self.group_commit.remove(key.as_ref())
-    }
-
-    /// [`WriteTransaction::touch`](crate::WriteTransaction::touch) that is durable when it returns, and
-    /// writes and syncs nothing if the stamp is the same.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
-        self.group_commit.touch(key.as_ref(), stamp)
-    }
-
-    /// Begins a write transaction, after the one that is open in another thread, if any.
+    /// Begins a write transaction, after waiting for the one that another thread has open, if any.
     ///
     /// # Errors
     ///
@@ -316,14 +318,14 @@ impl Store {
         Deduplicator::in_store(self.store())
     }
 
-    /// A way to change the store without waiting for each change.
+    /// Returns a queue, which takes changes without waiting for each of them.
     #[must_use]
     pub fn queue(&self) -> Queue {
         Queue::new(&self.group_commit)
     }
 
-    /// Waits until all that has been [queued](Self::queue) so far is made, and is durable unless its
-    /// ticket says otherwise.
+    /// Waits until all changes that have been [queued](Self::queue) so far are made. They are durable then,
+    /// unless a ticket says otherwise.
     ///
     /// # Errors
     ///
@@ -333,9 +335,9 @@ impl Store {
         self.group_commit.flush()
     }
 
-    /// Waits for what has been queued, as [`flush`](Self::flush), and lets go of this handle. Whether
-    /// the file is closed now: another handle, a snapshot or a transaction keeps it open. Dropping the
-    /// last handle waits too, but cannot tell of errors.
+    /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Returns true if the file
+    /// is closed now, and false if another handle, a snapshot or a transaction keeps it open. Dropping
+    /// the last handle waits too, but cannot return errors.
     ///
     /// # Errors
     ///
@@ -359,14 +361,14 @@ impl Store {
     ///
     /// Documents are read without a transaction and removed in short ones, at most
     /// [`EvictOptions::slice_documents`] in each, so that neither readers nor other writers wait for
-    /// long. Each is read once more before it goes: one that was
-    /// [touched](crate::WriteTransaction::touch), replaced or removed meanwhile is spared, and
-    /// counted. Documents that come in meanwhile are not looked at. Stopped or crashed, what was
-    /// evicted stays so, and the same call goes on. The memory does not depend on the number of
+    /// long. Each document is read again before it is removed: one that was
+    /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted. Documents
+    /// that are inserted meanwhile are not examined. After a stop or a crash the evicted documents stay
+    /// evicted, and the same call goes on with the others. The memory does not depend on the number of
     /// documents.
     ///
-    /// Merges within commits, those of the eviction among them, give the space back to later documents;
-    /// [`Store::compact`] gives it back to the disk.
+    /// Merges within later commits give the space to other documents; [`Store::compact`] gives it back to
+    /// the disk.
     ///
     /// ```
     /// use resemblance::Document;
@@ -388,20 +390,20 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`begin_write`](Self::begin_write), [`Error::Busy`](crate::Error::Busy) among them if this thread holds a
-    /// transaction, and [`WriteTransaction::commit`](crate::WriteTransaction::commit);
-    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file cannot be read. What earlier slices have
+    /// As [`begin_write`](Self::begin_write), [`Error::Busy`] among them if this thread holds a
+    /// transaction, and [`WriteTransaction::commit`];
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read. What earlier slices have
     /// evicted stays so.
     pub fn evict_older_than(&self, stamp: u64) -> Result<EvictReport> {
         self.evict_older_than_with(stamp, &EvictOptions::new(), |_| ControlFlow::Continue(()))
     }
 
-    /// [`evict_older_than`](Self::evict_older_than) with options; `watch` is told of progress and may
-    /// break off.
+    /// Evicts as [`evict_older_than`](Self::evict_older_than), with options. `watch` gets the progress and
+    /// may break off.
     ///
     /// # Errors
     ///
-    /// As [`evict_older_than`](Self::evict_older_than), and [`Error::InvalidParameter`](crate::Error::InvalidParameter) for an option
+    /// As [`evict_older_than`](Self::evict_older_than), and [`Error::InvalidParameter`] for an option
     /// out of its range.
     pub fn evict_older_than_with(
         &self,
@@ -413,12 +415,11 @@ impl Store {
     }
 
     /// Removes all but the `documents` newest: those with the greatest stamps, and of equal stamps
-    /// those with the greatest ids. It goes about it as [`evict_older_than`](Self::evict_older_than)
-    /// does.
+    /// those with the greatest ids. It works as [`evict_older_than`](Self::evict_older_than) does.
     ///
-    /// Which documents are the newest is found exactly, as of the moment of the call, in at most
-    /// seven passes over all of them, mostly three, with 2 MiB of memory; a snapshot is held
-    /// meanwhile. No more documents go than there were too many at that moment.
+    /// The newest documents are found exactly, as of the moment of the call, in three passes over all
+    /// documents, or at most seven, with 2 MiB of memory. It holds a snapshot meanwhile. It removes no more
+    /// documents than there were too many at that moment.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -442,7 +443,8 @@ impl Store {
         })
     }
 
-    /// [`keep_newest`](Self::keep_newest) with options; `watch` is told of progress and may break off.
+    /// Evicts as [`keep_newest`](Self::keep_newest), with options. `watch` gets the progress and may break
+    /// off.
     ///
     /// # Errors
     ///
@@ -456,12 +458,12 @@ impl Store {
         maintain::keep_newest_with(self.store(), documents, options, watch)
     }
 
-    /// Removes the documents for which `is_evicted` holds. It goes about it as
+    /// Removes the documents for which `is_evicted` returns true. It works as
     /// [`evict_older_than`](Self::evict_older_than) does.
     ///
-    /// `is_evicted` is asked in this thread, outside of a transaction, and of the documents that it
-    /// chose again within the one that removes them: it should be quick, must not write to this store,
-    /// and its last answer counts.
+    /// `is_evicted` is called in this thread, outside of a transaction. For a document that it chose it is
+    /// called again within the transaction that removes it, and the second answer counts. It should be
+    /// quick, and must not write to this store.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -489,7 +491,8 @@ impl Store {
         })
     }
 
-    /// [`evict_where`](Self::evict_where) with options; `watch` is told of progress and may break off.
+    /// Evicts as [`evict_where`](Self::evict_where), with options. `watch` gets the progress and may break
+    /// off.
     ///
     /// # Errors
     ///
@@ -503,8 +506,245 @@ impl Store {
         maintain::evict_where_with(self.store(), is_evicted, options, watch)
     }
 
-    /// Begins to build a new store offline: the quickest way to put many documents into one. What
-    /// comes out answers as a store does into which the same documents were inserted one by one.
+    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
+    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
+    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
+    /// bands and tables may differ: documents are indexed as in this store. Only where values are
+    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
+    /// that keeps few bits takes whole values, and cuts them.
+    ///
+    /// It goes by transactions of bounded size, each durable; other writers come in between. What
+    /// was committed before an error stays. An import that was interrupted can be repeated with
+    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
+    /// inserted**, a second time too, unless near-duplicates are left out.
+    ///
+    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
+    /// one that was cut short.
+    ///
+    /// There is an example at [`Snapshot::export`].
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
+    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
+    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
+    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
+    ///
+    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
+    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
+    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
+    /// failed, its documents may be there as well.
+    ///
+    /// [`Snapshot::export`]: crate::Snapshot::export
+    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
+        self.import_with(reader, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// Imports as [`import`](Self::import). `watch` gets the progress before each transaction and at the
+    /// end; documents that were committed before it breaks off stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn import_with(
+        &self,
+        reader: impl Read,
+        options: &ImportOptions,
+        watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
+    ) -> Result<ImportReport> {
+        maintain::import_with(self.store(), reader, options, watch)
+    }
+
+    /// Reports how well the bands and tables fit the number of documents after the last commit. It is worth
+    /// a look after many inserts.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for number in 0..2 {
+    ///     store.append(&store.sketcher().hashes([number])?)?;
+    /// }
+    /// if let Some(advice) = store.design()?.advice {
+    ///     eprintln!("{advice}");
+    /// }
+    /// # assert!(store.design()?.is_outgrown);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    pub fn design(&self) -> Result<DesignReport> {
+        self.snapshot().map(|snapshot| snapshot.design())
+    }
+
+    /// Returns the counts of all that was done through this handle and its clones, snapshots and
+    /// transactions since the store was opened. It takes a few dozen atomic reads, and a lock that only
+    /// the making of snapshots takes, too.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketcher().hashes([1, 2, 3])?;
+    /// store.insert_if_new("a", &page)?;
+    /// store.insert_if_new("b", &page)?;
+    /// let metrics = store.metrics();
+    /// assert_eq!((metrics.inserted, metrics.near_duplicates), (1, 1));
+    /// eprint!("{metrics}");
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        Metrics {
+            reads: self.reads(),
+            ..self.store().context.counters.get()
+        }
+    }
+
+    /// Returns the blocks and rows that look-ups and queries have read through this handle and its clones,
+    /// snapshots and transactions.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        self.store().context.reads.get()
+    }
+
+    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
+    /// then, if the pages are whole, everything of ours in it.
+    ///
+    /// The report names every damaged page, with the documents whose rows can be below it, and every damaged
+    /// row. A file with damaged pages or rows is not changed; in others the storage engine may correct
+    /// its record of free pages. If pages are damaged no documents are counted, and
+    /// [`repair`](Self::repair) says how many can be kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// assert!(Store::check(&path)?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
+        Self::check_with(path, &StoreOptions::new())
+    }
+
+    /// Checks as [`check`](Self::check), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
+        maintain::check_file(path, options)
+    }
+
+    /// Merges all runs of a store that nobody has open into one, drops everything of removed
+    /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
+    /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
+    /// the next compaction goes on where this one stopped.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`WriteTransaction::commit`]; [`Error::Corrupt`]
+    /// if a page is damaged.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+    /// let report = Store::compact(&path)?;
+    /// assert!(report.size_after_bytes <= report.size_before_bytes);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
+        Self::compact_with(path, &StoreOptions::new())
+    }
+
+    /// Compacts as [`compact`](Self::compact), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    pub fn compact_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CompactReport> {
+        maintain::compact_with(path, options)
+    }
+
+    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
+    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
+    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
+    /// have been closed properly. Nobody can write it meanwhile.
+    ///
+    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
+    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
+    /// a key comes twice, because what says that a document was replaced is lost, the newest document
+    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
+    /// report says so.
+    ///
+    /// The new store appears under `target`, complete and durable, as one of
+    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema)?;
+    /// store.insert("a", &store.sketch_text("one two three")?)?;
+    /// drop(store);
+    ///
+    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
+    /// assert!(report.is_complete() && report.documents == 1);
+    /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name `target`;
+    /// [`Error::NotFound`], [`Error::NotAStore`],
+    /// [`Error::Locked`] of the old file;
+    /// [`Error::Corrupt`] if its schema cannot be read and the options have
+    /// none; [`Error::InvalidParameter`] if theirs makes other
+    /// signatures; [`Error::NewerFormat`],
+    /// [`Error::UnknownFeatures`] and
+    /// [`Error::ReadOnly`] if a newer release must do it;
+    /// [`Error::SelfTest`] as in [`open`](Self::open);
+    /// [`Error::Io`] if a disk is full, for one. There is no new store then.
+    pub fn repair(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+    ) -> Result<RepairReport> {
+        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// Repairs as [`repair`](Self::repair). `watch` gets the progress; if it breaks off there is no new
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// As [`repair`](Self::repair); [`Error::Io`] of the kind
+    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
+    pub fn repair_with(
+        path: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+        options: &RepairOptions,
+        watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
+    ) -> Result<RepairReport> {
+        maintain::repair_with(path, target, options, watch)
+    }
+
+    /// Begins to build a new store offline: the quickest way to put many documents into one. The result
+    /// answers like a store into which the same documents were inserted one by one.
     ///
     /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
     /// complete and durable, when the build is finished. A killed process leaves a file whose name
@@ -541,199 +781,20 @@ impl Store {
         build::bulk_build(path, schema, options)
     }
 
-    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
-    /// then, if the pages are whole, everything of ours in it.
-    ///
-    /// Every damaged page is told, with the documents whose rows can be below it, and every damaged
-    /// row. A file with damaged pages or rows is not changed; in others the storage engine may put
-    /// right what it has noted of free pages. If pages are damaged no documents are counted:
-    /// [`repair`](Self::repair) says how many can be kept.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open). Damaged pages and rows are in the report, though.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-    /// assert!(Store::check(&path)?.is_clean());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
-        Self::check_with(path, &StoreOptions::new())
-    }
-
-    /// [`check`](Self::check) with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Self::check).
-    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
-        maintain::check_file(path, options)
-    }
-
-    /// Makes a new store of every document that can still be read of a damaged one: whose two rows
-    /// are there and have the right checksums, and which was not removed. Keys, payloads, stamps,
-    /// signatures and ids stay; everything else is made anew. The old file is only read, and need not
-    /// have been closed properly. Nobody can write it meanwhile.
-    ///
-    /// It follows the tables from their roots, in bounded memory, and goes on behind damage: below a
-    /// damaged page it takes whatever has a checksum of its own. What is lost is in the report. If
-    /// a key comes twice, because what says that a document was replaced is lost, the newest document
-    /// is kept. If the last commit cannot be read from its root on, the one before is taken, and the
-    /// report says so.
-    ///
-    /// The new store appears under `target`, complete and durable, as one of
-    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
-    ///
-    /// ```
-    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
-    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(&path, schema)?;
-    /// store.insert("a", &store.sketch_text("one two three")?)?;
-    /// drop(store);
-    ///
-    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
-    /// assert!(report.is_complete() && report.documents == 1);
-    /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if something has the name `target`;
-    /// [`Error::NotFound`](crate::Error::NotFound), [`Error::NotAStore`](crate::Error::NotAStore),
-    /// [`Error::Locked`](crate::Error::Locked) of the old file;
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if its schema cannot be read and the options have
-    /// none; [`Error::InvalidParameter`](crate::Error::InvalidParameter) if theirs makes other
-    /// signatures; [`Error::NewerFormat`](crate::Error::NewerFormat),
-    /// [`Error::UnknownFeatures`](crate::Error::UnknownFeatures) and
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly) if a newer release must do it;
-    /// [`Error::SelfTest`](crate::Error::SelfTest) as in [`open`](Self::open);
-    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. There is no new store then.
-    pub fn repair(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-    ) -> Result<RepairReport> {
-        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// [`repair`](Self::repair), and `watch` is told how far it is. If it breaks off there is no new
-    /// store.
-    ///
-    /// # Errors
-    ///
-    /// As [`repair`](Self::repair); [`Error::Io`](crate::Error::Io) of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn repair_with(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-        watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
-    ) -> Result<RepairReport> {
-        maintain::repair_with(path, target, options, watch)
-    }
-
-    /// Merges all runs of a store that nobody has open into one, drops everything of removed
-    /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
-    /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
-    /// the next compaction goes on where this one stopped.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open) and [`WriteTransaction::commit`]; [`Error::Corrupt`](crate::Error::Corrupt)
-    /// if a page is damaged.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-    /// let report = Store::compact(&path)?;
-    /// assert!(report.size_after_bytes <= report.size_before_bytes);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
-        Self::compact_with(path, &StoreOptions::new())
-    }
-
-    /// [`compact`](Self::compact) with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`compact`](Self::compact).
-    pub fn compact_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CompactReport> {
-        maintain::compact_with(path, options)
-    }
-
-    /// How the bands and tables fit the number of documents after the last commit. Worth a look
-    /// after inserting many.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for number in 0..2 {
-    ///     store.append(&store.sketcher().hashes([number])?)?;
-    /// }
-    /// if let Some(advice) = store.design()?.advice {
-    ///     eprintln!("{advice}");
-    /// }
-    /// # assert!(store.design()?.is_outgrown);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`snapshot`](Self::snapshot).
-    pub fn design(&self) -> Result<DesignReport> {
-        self.snapshot().map(|snapshot| snapshot.design())
-    }
-
-    /// What [`reband`](Self::reband) of this store is expected to need.
-    ///
-    /// ```
-    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let rebanding = Rebanding::new().threshold(0.6);
-    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
-    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
-    pub fn estimate_reband(
-        &self,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-    ) -> Result<RebandEstimate> {
-        build::estimate_reband(self.store(), rebanding, options)
-    }
-
-    /// Files the documents of a store in another way, from the signatures that it holds: another
-    /// threshold or recall, other bands, codes or SimHash tables. Texts are not needed. Ids, keys,
-    /// payloads and stamps stay; afterwards the store answers as one that was made with the
+    /// Indexes the documents of a store anew, from the signatures that it holds: for another threshold or
+    /// recall, in other bands, codes or SimHash tables. Texts are not needed. Ids, keys, payloads and
+    /// stamps stay; afterwards the store answers as one that was made with the
     /// [new schema](Schema::rebanded).
     ///
     /// It opens the file by itself, and nobody else may have it open: handles and snapshots of before
     /// would go on with the old bands. Everything happens in one commit. Until then the file is the
     /// old store, and after a failure, an interruption or a crash it still is. Postings of removed
-    /// documents go, and documents that were not sealed are.
+    /// documents are dropped, and documents in memory are flushed to runs.
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
     /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes too (the rule for keys
-    /// that come twice has nothing to do here), and what the store keeps of unsealed and of removed
+    /// that come twice has nothing to do here), and what the store keeps of unflushed and of removed
     /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
     /// and the temporary file, as in a build. [`estimate_reband`](Self::estimate_reband) says how
     /// much. If the lanes stay as they are, because only the number of expected documents changes or a
@@ -760,9 +821,9 @@ impl Store {
     /// # Errors
     ///
     /// As [`open_with`](Self::open_with) and [`Schema::rebanded`];
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly) for a store that this release may only read;
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a page or a row is damaged;
-    /// [`Error::Io`](crate::Error::Io) if a disk is full, for one. The store is as it was then. Only
+    /// [`Error::ReadOnly`] for a store that this release may only read;
+    /// [`Error::Corrupt`] if a page or a row is damaged;
+    /// [`Error::Io`] if a disk is full, for one. The store is as it was then. Only
     /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
     /// old or the new one as a whole.
     pub fn reband(
@@ -773,12 +834,12 @@ impl Store {
         Self::reband_with(path, rebanding, options, |_| ControlFlow::Continue(()))
     }
 
-    /// [`reband`](Self::reband), and `watch` is told how far it is. If it breaks off the store is
-    /// as it was.
+    /// Rebands as [`reband`](Self::reband). `watch` gets the progress; if it breaks off the store is as it
+    /// was.
     ///
     /// # Errors
     ///
-    /// As [`reband`](Self::reband); [`Error::Io`](crate::Error::Io) of the kind
+    /// As [`reband`](Self::reband); [`Error::Io`] of the kind
     /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
     pub fn reband_with(
         path: impl AsRef<Path>,
@@ -789,84 +850,27 @@ impl Store {
         build::reband_with(path, rebanding, options, watch)
     }
 
-    /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
-    /// order, with keys, stamps, payloads and signatures. The two stores must have the same recipe: all
-    /// that makes signatures (text, seed, kind and number of values, bits of fingerprints). Thresholds,
-    /// bands and tables may differ: documents are filed as this store does it. Only where values are
-    /// kept with few bits must the bands be the same, as other ones cannot be made of them; a store
-    /// that keeps few bits takes whole values, and cuts them.
-    ///
-    /// It goes by transactions of bounded size, each durable; other writers come in between. What
-    /// was committed before an error stays. An import that was interrupted can be repeated with
-    /// [`ExistingKeys::Skip`], which passes over what is there. **Documents without a key are always
-    /// inserted**, a second time too, unless near-duplicates are left out.
-    ///
-    /// Memory: one transaction. A stream is not believed: damage anywhere in it is an error, and so is
-    /// one that was cut short.
-    ///
-    /// There is an example at [`Snapshot::export`].
-    ///
-    /// # Errors
-    ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
-    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
-    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
-    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
-    ///
-    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
-    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
-    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
-    /// failed, its documents may be there as well.
-    ///
-    /// [`Snapshot::export`]: crate::Snapshot::export
-    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
-        self.import_with(reader, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// [`import`](Self::import), and `watch` is told how far it is, before each transaction and at the
-    /// end. What was committed before it breaks off stays.
-    ///
-    /// # Errors
-    ///
-    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn import_with(
-        &self,
-        reader: impl Read,
-        options: &ImportOptions,
-        watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
-    ) -> Result<ImportReport> {
-        maintain::import_with(self.store(), reader, options, watch)
-    }
-
-    /// What look-ups and queries through this handle and its clones, snapshots and transactions have
-    /// read of the postings on disk.
-    #[must_use]
-    pub fn reads(&self) -> Reads {
-        self.store().context.reads.get()
-    }
-
-    /// What was done through this handle and its clones, snapshots and transactions since the store
-    /// was opened: a few dozen atomic reads, and a lock that only the making of snapshots takes.
+    /// Estimates the memory and disk that [`reband`](Self::reband) of this store would need.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
+    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketcher().hashes([1, 2, 3])?;
-    /// store.insert_if_new("a", &page)?;
-    /// store.insert_if_new("b", &page)?;
-    /// let metrics = store.metrics();
-    /// assert_eq!((metrics.inserted, metrics.near_duplicates), (1, 1));
-    /// eprint!("{metrics}");
+    /// let rebanding = Rebanding::new().threshold(0.6);
+    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
+    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    #[must_use]
-    pub fn metrics(&self) -> Metrics {
-        Metrics {
-            reads: self.reads(),
-            ..self.store().context.counters.get()
-        }
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
+    pub fn estimate_reband(
+        &self,
+        rebanding: &Rebanding,
+        options: &BulkOptions,
+    ) -> Result<RebandEstimate> {
+        build::estimate_reband(self.store(), rebanding, options)
     }
 }

@@ -1,5 +1,5 @@
-//! What the crate's own synchronisation is made of: the standard library's, or, in unit tests built
-//! with `--cfg loom`, that of loom, whose models go through the possible orders of threads' steps.
+//! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg loom`:
+//! loom's models go through the possible orders of threads' steps.
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::{

@@ -1,4 +1,4 @@
-//! The write transaction as its users hold it.
+//! The façade of a write transaction: every method is a call of the room that does the work.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,8 +10,12 @@ use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::verification::{self, FeatureFiles, SketchedText};
 use crate::write::Transaction;
 
-/// Changes that become visible and durable together, at [`commit`](Self::commit). It reads its own
-/// writes. Dropping it rolls everything back. One at a time; it stays on the thread that began it.
+#[cfg(doc)]
+use crate::error::Error;
+
+/// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction reads its
+/// own writes, and dropping it rolls them back. A store has one at a time, which stays on the thread that
+/// began it.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -48,16 +52,17 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// [`Error::KeyExists`] if the key is there, [`Error::InvalidParameter`] for a key of more than
-    /// 4,096 bytes, [`Error::SignatureMismatch`] for a signature that does not fit the schema;
-    /// the transaction goes on. [`Error::Corrupt`] and [`Error::Io`]: it can only be rolled back.
+    /// 4,096 bytes, [`Error::SignatureMismatch`] for a signature that does not fit the schema: the
+    /// transaction can go on then. After [`Error::Corrupt`], [`Error::Io`] and [`Error::Bug`] it can only be
+    /// rolled back.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
         self.insert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// Inserts a document under a key, in place of the one that is there, and tells what its content
-    /// is to that one's: [`Upserted::revision`]. A document whose signature is the same keeps its id.
+    /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
+    /// see [`Upserted::revision`]. A document whose signature is unchanged keeps its id.
     ///
-    /// It has stamp 0 and no payload, whatever was there: [`upsert_document`](Self::upsert_document)
+    /// The new document has stamp 0 and no payload, whatever the old one had: [`upsert_document`](Self::upsert_document)
     /// gives it others, and [`touch`](Self::touch) renews a stamp alone.
     ///
     /// # Errors
@@ -67,7 +72,7 @@ impl WriteTransaction {
         self.upsert_document(Document::new(key.as_ref()), signature)
     }
 
-    /// Inserts a document unless its key or a near-duplicate of it is there.
+    /// Inserts a document unless the store has its key or a near-duplicate of it.
     ///
     /// # Errors
     ///
@@ -89,7 +94,7 @@ impl WriteTransaction {
         self.insert_document(Document::without_key(), signature)
     }
 
-    /// [`insert`](Self::insert) or [`append`](Self::append) with stamp and payload.
+    /// Inserts a document with stamp and payload; the key is optional.
     ///
     /// # Errors
     ///
@@ -102,10 +107,10 @@ impl WriteTransaction {
         self.transaction.insert_document(document, signature)
     }
 
-    /// [`upsert`](Self::upsert) with stamp and payload. Without a key nothing is replaced.
+    /// Upserts a document with stamp and payload. Without a key it replaces nothing.
     ///
-    /// Where the signature is the same, stamp and payload are written in their place; where these are
-    /// the same as well, nothing is written, and a transaction of nothing else commits without a sync.
+    /// If the signature is unchanged, only stamp and payload are written. If these are unchanged as well,
+    /// nothing is written, and a transaction without other changes commits without a sync.
     ///
     /// # Errors
     ///
@@ -118,7 +123,8 @@ impl WriteTransaction {
         self.transaction.upsert_document(document, signature)
     }
 
-    /// [`insert_if_new`](Self::insert_if_new) with stamp and payload, the key optional.
+    /// Inserts a document with stamp and payload, as [`insert_if_new`](Self::insert_if_new); the key is
+    /// optional.
     ///
     /// # Errors
     ///
@@ -131,8 +137,8 @@ impl WriteTransaction {
         self.transaction.insert_document_if_new(document, signature)
     }
 
-    /// Gives the document under a key another stamp, later or earlier; its id if there is one. All
-    /// else stays: its id, payload and signature. Nothing is written if the stamp is the same.
+    /// Gives the document with a key another stamp, later or earlier, and returns its id if there is one. Id,
+    /// payload and signature stay. Nothing is written if the stamp is the same.
     ///
     /// ```
     /// use resemblance::Document;
@@ -189,7 +195,7 @@ impl WriteTransaction {
         self.transaction.remove_id(id)
     }
 
-    /// The document under a key, as this transaction has left it.
+    /// Returns the document with a key, as this transaction has left it.
     ///
     /// # Errors
     ///
@@ -198,7 +204,7 @@ impl WriteTransaction {
         self.transaction.get(key.as_ref())
     }
 
-    /// The document with an id, as this transaction has left it.
+    /// Returns the document with an id, as this transaction has left it.
     ///
     /// # Errors
     ///
@@ -207,7 +213,7 @@ impl WriteTransaction {
         self.transaction.get_id(id)
     }
 
-    /// Whether there is a document under a key.
+    /// Returns true if there is a document with this key.
     ///
     /// # Errors
     ///
@@ -216,27 +222,26 @@ impl WriteTransaction {
         self.transaction.contains(key.as_ref())
     }
 
-    /// The number of documents, this transaction's changes included.
+    /// Returns the number of documents, with this transaction's changes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.transaction.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there are more documents now, this transaction's changes included, than the schema
-    /// expects: queries do more work than they need to, and [`Store::reband`](crate::Store::reband)
-    /// mends it.
+    /// Returns true if there are more documents, with this transaction's changes, than the schema expects.
+    /// Queries do more work than they need to then, and [`Store::reband`](crate::Store::reband) mends it.
     #[must_use]
     pub fn is_outgrown(&self) -> bool {
         self.transaction.is_outgrown()
     }
 
-    /// Asks for documents that are near a signature, this transaction's own included.
+    /// Begins a query for documents that are near a signature, this transaction's own included.
     pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
         Query::new(self.transaction.view(), Cow::Borrowed(signature))
     }
@@ -245,14 +250,15 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written, the outcome is unknown until the store is opened again, and
-    /// this handle writes no more ([`Error::Closed`]).
+    /// If the file cannot be written, the outcome is unknown until the store is opened again, and this handle
+    /// writes no more ([`Error::Closed`]). After [`Error::Bug`] nothing was committed, and the store can be
+    /// used on.
     pub fn commit(self) -> Result<()> {
         self.transaction.commit()
     }
 
-    /// [`insert_document`](Self::insert_document) for many, all or none: the keys are looked up
-    /// together before anything is inserted. Their ids, in the order of the documents.
+    /// Inserts many documents, all or none, and returns their ids in the same order. The keys are looked up
+    /// together before anything is inserted.
     ///
     /// # Errors
     ///
@@ -283,9 +289,9 @@ impl WriteTransaction {
         self.transaction.insert_many(documents)
     }
 
-    /// [`insert_document_if_new`](Self::insert_document_if_new) for many, one after the other: what
-    /// was there before is looked up together, and every document of the batch is also compared with
-    /// those before it. What was found, in the order of the documents.
+    /// Inserts those of many documents that are new, one after the other, and returns one answer for each in
+    /// the same order. The stored documents are searched for the whole batch together, and each document is
+    /// also compared with those before it in the batch.
     ///
     /// # Errors
     ///
