@@ -468,6 +468,32 @@ impl Snapshot {
         Evaluation::new(self.view.clone(), sample, max_missed)
     }
 
+    /// Estimates the cost of [`pairs`](Self::pairs) and [`clusters`](Self::clusters), from the
+    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
+    /// band and of the first table. Takes well under a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
+    /// [`Error::Io`] if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
+    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
+    /// assert!(expected.seconds < 1.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
+        join::expect_join(&self.view, bounds)
+    }
+
     /// Returns the schema of the store.
     #[must_use]
     pub fn schema(&self) -> &Schema {
@@ -618,31 +644,5 @@ impl Snapshot {
         watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
     ) -> Result<ExportReport> {
         maintain::export_with(&self.view, writer, watch)
-    }
-
-    /// Estimates the cost of [`pairs`](Self::pairs) and [`clusters`](Self::clusters), from the
-    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
-    /// band and of the first table. Takes well under a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # for key in ["a", "b"] {
-    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// # }
-    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
-    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
-    /// assert!(expected.seconds < 1.0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
-        join::expect_join(&self.view, bounds)
     }
 }
