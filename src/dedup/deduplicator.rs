@@ -20,7 +20,7 @@ use crate::write::Transaction;
 /// kept ones are held in a transaction that is never committed, of a temporary store or of one that
 /// [`Store::deduplicator`](crate::Store::deduplicator) was asked of. It stays on its thread.
 ///
-/// Keys need not be unique if they are given as payloads: a document whose key came before is not kept.
+/// A document whose key came before is not kept. Keys that need not be unique are given as payloads.
 ///
 /// ```
 /// use resemblance::dedup::Deduplicator;
@@ -57,7 +57,7 @@ pub struct Deduplicator {
     _file: Option<TemporaryFile>,
 }
 
-/// What became of a document.
+/// Whether a document is kept, and if not, which kept one it is near.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DedupDecision {
@@ -132,7 +132,7 @@ impl Deduplicator {
         self
     }
 
-    /// The number of documents that are kept.
+    /// The number of documents that are kept, those that the store had before included.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.transaction.len()
@@ -242,5 +242,81 @@ fn decision(novelty: Novelty) -> DedupDecision {
             Novelty::NearDuplicate(found) | Novelty::SameKey(found) => Some(found),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::schema::MinHash;
+    use crate::text::Text;
+
+    fn schema() -> Schema {
+        let schema = Schema::builder().text(Text::words(1));
+        schema.minhash(MinHash::new(128)).build().unwrap()
+    }
+
+    /// Texts of 40 words; those whose numbers differ by one have 38 of 42 in common.
+    fn text(number: u32) -> String {
+        let words = (2 * number..2 * number + 40).map(|word| format!("word{word}"));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn one_by_one_and_together_the_same_documents_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let create = || Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
+        for is_exact in [false, true] {
+            let stream = || match is_exact {
+                true => create().unwrap().verify_exact(folder.path()).unwrap(),
+                false => create().unwrap(),
+            };
+            let (mut alone, mut together) = (stream(), stream());
+            let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
+            let batch: Vec<_> = sketched
+                .iter()
+                .map(|s| (Document::without_key(), s))
+                .collect();
+            let mut decided = Vec::new();
+            for part in batch.chunks(7) {
+                decided.extend(together.decide_many(part).unwrap());
+            }
+            let one_by_one = batch.iter().map(|(document, sketched)| {
+                alone.decide(*document, sketched, Bounds::new()).unwrap()
+            });
+            let one_by_one: Vec<_> = one_by_one.collect();
+            for (a, b) in one_by_one.iter().zip(&decided) {
+                let found = |d: &DedupDecision| d.found.as_ref().map(|m| (m.id(), m.similarity()));
+                assert_eq!(found(a), found(b));
+                assert!(a.found.iter().all(|found| found.is_exact() == is_exact));
+            }
+            assert_eq!(alone.len(), together.len());
+            assert!((2..60).contains(&alone.len()), "{} kept", alone.len());
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 0, "temporary files stay");
+    }
+
+    #[test]
+    fn of_a_batch_with_bad_input_nothing_is_decided() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stream =
+            Deduplicator::create(folder.path(), schema(), &StoreOptions::new()).unwrap();
+        let other = Schema::builder()
+            .text(Text::words(1))
+            .minhash(MinHash::new(64));
+        let other = other.build().unwrap().sketcher();
+        let (good, bad) = (
+            stream.sketch("a good text").unwrap(),
+            SketchedText::new(&other, false, "another").unwrap(),
+        );
+        let batch = [
+            (Document::without_key(), &good),
+            (Document::without_key(), &bad),
+        ];
+        let refused = stream.decide_many(&batch);
+        assert!(matches!(refused, Err(Error::SignatureMismatch { .. })));
+        assert!(stream.is_empty());
     }
 }

@@ -41,7 +41,7 @@ impl Default for SampleLimits {
     }
 }
 
-/// A sample of documents, in the order of their numbers: what a [`Sampler`] made.
+/// A sample of documents in the order of their numbers, made by a [`Sampler`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DocumentSample {
@@ -97,7 +97,7 @@ pub struct Sampler {
     held_bytes: u64,
 }
 
-/// What became of a document that was given to a [`Sampler`].
+/// The result of [`Sampler::add`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleAddition {
     /// It is in the sample, or its key hashes too high.
@@ -118,7 +118,7 @@ pub struct SampleSketcher {
     max_hash: Arc<AtomicU64>,
 }
 
-/// A text as a sample keeps it: what [`SampleSketcher::sketch`] makes.
+/// The features and signature of a text, for [`Sampler::add`].
 #[derive(Debug)]
 pub struct SampleSketch {
     /// Of its key.
@@ -178,7 +178,7 @@ impl Sampler {
         })
     }
 
-    /// What sketches the documents of this sample.
+    /// A sketcher of documents for this sample, to be cloned for each thread.
     #[must_use]
     pub fn sketcher(&self) -> SampleSketcher {
         self.sketcher.clone()

@@ -207,12 +207,10 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSe
 pub(super) fn simhash_sections(tally: &SimHashTally) -> Vec<EvalSection<'static>> {
     let distances = tally.distances.iter().enumerate();
     let distance_rows = distances.map(|(distance, &(pairs, returned))| {
-        let mut step = SimilarityStep::default();
-        step.pairs = pairs;
         let values = vec![
             Value::Count(pairs),
             Value::Count(returned),
-            share(step.share(returned as f64)),
+            share((pairs > 0).then(|| returned as f64 / pairs as f64)),
         ];
         (distance.to_string(), values)
     });
