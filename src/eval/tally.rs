@@ -387,7 +387,7 @@ impl SimHashTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use resemblance::{MinHash, Schema};
+    use crate::schema::{MinHash, Schema};
 
     fn partner(document: usize, similarity: f64) -> Partner {
         Partner {

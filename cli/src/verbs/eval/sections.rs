@@ -1,8 +1,6 @@
 //! The results of an evaluation, as sections of rows.
 
-use resemblance::eval::{
-    DocumentSample, EstimateErrors, MinHashTally, SimHashTally, SimilarityStep, step_name,
-};
+use resemblance::eval::{DocumentSample, EstimateErrors, MinHashTally, SimHashTally, step_name};
 
 use crate::bug::at;
 use crate::failure::Result;
