@@ -133,6 +133,8 @@ pub use build::{
     BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
     RebandEvent, RebandReport,
 };
+#[doc(hidden)]
+pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
@@ -162,8 +164,8 @@ pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    Access, BeyondBudget, CheckReport, Document, Files, Match, Matches, Novelty, Problem, Record,
-    Revision, Scope, Upserted,
+    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Problem, Record, Revision, Scope,
+    Upserted,
 };
 
 /// The examples of the README, held to be true.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::{FileOptions, FileSource, Files};
 use crate::error::{Error, Result};
-use crate::types::{FileSource, Files};
 
 /// Options of an open store: its use of memory and disk. None of them is stored in the file, and none
 /// changes an answer but [`probe_budget`](Self::probe_budget): an answer that it may have changed says
@@ -160,10 +160,6 @@ impl StoreOptions {
         self
     }
 
-    pub(crate) fn file_source(&self) -> &dyn Files {
-        &*self.files.0
-    }
-
     pub(crate) fn shared_files(&self) -> &FileSource {
         &self.files
     }
@@ -198,9 +194,14 @@ impl StoreOptions {
     pub(crate) fn filter_cache_bytes(&self) -> u64 {
         self.cache_bytes / if self.has_bands { 2 } else { 8 }
     }
+}
 
-    /// Returns the bytes of the cache that hold pages.
-    pub(crate) fn cache_size(&self) -> usize {
+impl FileOptions for StoreOptions {
+    fn file_source(&self) -> &dyn Files {
+        &*self.files.0
+    }
+
+    fn cache_size(&self) -> usize {
         let pages = self.cache_bytes - self.filter_cache_bytes();
         usize::try_from(pages).unwrap_or(usize::MAX)
     }

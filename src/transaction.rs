@@ -370,7 +370,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`insert_many_if_new`](Self::insert_many_if_new), and [`Error::Io`] if the features cannot be
+    /// As [`insert_many_if_new`](Self::insert_many_if_new), and [`Error::Io`](crate::Error::Io) if the features cannot be
     /// read or written: then the transaction can only be rolled back.
     ///
     /// ```

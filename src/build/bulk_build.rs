@@ -10,13 +10,14 @@ use crate::build::lane_postings::{Postings, Progress};
 use crate::build::options::{BulkOptions, DuplicateKeys};
 use crate::build::repeated::{FirstOfEachKey, LastOfEachKey, Repeated};
 use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
+use crate::engine::folder_of;
 use crate::engine::{TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting};
 use crate::invariant::{OrBug, invariant};
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::types::{Document, DocumentId, folder_of, go_on};
+use crate::types::{Document, DocumentId, go_on};
 
 /// An event of [`BulkBuild::finish_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

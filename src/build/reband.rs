@@ -8,11 +8,12 @@ use crate::build::lane_postings::{Postings, Progress};
 use crate::build::options::BulkOptions;
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::{Sorter, merge_lanes};
+use crate::engine::folder_of;
 use crate::error::Result;
 use crate::format::LaneSummary;
 use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
-use crate::types::{folder_of, go_on};
+use crate::types::go_on;
 
 /// Documents that are read between two events.
 const DOCUMENTS_PER_EVENT: u64 = 4_096;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use redb::{Database, ReadOnlyDatabase, ReadTransaction, WriteTransaction};
 
 use crate::engine::errors::{io_error, open_error};
+use crate::engine::files::Access;
+use crate::engine::files::FileOptions;
 use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
-use crate::options::StoreOptions;
-use crate::types::Access;
 
 /// The open file.
 pub(crate) struct RedbFile {
@@ -37,7 +37,7 @@ impl RedbFile {
     }
 
     /// Creates the file; one that exists is an error and stays as it is.
-    pub(crate) fn create(path: &Path, options: &StoreOptions) -> Result<Self> {
+    pub(crate) fn create(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         check_engine()?;
         let file = options.file_source().open(path, Access::Create);
         let file = file.map_err(|error| match error.kind() {
@@ -53,13 +53,13 @@ impl RedbFile {
         Ok(Self::new(Handle::Writable(database), &verification))
     }
 
-    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
+    pub(crate) fn open(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         let (file, verification) = open_file(path, Access::Write, options)?;
         let database = open_in(file, &verification, path, options)?;
         Ok(Self::new(Handle::Writable(database), &verification))
     }
 
-    pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Self> {
+    pub(crate) fn open_read_only(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         let (file, verification) = open_file(path, Access::Read, options)?;
         let mut builder = Database::builder();
         builder.set_cache_size(options.cache_size());
@@ -100,7 +100,7 @@ impl RedbFile {
 }
 
 /// Opens the engine's file for writing, with nothing of the store read yet.
-pub(crate) fn open_database(path: &Path, options: &StoreOptions) -> Result<Database> {
+pub(crate) fn open_database(path: &Path, options: &dyn FileOptions) -> Result<Database> {
     let (file, verification) = open_file(path, Access::Write, options)?;
     open_in(file, &verification, path, options)
 }
@@ -110,7 +110,7 @@ fn open_in(
     file: VerifiedFile,
     verification: &Verification,
     path: &Path,
-    options: &StoreOptions,
+    options: &dyn FileOptions,
 ) -> Result<Database> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache_size());
@@ -124,7 +124,7 @@ fn open_in(
 
 /// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
 /// was right.
-pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> {
+pub(crate) fn verify_pages(path: &Path, options: &dyn FileOptions) -> Result<bool> {
     let mut database = open_database(path, options)?;
     let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
     catch_engine_panic(|| {
@@ -139,7 +139,7 @@ pub(crate) fn verify_pages(path: &Path, options: &StoreOptions) -> Result<bool> 
 fn open_file(
     path: &Path,
     access: Access,
-    options: &StoreOptions,
+    options: &dyn FileOptions,
 ) -> Result<(VerifiedFile, Arc<Verification>)> {
     let not_a_store = |reason: &str| Error::NotAStore {
         path: path.into(),
@@ -170,7 +170,7 @@ fn open_file(
 pub(crate) fn open_bytes(
     path: &Path,
     access: Access,
-    options: &StoreOptions,
+    options: &dyn FileOptions,
 ) -> Result<Box<dyn redb::StorageBackend>> {
     check_engine()?;
     let file = options.file_source().open(path, access);
@@ -185,7 +185,7 @@ pub(crate) fn open_bytes(
 }
 
 /// Returns the length of a file, and its bytes on disk.
-pub(crate) fn file_size(path: &std::path::Path, options: &StoreOptions) -> Result<(u64, u64)> {
+pub(crate) fn file_size(path: &std::path::Path, options: &dyn FileOptions) -> Result<(u64, u64)> {
     let size = options.file_source().size_bytes(path);
     size.map_err(|error| io_error("reading", path, error))
 }

@@ -4,6 +4,7 @@
 
 mod database;
 mod errors;
+mod files;
 mod layout;
 mod layout_check;
 mod page_layout;
@@ -15,6 +16,8 @@ mod verified_file;
 
 pub(crate) use database::{RedbFile, file_size, open_database, verify_pages};
 pub(crate) use errors::{engine_error, io_error, is_of_page};
+pub use files::{Access, Files};
+pub(crate) use files::{FileOptions, FileSource, folder_of};
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{
     Commit, KeyRange, LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, ids_of_chunks, intact_rows,

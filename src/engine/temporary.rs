@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::engine::FileSource;
 use crate::engine::errors::io_error;
 use crate::error::{Error, Result};
-use crate::types::FileSource;
 
 /// How the names begin.
 const PREFIX: &str = ".resemblance-";

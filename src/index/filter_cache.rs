@@ -1,4 +1,4 @@
-//! Pieces of filters kept in memory: they rule out runs that a probe need not read.
+//! FilterPieceRows of filters kept in memory: they rule out runs that a probe need not read.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -44,17 +44,17 @@ impl FilterOf {
     }
 }
 
-/// Pieces that were read, checked and decoded, within a limit of bytes. Those that have not been asked
+/// FilterPieceRows that were read, checked and decoded, within a limit of bytes. Those that have not been asked
 /// for lately are dropped first (the clock algorithm). Runs never change, so nothing here is ever stale,
 /// except pieces that a transaction read of runs that it then rolled back: see [`clear`](Self::clear).
 #[derive(Debug)]
 pub(crate) struct FilterCache {
-    pieces: RwLock<Pieces>,
+    pieces: RwLock<FilterPieceRows>,
     max_bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Pieces {
+struct FilterPieceRows {
     /// Of each filter, by run and lane: where its pieces are among the entries.
     filters: HashMap<(u32, u16), HeldFilter, BuildHasherDefault<Mixer>>,
     entries: Vec<Entry>,
@@ -85,7 +85,7 @@ impl Entry {
 }
 
 /// The cache, locked for several questions: they take one lock, and their waits for memory overlap.
-pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, Pieces>);
+pub(crate) struct FilterReader<'c>(RwLockReadGuard<'c, FilterPieceRows>);
 
 impl FilterReader<'_> {
     /// Returns true if a filter may hold codes of `low_code..=high_code`, which it may of any range of
@@ -150,7 +150,7 @@ impl FilterCache {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        *self.pieces.write().unwrap_or_else(PoisonError::into_inner) = Pieces::default();
+        *self.pieces.write().unwrap_or_else(PoisonError::into_inner) = FilterPieceRows::default();
     }
 
     /// Bytes held.
@@ -171,7 +171,7 @@ impl FilterCache {
     }
 }
 
-impl Pieces {
+impl FilterPieceRows {
     fn keep(&mut self, entry: Entry, shape: FilterShape, max_bytes: usize) {
         let (run, lane, number) = entry.key;
         if self

@@ -145,12 +145,12 @@ struct Blocks<'t, T> {
 }
 
 /// A block's key and value, and true if it directly follows the block that was read last.
-type Row<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>, bool);
+type SweptRow<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>, bool);
 
 impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
     /// Returns the first block that reaches `target`, if the lane has one. A near target is likely in the
     /// next block: looking there first saves the descent from the root of the tree.
-    fn seek(&mut self, target: Posting) -> Result<Option<Row<'t>>> {
+    fn seek(&mut self, target: Posting) -> Result<Option<SweptRow<'t>>> {
         let (run, lane) = self.place;
         let is_near = |reached: Posting| target.code - reached.code <= self.span.max(1);
         if self.reached.is_some_and(is_near)

@@ -6,6 +6,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
+use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
     RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition, TableHandle,
@@ -18,7 +19,7 @@ use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::types::{folder_of, go_on};
+use crate::types::go_on;
 
 /// Rows that are read together, and then written: many at a time go into whole pages.
 const PIECE_BYTES: usize = 4 << 20;
@@ -177,14 +178,14 @@ fn of_copy(path: &Path, error: Error) -> Error {
 
 /// Rows on their way from one table to the same one of the copy.
 #[derive(Default)]
-struct RowBatch {
+struct CopiedRows {
     /// Key and value of each row, one after the other.
     bytes: Vec<u8>,
     /// How long they are.
     lengths: Vec<(usize, usize)>,
 }
 
-impl RowBatch {
+impl CopiedRows {
     /// Takes the next rows of a table, in the place of those before.
     fn fill<K: Key + 'static>(
         &mut self,
@@ -274,7 +275,7 @@ impl StoreCopy<'_> {
             Ok((PanicSafe::new(rows), opened.len()?))
         })?;
         let before = self.rows;
-        let mut piece = RowBatch::default();
+        let mut piece = CopiedRows::default();
         loop {
             context.run_checked(|| piece.fill::<K>(table.name(), &mut rows))?;
             self.write(table, &piece)?;
@@ -295,7 +296,7 @@ impl StoreCopy<'_> {
     fn write<K: Key + 'static>(
         &mut self,
         table: TableDefinition<'static, K, &'static [u8]>,
-        piece: &RowBatch,
+        piece: &CopiedRows,
     ) -> Result<()> {
         let (engine, write) = (&self.engine, &mut self.write);
         let written = catch_engine_panic(|| {

@@ -34,12 +34,12 @@ pub(crate) struct Candidate {
 
 /// The pieces of a batch, in order.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct SignaturePieces {
     /// The next one last.
     waiting: Vec<Range<usize>>,
 }
 
-impl Pieces {
+impl SignaturePieces {
     pub(crate) fn of(signatures: usize) -> Self {
         let starts = (0..signatures).step_by(PIECE_SIGNATURES).rev();
         let piece = |start: usize| start..signatures.min(start + PIECE_SIGNATURES);
@@ -56,7 +56,7 @@ impl Pieces {
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for SignaturePieces {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {

@@ -16,7 +16,7 @@ mod subject;
 mod verify;
 
 pub(crate) use batch::{
-    Candidate, CandidateSweep, Codes, PieceCandidates, Pieces, ProbeCounts, find_keys,
+    Candidate, CandidateSweep, Codes, PieceCandidates, ProbeCounts, SignaturePieces, find_keys,
 };
 pub(crate) use best::{Best, MAX_IDENTICAL_TRIES};
 pub(crate) use bounds::ResolvedBounds;

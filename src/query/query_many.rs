@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::batch;
-use crate::query::batch::{Candidate, Codes, PieceCandidates, Pieces};
+use crate::query::batch::{Candidate, Codes, PieceCandidates, SignaturePieces};
 use crate::query::bounds::{Bounds, By, ResolvedBounds};
 use crate::query::budget::Budget;
 use crate::query::families::Families;
@@ -247,7 +247,7 @@ fn each_piece(
     budget: Option<Budget>,
     mut visit: impl FnMut(&[Signature], &PieceCandidates) -> Result<()>,
 ) -> Result<()> {
-    let mut pieces = Pieces::of(signatures.len());
+    let mut pieces = SignaturePieces::of(signatures.len());
     while let Some(range) = pieces.next() {
         let piece = signatures.get(range.clone());
         let piece = piece.or_bug("the signatures of a piece")?;

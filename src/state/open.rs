@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
+    BANDS, DEAD, DOCUMENTS, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
     ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
     catch_engine_panic, io_error, must_not_exist,
 };
@@ -24,7 +25,6 @@ use crate::state::tombstones::Tombstones;
 use crate::state::version::Version;
 use crate::state::version_set::{VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
-use crate::types::folder_of;
 
 /// Creates a store under a temporary name and renames it when it is complete: a process that is killed
 /// before leaves nothing under the name `path`.

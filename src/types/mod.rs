@@ -4,7 +4,6 @@
 
 mod check_report;
 mod document;
-mod files;
 mod matches;
 mod progress;
 
@@ -12,7 +11,5 @@ pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
 pub use document::{Document, Novelty, Record, Revision, Upserted};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
-pub use files::{Access, Files};
-pub(crate) use files::{FileSource, folder_of};
 pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub(crate) use progress::go_on;

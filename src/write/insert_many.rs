@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, invariant};
-use crate::query::{Bounds, Budget, Earlier, Outside, Pieces, batch};
+use crate::query::{Bounds, Budget, Earlier, Outside, SignaturePieces, batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert};
@@ -65,7 +65,7 @@ impl Transaction {
             let mut insert = BatchInsert::new(bounds, budget, writer.state.next_id, ask);
             // The store is asked about a whole piece at a time. A piece with too many candidates for
             // the memory is halved and both halves are asked about again.
-            let mut pieces = Pieces::of(documents.len());
+            let mut pieces = SignaturePieces::of(documents.len());
             while let Some(range) = pieces.next() {
                 let piece = documents
                     .get(range.clone())

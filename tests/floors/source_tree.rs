@@ -12,7 +12,7 @@ use syn::{Attribute, Item, UseTree};
 type Parts = Vec<String>;
 
 /// Imports of each file: the file that defines the name, and the name.
-pub type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
+pub(crate) type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 
 struct SourceFile {
     path: String,
@@ -25,7 +25,7 @@ struct SourceFile {
 }
 
 /// The modules of a crate that are no tests.
-pub struct SourceTree {
+pub(crate) struct SourceTree {
     files: BTreeMap<Parts, SourceFile>,
 }
 
@@ -156,7 +156,7 @@ impl Paths {
 
 impl SourceTree {
     /// Reads the modules that are declared from a crate's root file on.
-    pub fn read(folder: &Path, root: &str) -> Self {
+    pub(crate) fn read(folder: &Path, root: &str) -> Self {
         let mut tree = Self {
             files: BTreeMap::new(),
         };
@@ -167,7 +167,7 @@ impl SourceTree {
     }
 
     /// A tree of texts, for tests of this file.
-    pub fn of(texts: &[(&str, &str)]) -> Self {
+    pub(crate) fn of(texts: &[(&str, &str)]) -> Self {
         let mut tree = Self {
             files: BTreeMap::new(),
         };
@@ -289,7 +289,7 @@ impl SourceTree {
     }
 
     /// What each file imports of others. Re-exports are no imports, and are followed.
-    pub fn imports(&self) -> Imports {
+    pub(crate) fn imports(&self) -> Imports {
         let mut all = Imports::new();
         for file in self.files.values() {
             if file.path.ends_with("mod.rs") || file.path == "lib.rs" {
@@ -305,7 +305,7 @@ impl SourceTree {
     }
 
     /// Files with code, macros included, that names another crate.
-    pub fn files_that_name(&self, crate_name: &str) -> Vec<String> {
+    pub(crate) fn files_that_name(&self, crate_name: &str) -> Vec<String> {
         let in_macro = format!("{crate_name} ::");
         let names = |file: &&SourceFile| {
             let paths = Self::paths(file);
@@ -319,12 +319,12 @@ impl SourceTree {
             .collect()
     }
 
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         self.files.values().map(|file| file.path.clone()).collect()
     }
 
     /// All functions that are not for tests, with their lengths in lines.
-    pub fn functions(&self) -> Vec<(String, usize)> {
+    pub(crate) fn functions(&self) -> Vec<(String, usize)> {
         let of_file = |file: &SourceFile| {
             let path = file.path.clone();
             let functions = Self::paths(file).functions.into_iter();
@@ -336,7 +336,7 @@ impl SourceTree {
     }
 
     /// The types of the crate, and the files that define one of that name.
-    pub fn types(&self) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn types(&self) -> BTreeMap<String, Vec<String>> {
         let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for file in self.files.values() {
             for item in &file.syntax.items {
@@ -354,7 +354,7 @@ impl SourceTree {
 }
 
 /// Groups of files of which each reaches each other, in order.
-pub fn circles(imports: &Imports) -> Vec<Vec<String>> {
+pub(crate) fn circles(imports: &Imports) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut seen = BTreeSet::new();
         let mut open = vec![from];

@@ -7,6 +7,8 @@ use redb::StorageBackend;
 
 use crate::engine::database::open_bytes;
 use crate::engine::errors::io_error;
+use crate::engine::files::Access;
+use crate::engine::files::FileOptions;
 use crate::engine::layout::unknown_layout;
 use crate::engine::page_layout::{
     Child, HEAD_BYTES, Head, HeadSeal, SEALED_HEAD_BYTES, Slot, TablePages, Widths, check_head,
@@ -16,8 +18,7 @@ use crate::engine::page_tree::page_file::PageFile;
 use crate::engine::page_tree::remains::{intact_rows, meant};
 use crate::engine::page_tree::walk::{LeafPage, PageDamage, Tree, Walk, WalkStep};
 use crate::error::{Error, Result};
-use crate::options::StoreOptions;
-use crate::types::{Access, Problem};
+use crate::types::Problem;
 
 /// The pages of the commit that a file holds.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub(crate) struct Commit {
 /// # Errors
 /// [`Error::NotFound`], [`Error::NotAStore`], [`Error::UnknownLayout`], [`Error::Locked`],
 /// [`Error::Io`].
-pub(crate) fn open_commit(path: &Path, options: &StoreOptions, any: bool) -> Result<Commit> {
+pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> Result<Commit> {
     let file = open_bytes(path, Access::Read, options)?;
     lock(&*file, path)?;
     let reading = |error| io_error("reading", path, error);

@@ -2,7 +2,7 @@
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, problem_of, row_check};
 use crate::maintain::repair::loss_report::LossReport;
-use crate::maintain::repair::rows::{Row, remaining, row_at};
+use crate::maintain::repair::rows::{ReadRow, remaining, row_at};
 use crate::maintain::repair::scan::ScannedRows;
 
 /// A source of rows.
@@ -40,7 +40,7 @@ impl RowSource {
         Self::Scan(rows)
     }
 
-    pub(crate) fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<Row> {
+    pub(crate) fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<ReadRow> {
         match self {
             Self::Tree(rows) => rows.next(pages, losses),
             Self::Scan(rows) => rows.next(pages),
@@ -60,7 +60,7 @@ pub(crate) struct TreeRows {
 }
 
 impl TreeRows {
-    fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<Row> {
+    fn next(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<ReadRow> {
         loop {
             if let Some(row) = self.next_in_page() {
                 return Some(row);
@@ -81,7 +81,7 @@ impl TreeRows {
         }
     }
 
-    fn next_in_page(&mut self) -> Option<Row> {
+    fn next_in_page(&mut self) -> Option<ReadRow> {
         let page = self.page.as_ref()?;
         let leaf = page.leaf()?;
         while self.next_row < leaf.rows() {
@@ -95,7 +95,7 @@ impl TreeRows {
             if is_good && self.last.is_none_or(|last| last < id) {
                 self.last = Some(id);
                 let value = value.to_vec();
-                return Some(Row { id, value });
+                return Some(ReadRow { id, value });
             }
         }
         None

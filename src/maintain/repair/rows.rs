@@ -9,7 +9,7 @@ use crate::maintain::repair::loss_report::LossReport;
 
 /// A row, intact if its checksum is right.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct ReadRow {
     pub(crate) id: u64,
     pub(crate) value: Vec<u8>,
 }

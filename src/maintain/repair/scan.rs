@@ -11,7 +11,7 @@ use crate::engine::{
 };
 use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
-use crate::maintain::repair::rows::{Row, row_at};
+use crate::maintain::repair::rows::{ReadRow, row_at};
 
 /// Of the tables of documents and of signatures.
 const ROWS: Widths = Widths {
@@ -152,7 +152,7 @@ impl ScannedRows {
 
     /// The next row. Of rows with the same id the first that is found: they are equal, but for stamps
     /// and payloads that were written in their place.
-    pub(crate) fn next(&mut self, pages: &PageFile) -> Option<Row> {
+    pub(crate) fn next(&mut self, pages: &PageFile) -> Option<ReadRow> {
         loop {
             self.open_leaves(pages);
             let Reverse((id, offset, place)) = self.open.pop()?;
@@ -166,7 +166,7 @@ impl ScannedRows {
             }
             if let Some(value) = value.filter(|_| self.last.is_none_or(|last| last < id)) {
                 self.last = Some(id);
-                return Some(Row { id, value });
+                return Some(ReadRow { id, value });
             }
         }
     }

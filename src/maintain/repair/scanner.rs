@@ -9,7 +9,7 @@ use crate::lanes::hash_key;
 use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, LossReport, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::row_source::RowSource;
-use crate::maintain::repair::rows::Row;
+use crate::maintain::repair::rows::ReadRow;
 use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
 use crate::options::StoreOptions;
@@ -27,7 +27,7 @@ pub(crate) struct DamagedStore {
     commit: Commit,
     documents: RowSource,
     signatures: RowSource,
-    next: (Option<Row>, Option<Row>),
+    next: (Option<ReadRow>, Option<ReadRow>),
     dead: RemainingTombstones,
     schema: Schema,
     shape: Shape,
@@ -163,8 +163,8 @@ impl DamagedStore {
     /// A document of its rows, or why it is lost.
     fn decode<'r>(
         &self,
-        document: Option<&'r Row>,
-        signature: Option<&'r Row>,
+        document: Option<&'r ReadRow>,
+        signature: Option<&'r ReadRow>,
     ) -> std::result::Result<(Document<'r>, Signature), String> {
         let document = document.ok_or(NO_DOCUMENT_ROW)?;
         let signature = signature.ok_or(NO_SIGNATURE_ROW)?;

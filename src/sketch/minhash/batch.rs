@@ -1,8 +1,8 @@
 //! Features on their way into the minima.
 
+use super::super::hash::mix64;
 use super::pair_multiply::RowTerm;
 use super::rows::high;
-use crate::sketch::hash::mix64;
 
 /// Features in a batch: few enough that everything but the minima stays in the nearest cache, many
 /// enough that loading and storing the minima once a batch costs nothing.

@@ -1,10 +1,10 @@
 //! The functions of each family, as plain code.
 
+use super::super::hash::{derive, stream};
 use super::pair_multiply::PairMultiply;
 use super::permutations::Permutations;
 use super::rows::{LANES, build_rows, high};
 use super::tabulation::Tabulation;
-use crate::sketch::hash::{derive, stream};
 
 /// The functions of one seed, of the family that the schema chose.
 #[derive(Debug)]

@@ -10,12 +10,12 @@
 //! probability about n / 2^33, so similarity is over-estimated by at most about (1 - J) n / 2^33
 //! for n features in the union: 0.0001 at a million, 0.01 at 100 million.
 
+use super::super::hash::{derive, stream};
 use super::batch::FeatureBatch;
 use super::families::FunctionFamily;
 use super::kernel::Kernel;
 use super::permutations::Permutations;
 use super::rows::LANES;
-use crate::sketch::hash::{derive, stream};
 
 /// The k functions of one seed.
 #[derive(Debug)]

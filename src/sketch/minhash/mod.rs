@@ -17,7 +17,10 @@ mod permutations;
 mod rows;
 mod tabulation;
 
-#[cfg(test)]
+#[allow(
+    unused_imports,
+    reason = "tests and the benchmark of kernels choose one"
+)]
 pub(super) use kernel::Kernel;
 pub(super) use min_hasher::{MinHasher, Minima};
 pub use permutations::Permutations;

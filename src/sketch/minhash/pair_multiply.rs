@@ -16,8 +16,8 @@
 //! minima do not meet. The shortest cycle, of four functions (v - v' - v'' + v''' = 0), lets four
 //! minima fall on one feature out of n about as often as n^-2 rather than n^-3.
 
+use super::super::hash::{derive, stream};
 use super::rows::{LANES, high};
-use crate::sketch::hash::{derive, stream};
 
 #[derive(Debug)]
 pub(super) struct PairMultiply {

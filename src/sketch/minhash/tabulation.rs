@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use super::super::hash::{derive, stream};
 use super::rows::{LANES, high};
-use crate::sketch::hash::{derive, stream};
 
 /// Bytes in a hash, lowest first.
 const BYTES: usize = 8;

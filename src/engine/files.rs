@@ -43,6 +43,15 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
 }
 
+/// The settings that opening a file takes.
+pub(crate) trait FileOptions {
+    /// Where files are opened, made and removed.
+    fn file_source(&self) -> &dyn Files;
+
+    /// Bytes that redb's cache of pages may take.
+    fn cache_size(&self) -> usize;
+}
+
 /// The files of the operating system.
 #[derive(Debug)]
 struct Disk;
