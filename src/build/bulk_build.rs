@@ -65,7 +65,7 @@ pub struct BulkReport {
 /// A store that is being built offline: documents go in, and nobody sees any of them before
 /// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing.
 ///
-/// See [`Store::bulk_build`].
+/// See [`Store::bulk_build`](crate::Store::bulk_build).
 #[must_use = "a build that is not finished leaves nothing"]
 pub struct BulkBuild {
     target: PathBuf,

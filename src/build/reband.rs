@@ -21,7 +21,7 @@ const DOCUMENTS_PER_EVENT: u64 = 4_096;
 /// Names the work in errors.
 const WORK: &str = "rebanding the store";
 
-/// An event of [`Store::reband_with`].
+/// An event of [`Store::reband_with`](crate::Store::reband_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RebandEvent {
@@ -61,7 +61,7 @@ pub struct RebandReport {
     /// Bytes on disk before.
     pub size_before_bytes: u64,
     /// Bytes on disk after, those of the old postings included: they are free for what comes later,
-    /// and [`Store::compact`] gives them back to the disk.
+    /// and [`Store::compact`](crate::Store::compact) gives them back to the disk.
     pub size_after_bytes: u64,
 }
 

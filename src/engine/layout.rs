@@ -16,7 +16,10 @@ use super::page_layout::{
 };
 
 /// The last byte of the seal's magic: the layout of the pages that follow.
-const LAYOUT: u8 = SEAL_MAGIC[SEAL_MAGIC.len() - 1];
+const LAYOUT: u8 = {
+    let [.., last] = *SEAL_MAGIC;
+    last
+};
 
 /// The flags that the engine may set in byte 9: which commit counts, that the file was not closed,
 /// that the commit was made in two phases, and that a writer of several processes was not done.

@@ -140,10 +140,11 @@ impl LanePacker {
         append(&mut self.pending);
         let end = self.pending.len();
         let appended = self.pending.iter().skip(start);
-        let first_dropped = appended.enumerate().find(|(_, p)| is_dropped(p.id));
-        if let Some((offset, _)) = first_dropped {
-            let mut kept = start + offset;
-            for index in kept..end {
+        let dropped = appended.enumerate().find(|(_, p)| is_dropped(p.id));
+        if let Some((offset, _)) = dropped {
+            let first_dropped = start + offset;
+            let mut kept = first_dropped;
+            for index in first_dropped..end {
                 let posting = *at(&self.pending, index)?;
                 if !is_dropped(posting.id) {
                     *at_mut(&mut self.pending, kept)? = posting;

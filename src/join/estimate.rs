@@ -27,7 +27,7 @@ const VALUE_SECONDS: f64 = 0.2e-9;
 const FINGERPRINT_SECONDS: f64 = 2e-9;
 
 /// What a join is expected to take: an estimate from a sample of the buckets. A few very large
-/// buckets that the sample does not see can make it several times too low. Made by [`Snapshot::expect_join`].
+/// buckets that the sample does not see can make it several times too low. Made by [`Snapshot::expect_join`](crate::Snapshot::expect_join).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {

@@ -14,7 +14,7 @@ pub struct Pair {
     /// the schema, unless it was verified.
     pub similarity: Option<f64>,
     /// Whether the similarity is exact: the one that the closure of
-    /// [`Snapshot::pairs_verified`] returned for these two. Else it is an estimate.
+    /// [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified) returned for these two. Else it is an estimate.
     pub is_exact: bool,
     /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
     pub distance: Option<u32>,

@@ -38,7 +38,7 @@ pub(crate) fn pairs_verified(
     Ok(pairs.verified(Arc::new(similarity)))
 }
 
-/// The pairs of a snapshot. Made by [`Snapshot::pairs`].
+/// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Pairs {
     snapshot: SnapshotView,

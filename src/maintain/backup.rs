@@ -31,7 +31,7 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// In errors.
 const WORK: &str = "the backup";
 
-/// An event of [`Snapshot::backup_with`].
+/// An event of [`Snapshot::backup_with`](crate::Snapshot::backup_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupEvent {

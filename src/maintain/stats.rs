@@ -25,7 +25,7 @@ const NAMED_BUCKETS: usize = 10;
 /// Number of documents of each that are listed.
 const SAMPLES: usize = 5;
 
-/// Figures of a store. Made by [`Snapshot::stats`].
+/// Figures of a store. Made by [`Snapshot::stats`](crate::Snapshot::stats).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -19,7 +19,7 @@ use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches, Scope};
 
 /// One question about many signatures, put together and then [`run`](Self::run). Made by
-/// [`Snapshot::query_many`].
+/// [`Snapshot::query_many`](crate::Snapshot::query_many).
 #[must_use = "a query does nothing until it is run"]
 pub struct QueryMany<'a> {
     source: &'a dyn ReadView,

@@ -10,7 +10,7 @@ use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
 use crate::types::Record;
 
-/// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`].
+/// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`](crate::Snapshot::iter).
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Records {
     range: Option<PanicSafe<OwnedRange<u64, &'static [u8]>>>,

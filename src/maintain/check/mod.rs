@@ -1,7 +1,7 @@
 //! Whether a store keeps its invariants: rows against postings, both ways, and every page.
 
-mod check;
+mod checker;
 mod filters;
 mod pages;
 
-pub(crate) use check::{check_file, check_snapshot};
+pub(crate) use checker::{check_file, check_snapshot};

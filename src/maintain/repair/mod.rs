@@ -2,7 +2,7 @@
 
 mod loss_report;
 mod meta;
-mod repair;
+mod rebuild;
 mod row_source;
 mod rows;
 mod scan;
@@ -10,5 +10,5 @@ mod scanner;
 mod tombstones;
 
 pub use loss_report::IdRange;
-pub(crate) use repair::repair_with;
-pub use repair::{RepairEvent, RepairOptions, RepairReport};
+pub(crate) use rebuild::repair_with;
+pub use rebuild::{RepairEvent, RepairOptions, RepairReport};

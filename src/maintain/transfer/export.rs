@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// In errors.
 const WORK: &str = "the export";
 
-/// An event of [`Snapshot::export_with`].
+/// An event of [`Snapshot::export_with`](crate::Snapshot::export_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExportEvent {

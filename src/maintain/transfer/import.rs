@@ -44,7 +44,7 @@ pub enum ExistingKeys {
     ReplaceIfNewer,
 }
 
-/// How [`Store::import`] works.
+/// How [`Store::import`](crate::Store::import) works.
 ///
 /// ```
 /// use resemblance::{ExistingKeys, ImportOptions};
@@ -83,7 +83,7 @@ impl ImportOptions {
     }
 
     /// Whether near-duplicates of what the store holds are left out, those that came earlier in the
-    /// stream included, as [`Transaction::insert_many_if_new`] does it. Existing keys are then
+    /// stream included, as [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new) does it. Existing keys are then
     /// refused or skipped.
     #[must_use]
     pub fn if_new(mut self, on: bool) -> Self {
@@ -114,7 +114,7 @@ impl ImportOptions {
     }
 }
 
-/// An event of [`Store::import_with`].
+/// An event of [`Store::import_with`](crate::Store::import_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImportEvent {

@@ -18,7 +18,7 @@ const DOCUMENTS_PER_EVENT: u64 = 4_096;
 /// In errors.
 const WORK: &str = "repairing the store";
 
-/// How [`Store::repair`] works.
+/// How [`Store::repair`](crate::Store::repair) works.
 ///
 /// ```
 /// use resemblance::{BulkOptions, RepairOptions};
@@ -67,7 +67,7 @@ impl RepairOptions {
     }
 }
 
-/// An event of [`Store::repair_with`].
+/// An event of [`Store::repair_with`](crate::Store::repair_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RepairEvent {

@@ -153,7 +153,7 @@ impl<'a> Query<'a> {
 
     /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
     /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
-    /// reports, which then [is exact](Match::is_exact). Where it returns `None`, because the document
+    /// reports, which then [is exact](crate::Match::is_exact). Where it returns `None`, because the document
     /// is not at hand, the estimate decides. Distances are exact anyway. A pair is still found
     /// with the probability that its two share a bucket, [`Matches::recall`] at the bound.
     ///
