@@ -92,11 +92,14 @@ fn rewritten(bytes: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
     bytes
 }
 
+/// What is changed, the bytes that are set at their offsets, and what the error names.
+type Case<'c> = (&'c str, &'c [(usize, u8)], &'c str);
+
 #[test]
 fn a_newer_layout_is_refused_by_name() {
     let bytes = stored();
     let flags = bytes[9];
-    let cases: [(&str, &[(usize, u8)], &str); 8] = [
+    let cases: [Case<'_>; 8] = [
         (
             "both commits of format 4",
             &[(64, 4), (192, 4)],

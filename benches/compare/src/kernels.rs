@@ -17,6 +17,7 @@ mod hash;
 #[allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "not all of the crate's file is measured"
 )]
 #[path = "../../../src/sketch/minhash/mod.rs"]
