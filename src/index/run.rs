@@ -52,6 +52,7 @@ pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
 ///
 /// # Errors
 /// As [`probe_lane`].
+#[inline]
 pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
     table: &T,
     table_name: &'static str,

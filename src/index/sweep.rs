@@ -207,6 +207,7 @@ impl PendingRanges<'_> {
     }
 
     /// Visits the postings of a block that are in the ranges. Returns false to stop the sweep.
+    #[inline]
     fn answer(
         &mut self,
         table_name: &str,
