@@ -4,6 +4,9 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::*;
+use crate::index::Memtable;
+use crate::state::run_set::RunSet;
+use crate::state::tombstones::Tombstones;
 
 /// What stands in for the file: the number of its last commit, which a reader sees at once.
 type File = AtomicU64;
