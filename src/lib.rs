@@ -95,10 +95,9 @@
 //! `resemblance-cli`, with `languages`.
 
 mod build;
-pub mod dedup;
+mod corpus;
 mod engine;
 mod error;
-pub mod eval;
 mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -113,7 +112,6 @@ mod lanes;
 mod maintain;
 mod observe;
 mod options;
-pub mod pipeline;
 mod query;
 mod read;
 mod schema;
@@ -124,15 +122,14 @@ mod store;
 mod sync;
 mod text;
 mod transaction;
-pub mod tune;
 mod types;
-pub mod verification;
 mod write;
 
 pub use build::{
     BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
     RebandEvent, RebandReport,
 };
+pub use corpus::{dedup, eval, pipeline, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};

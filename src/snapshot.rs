@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::dedup::ClusterDuplicates;
+use crate::corpus::dedup::ClusterDuplicates;
+use crate::corpus::eval::{DocumentSample, Evaluation};
+use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
-use crate::eval::{DocumentSample, Evaluation};
 use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
 use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
 use crate::options::StoreOptions;
@@ -18,7 +19,6 @@ use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
 use crate::types::{CheckReport, DocumentId, Matches, Record};
-use crate::verification::FeatureFiles;
 
 #[cfg(doc)]
 use crate::error::Error;

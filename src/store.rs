@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
-use crate::dedup::Deduplicator;
+use crate::corpus::dedup::Deduplicator;
 use crate::error::Result;
 use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{

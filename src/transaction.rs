@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::corpus::verification::{self, FeatureFiles, SketchedText};
 use crate::error::Result;
 use crate::query::{Earlier, Query};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
-use crate::verification::{self, FeatureFiles, SketchedText};
 use crate::write::Transaction;
 
 #[cfg(doc)]

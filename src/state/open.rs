@@ -7,8 +7,8 @@ use std::time::Instant;
 use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
-    ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
-    catch_engine_panic, io_error, must_not_exist,
+    ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile, catch_panic,
+    io_error, must_not_exist,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -54,7 +54,7 @@ pub(crate) fn create_in(
     let options = &options.for_bands(schema.minhash().is_some());
     let context = SharedContext::new(path.into(), schema, options.clone())?;
     let engine = RedbFile::create(file, options)?;
-    let laid_out = catch_engine_panic(|| lay_out(&engine, &context));
+    let laid_out = catch_panic(&engine.counters, || lay_out(&engine, &context));
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.
         drop(engine);
@@ -138,7 +138,8 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
         return Ok(begin_session(store, "opened for reading", began));
     }
     let engine = RedbFile::open(path, options)?;
-    let store = catch_engine_panic(|| load(path, engine, options, true))?;
+    let counters = Arc::clone(&engine.counters);
+    let store = catch_panic(&counters, || load(path, engine, options, true))?;
     let how = if found.needs_recovery {
         "recovered after a crash, and opened"
     } else {
@@ -182,7 +183,7 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
         }
         engine => engine?,
     };
-    catch_engine_panic(|| {
+    catch_panic(&engine.counters, || {
         let meta = meta(path, &engine.begin_read()?)?;
         let may_write = admit(path, &meta)?;
         let row = meta.get(header::SCHEMA)?;
@@ -235,7 +236,8 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
 
 fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let engine = RedbFile::open_read_only(path, options)?;
-    catch_engine_panic(|| load(path, engine, options, false))
+    let counters = Arc::clone(&engine.counters);
+    catch_panic(&counters, || load(path, engine, options, false))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.

@@ -1,6 +1,8 @@
 //! Every kind of mistake: a clear sentence, the documented exit code, nothing lost.
 
+#[cfg(unix)]
 use std::fs::File;
+#[cfg(target_os = "linux")]
 use std::process::Stdio;
 
 use crate::support::{Folder, distinct, mixed, ran, text};

@@ -180,6 +180,7 @@ pub fn distinct(numbers: std::ops::Range<u64>) -> String {
 }
 
 /// The same with texts of a few words.
+#[cfg(unix)]
 pub fn short(numbers: std::ops::Range<u64>) -> String {
     let end = |number| text(number).split_off(1_300);
     numbers

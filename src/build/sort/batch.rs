@@ -4,11 +4,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::error::Result;
 use crate::format::Posting;
 use crate::index::sort_by_number;
+use crate::invariant::OrBug;
 
 /// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;
+
+/// What a batch must hold of a lane.
+const POSITIONS: &str = "the positions of postings in a batch";
 
 /// Maximum number of documents in a batch: their offsets from the first fit 32 bits.
 pub(crate) const MAX_DOCUMENTS: u64 = 1 << 32;
@@ -173,48 +178,54 @@ impl Column {
     }
 
     /// Appends the bytes of some postings; [`Layout::decode`] gives them back.
-    pub(crate) fn encode(&self, positions: Range<usize>, bytes: &mut Vec<u8>) {
-        debug_assert!(positions.end <= self.len());
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if there are no such positions.
+    pub(crate) fn encode(&self, positions: Range<usize>, bytes: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Narrow { entries, .. } => {
-                let entries = entries.get(positions).unwrap_or_default();
+                let entries = entries.get(positions).or_bug(POSITIONS)?;
                 bytes.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
             }
             Self::Wide { entries } => {
-                for posting in entries.get(positions).unwrap_or_default() {
+                for posting in entries.get(positions).or_bug(POSITIONS)? {
                     bytes.extend_from_slice(&posting.code.to_le_bytes());
                     // A batch has at most `MAX_DOCUMENTS`.
                     bytes.extend_from_slice(&(posting.id as u32).to_le_bytes());
                 }
             }
         }
+        Ok(())
     }
 
     /// Appends some postings, of a batch that begins with `first_id`.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if there are no such positions.
     pub(crate) fn postings(
         &self,
         positions: Range<usize>,
         first_id: u64,
         postings: &mut Vec<Posting>,
-    ) {
-        debug_assert!(positions.end <= self.len());
+    ) -> Result<()> {
         match self {
             Self::Narrow {
                 offset_bits,
                 entries,
             } => {
-                let entries = entries.get(positions).unwrap_or_default();
+                let entries = entries.get(positions).or_bug(POSITIONS)?;
                 let bits = *offset_bits;
                 postings.extend(entries.iter().map(|entry| narrow(*entry, bits, first_id)));
             }
             Self::Wide { entries } => {
-                let entries = entries.get(positions).unwrap_or_default();
+                let entries = entries.get(positions).or_bug(POSITIONS)?;
                 postings.extend(entries.iter().map(|entry| Posting {
                     id: first_id + entry.id,
                     ..*entry
                 }));
             }
         }
+        Ok(())
     }
 }
 
@@ -363,9 +374,9 @@ mod tests {
                 let mut expected = expected[lane].clone();
                 expected.sort_unstable();
                 let (mut held, mut bytes, mut spilled) = (Vec::new(), Vec::new(), Vec::new());
-                column.postings(0..column.len(), 77, &mut held);
+                column.postings(0..column.len(), 77, &mut held).unwrap();
                 assert_eq!(held, expected);
-                column.encode(0..column.len(), &mut bytes);
+                column.encode(0..column.len(), &mut bytes).unwrap();
                 assert_eq!(bytes.len(), held.len() * layouts[lane].spilled_bytes());
                 column.layout().decode(&bytes, 77, &mut spilled);
                 assert_eq!(spilled, expected);

@@ -73,7 +73,7 @@ impl Stream<'_> {
                 let length = spill.chunk_postings();
                 let start = column.len().min(self.next_chunk.saturating_mul(length));
                 let end = column.len().min(start + length);
-                column.postings(start..end, *first_id, &mut self.postings);
+                column.postings(start..end, *first_id, &mut self.postings)?;
             }
         }
         self.next_chunk += 1;

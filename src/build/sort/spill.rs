@@ -99,7 +99,7 @@ impl Spill {
         for start in (0..column.len()).step_by(self.chunk_postings) {
             let end = column.len().min(start + self.chunk_postings);
             bytes.clear();
-            column.encode(start..end, &mut bytes);
+            column.encode(start..end, &mut bytes)?;
             let checksum = crc32fast::hash(&bytes);
             bytes.extend_from_slice(&checksum.to_le_bytes());
             spill.append(&bytes).map_err(|error| self.failure(error))?;
@@ -200,7 +200,9 @@ mod tests {
             let extents: Vec<Extent> = batch.columns().iter().map(write).collect();
             for (column, extent) in batch.columns().iter().zip(&extents) {
                 let mut expected = Vec::new();
-                column.postings(0..column.len(), batch.first_id(), &mut expected);
+                column
+                    .postings(0..column.len(), batch.first_id(), &mut expected)
+                    .unwrap();
                 assert_eq!(all(&spill, extent).unwrap(), expected);
             }
         }

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use crate::corpus::verification::Partner;
 use crate::error::Result;
 use crate::invariant::at_mut;
 use crate::lanes::TableDesign;
 use crate::schema::MinHashSchema;
-use crate::verification::Partner;
 
 /// Steps of similarity: tenths, and 1 for itself.
 pub(super) const STEPS: usize = 11;

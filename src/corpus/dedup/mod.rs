@@ -4,7 +4,7 @@
 //! documents come. *Cluster* keeps the first document of each cluster of near-duplicates:
 //! [`Snapshot::cluster_duplicates`](crate::Snapshot::cluster_duplicates) lists the others, once all
 //! documents are in a store. In both, similarities are estimates, or exact where features are kept in
-//! [`FeatureFiles`](crate::verification::FeatureFiles).
+//! [`FeatureFiles`](crate::corpus::verification::FeatureFiles).
 //!
 //! Imports `verification`, `join`, `write` and below.
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::corpus::verification::FEATURE_BYTES;
 use crate::error::Result;
 use crate::invariant::bug;
 use crate::schema::{Schema, SimHash};
 use crate::sketch::{Signature, Sketcher};
 use crate::text::Text;
-use crate::verification::FEATURE_BYTES;
 
 /// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
 /// the bytes "sample" as a big-endian number.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::vec;
 
+use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::join::{
@@ -11,7 +12,6 @@ use crate::join::{
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 use crate::types::{DocumentId, Record};
-use crate::verification::FeatureFiles;
 
 /// A member of a cluster that is not its first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::corpus::verification::{FeatureFiles, SketchedText, insert_many_if_new};
 use crate::engine::TemporaryFile;
 use crate::error::Result;
 use crate::invariant::invariant;
@@ -13,7 +14,6 @@ use crate::schema::Schema;
 use crate::sketch::Sketcher;
 use crate::state::{OpenStore, create_in};
 use crate::types::{Document, DocumentId, Match, Novelty, Record};
-use crate::verification::{FeatureFiles, SketchedText, insert_many_if_new};
 use crate::write::Transaction;
 
 /// Decides which documents of a stream are kept: those that are near none that was kept before. The

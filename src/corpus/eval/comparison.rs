@@ -8,11 +8,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::kinds::{SIGNATURE_KINDS, SignatureKind, variance};
 use super::sample::DocumentSample;
 use super::tally::EstimateErrors;
+use crate::corpus::verification::ExactJoin;
 use crate::error::{Error, Result};
 use crate::invariant::{at, bug};
 use crate::schema::MinHashSchema;
 use crate::sketch::{Signature, Sketcher};
-use crate::verification::ExactJoin;
 
 /// Bytes of memory that a document takes for the largest signature that [`compare_kinds`] makes.
 pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;

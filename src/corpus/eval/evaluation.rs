@@ -2,6 +2,7 @@
 
 use super::sample::DocumentSample;
 use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
+use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, bug};
 use crate::query::{Bounds, By, query_many};
@@ -9,7 +10,6 @@ use crate::read::{Records, SnapshotView};
 use crate::schema::{MinHashSchema, Schema};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::types::Matches;
-use crate::verification::{ExactJoin, Partner};
 
 /// Documents that are looked up together.
 const DOCUMENTS_TOGETHER: usize = 64;

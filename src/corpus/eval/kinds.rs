@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::schema::{MinHash, MinHashSchema, Schema};
 use crate::sketch::{MinHashKind, Permutations, Signature};
 
-/// One kind of signature that [`compare_kinds`](crate::eval::compare_kinds) compares.
+/// One kind of signature that [`compare_kinds`](crate::corpus::eval::compare_kinds) compares.
 #[derive(Debug)]
 pub struct SignatureKind {
     /// What it is called.
@@ -109,7 +109,7 @@ pub(super) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::MAX_SIGNATURE_BYTES;
+    use crate::corpus::eval::MAX_SIGNATURE_BYTES;
 
     #[test]
     fn every_kind_can_be_made_in_every_size() {

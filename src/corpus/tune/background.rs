@@ -1,9 +1,9 @@
 //! The similarities of documents that are not alike, which decide how many candidates a query has.
 
+use crate::corpus::verification::ExactJoin;
 use crate::error::{Error, Result};
 use crate::invariant::at_mut;
 use crate::lanes::Banding;
-use crate::verification::ExactJoin;
 
 /// Similarities are counted in steps of 1 / 10,000.
 const STEPS: usize = 10_000;
