@@ -42,7 +42,7 @@ struct DocumentRows {
 }
 
 /// A store that nobody else has open, in one transaction.
-pub(crate) struct BulkStore {
+pub(super) struct BulkStore {
     /// `None` once committed.
     write: Option<Arc<WriteTransaction>>,
     // after the transaction, which must end before its file is closed
@@ -292,7 +292,7 @@ impl Drop for BulkStore {
 
 /// Writes a lane of a run that holds all documents, so many of which have a key: postings in
 /// ascending order. `place`: the run and the lane.
-pub(crate) fn write_whole_lane(
+pub(super) fn write_whole_lane(
     context: &SharedContext,
     write: &WriteTransaction,
     place: (u32, u16),
@@ -313,7 +313,7 @@ pub(crate) fn write_whole_lane(
 }
 
 /// The run of all documents of a store with this state; none if nothing is filed.
-pub(crate) fn whole_run(
+pub(super) fn whole_run(
     context: &SharedContext,
     run: u32,
     state: &State,

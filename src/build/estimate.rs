@@ -152,7 +152,7 @@ impl BulkOptions {
 }
 
 /// How many bits the codes of each lane have.
-pub(crate) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
+pub(super) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
     let band_bits = schema.minhash().map_or(64, |minhash| minhash.code_bits());
     let roles = schema.lane_set()?.roles();
     let bits = roles.map(|role| match role {

@@ -8,10 +8,10 @@ use crate::format::Posting;
 use crate::invariant::invariant;
 
 /// Called with the number of postings merged so far and in all; an error ends the work.
-pub(crate) type ReportProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+pub(super) type ReportProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// Progress of the merge of all lanes.
-pub(crate) struct Progress<'a> {
+pub(super) struct Progress<'a> {
     report: &'a mut ReportProgress<'a>,
     done: u64,
     total: u64,
@@ -35,7 +35,7 @@ impl<'a> Progress<'a> {
 }
 
 /// The postings of a lane; progress is reported after each chunk.
-pub(crate) struct Postings<'a, 'p> {
+pub(super) struct Postings<'a, 'p> {
     chunks: LaneChunks<'a>,
     chunk: vec::IntoIter<Posting>,
     progress: &'a mut Progress<'p>,

@@ -35,10 +35,10 @@ pub enum DuplicateKeys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkOptions {
     pub(crate) store: StoreOptions,
-    pub(crate) memory_bytes: u64,
-    pub(crate) temp_dir: Option<PathBuf>,
-    pub(crate) threads: Option<NonZeroUsize>,
-    pub(crate) duplicate_keys: DuplicateKeys,
+    pub(super) memory_bytes: u64,
+    pub(super) temp_dir: Option<PathBuf>,
+    pub(super) threads: Option<NonZeroUsize>,
+    pub(super) duplicate_keys: DuplicateKeys,
 }
 
 impl Default for BulkOptions {
@@ -102,7 +102,7 @@ impl BulkOptions {
         self
     }
 
-    pub(crate) fn sorting_threads(&self) -> usize {
+    pub(super) fn sorting_threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map(usize::from);
         threads.unwrap_or_else(|| cores() - 1).max(1)

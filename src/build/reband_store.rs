@@ -18,7 +18,7 @@ use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
-pub(crate) struct RebandStore {
+pub(super) struct RebandStore {
     /// Once it has begun.
     write: Option<PanicSafe<WriteTransaction>>,
     // after the transaction, which must end before its file is closed
@@ -66,7 +66,7 @@ impl RebandStore {
     }
 
     /// Returns whether the new schema indexes documents as the old one does.
-    pub(crate) fn keeps_lanes(&self) -> bool {
+    pub(super) fn keeps_lanes(&self) -> bool {
         self.context.lanes == self.store.context.lanes
     }
 
@@ -76,7 +76,7 @@ impl RebandStore {
     }
 
     /// Calls `take` with each live document, ascending by id: its code, or none, in each new lane.
-    pub(crate) fn each_document(
+    pub(super) fn each_document(
         &mut self,
         mut take: impl FnMut(u64, &[Option<u64>]) -> Result<()>,
     ) -> Result<()> {

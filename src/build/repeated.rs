@@ -10,7 +10,7 @@ use crate::types::DocumentId;
 
 /// The documents that are left out: a bit for each document once there is any.
 #[derive(Debug, Default)]
-pub(crate) struct Repeated {
+pub(super) struct Repeated {
     words: Vec<u64>,
     documents: u64,
 }
@@ -60,7 +60,7 @@ struct FirstDocument {
 }
 
 /// Iterates over the postings of the key lane; of documents with equal keys only the first stays.
-pub(crate) struct FirstOfEachKey<'a, I> {
+pub(super) struct FirstOfEachKey<'a, I> {
     postings: I,
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
@@ -92,7 +92,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
     }
 
     /// The error that names the repetition that came first, if there was any.
-    pub(crate) fn refusal(&self) -> Result<()> {
+    pub(super) fn refusal(&self) -> Result<()> {
         let Some((second, first)) = self.earliest else {
             return Ok(());
         };
@@ -164,7 +164,7 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
 }
 
 /// Iterates over the postings of the key lane; of documents with equal keys only the last stays.
-pub(crate) struct LastOfEachKey<'a, I: Iterator> {
+pub(super) struct LastOfEachKey<'a, I: Iterator> {
     postings: std::iter::Peekable<I>,
     store: &'a BulkStore,
     repeated: &'a mut Repeated,

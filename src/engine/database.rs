@@ -167,7 +167,7 @@ fn open_file(
 }
 
 /// Opens a file that exists, whatever is in it.
-pub(crate) fn open_bytes(
+pub(super) fn open_bytes(
     path: &Path,
     access: Access,
     options: &dyn FileOptions,

@@ -11,8 +11,8 @@ use super::page_layout::PAGE_BYTES;
 
 /// A page, or the head of the file, that is not what it must be; inside of [`std::io::Error`].
 #[derive(Debug)]
-pub(crate) struct DamagedPage {
-    pub(crate) offset: u64,
+pub(super) struct DamagedPage {
+    pub(super) offset: u64,
     pub(crate) detail: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl std::error::Error for UnknownAccess {}
 
 /// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
 /// would be to find damage where there is none.
-pub(crate) fn refuse_partial_pages(
+pub(super) fn refuse_partial_pages(
     offset: u64,
     length: usize,
     detail: &'static str,
@@ -78,7 +78,7 @@ impl From<UnknownLayout> for std::io::Error {
 
 /// Returns our error inside of one that the verification of pages gave the engine; `None` if it is
 /// another's.
-pub(crate) fn page_error(error: &std::io::Error) -> Option<Error> {
+pub(super) fn page_error(error: &std::io::Error) -> Option<Error> {
     let inner = error.get_ref()?;
     if let Some(unknown) = inner.downcast_ref::<UnknownLayout>() {
         return Some(unknown.clone().into());

@@ -33,8 +33,8 @@ const UNUSED: &str = "bytes of unknown use";
 
 /// A layout that this release does not know; inside of [`std::io::Error`] on its way through the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnknownLayout {
-    pub(crate) found: String,
+pub(super) struct UnknownLayout {
+    pub(super) found: String,
 }
 
 impl UnknownLayout {
@@ -46,7 +46,7 @@ impl UnknownLayout {
 
     /// A page that the engine reads although nothing that is understood leads to it. Damage cannot
     /// bring this about: a page that leads to others is verified before it is believed.
-    pub(crate) fn for_unreferenced(offset: u64) -> Self {
+    pub(super) fn for_unreferenced(offset: u64) -> Self {
         Self {
             found: format!("nothing that can be read refers to the page at byte {offset}"),
         }
@@ -65,7 +65,7 @@ impl std::error::Error for UnknownLayout {}
 ///
 /// # Errors
 /// [`UnknownLayout`] if anything in it has a meaning that is not known here.
-pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, UnknownLayout> {
+pub(super) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, UnknownLayout> {
     if !head.starts_with(ENGINE_MAGIC) {
         return Err(UnknownLayout::new("first bytes", "of no engine", "redb's"));
     }
@@ -118,7 +118,7 @@ fn are_zero(bytes: &[u8], ranges: &[Range<usize>]) -> bool {
 }
 
 /// Returns the unknown part of the first bytes of a file; `None` if they are known, damaged, or foreign.
-pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
+pub(super) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<UnknownLayout> {
     let head = sealed.first_chunk()?;
     match check_head(sealed) {
         HeadSeal::Intact => recognize(head).err(),

@@ -39,7 +39,7 @@ const WRITE_CACHE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// [`Error::UntriedEngine`].
-pub(crate) fn check_engine() -> Result<()> {
+pub(super) fn check_engine() -> Result<()> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let memory = SharedMemory::default();

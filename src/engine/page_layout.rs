@@ -10,26 +10,26 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
 /// Length of the head that the engine writes at the beginning of the file.
-pub(crate) const HEAD_BYTES: usize = 320;
+pub(super) const HEAD_BYTES: usize = 320;
 
 /// With what is written behind it: both lie in one sector, so neither is written without the other.
-pub(crate) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
+pub(super) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
 
 /// The first bytes of every file of the engine.
-pub(crate) const ENGINE_MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
+pub(super) const ENGINE_MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
 /// How the seal behind the head begins. Its last byte is the number of the layout of pages.
-pub(crate) const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
+pub(super) const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
 
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
 /// The engine's format of files that is known here.
-pub(crate) const ENGINE_VERSION: u8 = 3;
+pub(super) const ENGINE_VERSION: u8 = 3;
 
 /// Offsets of the two commits in the head, and their length.
-pub(crate) const SLOT_OFFSETS: [usize; 2] = [64, 64 + SLOT_BYTES];
-pub(crate) const SLOT_BYTES: usize = 128;
+pub(super) const SLOT_OFFSETS: [usize; 2] = [64, 64 + SLOT_BYTES];
+pub(super) const SLOT_BYTES: usize = 128;
 
 const TWO_PHASE: u8 = 4;
 
@@ -37,7 +37,7 @@ const TWO_PHASE: u8 = 4;
 const PLAIN_TABLE: u8 = 3;
 
 /// The head with its seal.
-pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
+pub(super) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
     let mut sealed = [0; SEALED_HEAD_BYTES];
     let checksum = xxh3_64(head).to_le_bytes();
     let bytes = head.iter().chain(SEAL_MAGIC).chain(&checksum);
@@ -49,14 +49,14 @@ pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
 
 /// State of the seal behind the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadSeal {
+pub(super) enum HeadSeal {
     Intact,
     Damaged,
     /// Nothing of ours was ever written there.
     Foreign,
 }
 
-pub(crate) fn check_head(sealed: &[u8; SEALED_HEAD_BYTES]) -> HeadSeal {
+pub(super) fn check_head(sealed: &[u8; SEALED_HEAD_BYTES]) -> HeadSeal {
     let (head, seal) = sealed.split_at(HEAD_BYTES);
     if seal.iter().all(|byte| *byte == 0) {
         return HeadSeal::Foreign;
@@ -98,20 +98,20 @@ fn u128_at(bytes: &[u8], offset: usize) -> Option<u128> {
 /// A page by its number, and the checksum that it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
-    pub(crate) number: u64,
-    pub(crate) checksum: u128,
+    pub(super) number: u64,
+    pub(super) checksum: u128,
 }
 
 /// Places pages in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Geometry {
+pub(super) struct Geometry {
     header_pages: u64,
     region_pages: u64,
 }
 
 impl Geometry {
     /// That of every file that the engine makes with pages of this size.
-    pub(crate) const USUAL: Self = Self {
+    pub(super) const USUAL: Self = Self {
         header_pages: 0,
         region_pages: 1 << 20,
     };
@@ -134,23 +134,23 @@ impl Geometry {
 
 /// One of the two commits that a head tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) tables: Option<Child>,
-    pub(crate) system_tables: Option<Child>,
-    pub(crate) is_intact: bool,
-    pub(crate) transaction: u64,
+pub(super) struct Slot {
+    pub(super) tables: Option<Child>,
+    pub(super) system_tables: Option<Child>,
+    pub(super) is_intact: bool,
+    pub(super) transaction: u64,
 }
 
 /// The first bytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) geometry: Geometry,
+pub(super) struct Head {
+    pub(super) geometry: Geometry,
     /// The commit that counts, and the one before it.
-    pub(crate) slots: [Slot; 2],
+    pub(super) slots: [Slot; 2],
     /// The last commit may not be all in the file, and the engine finds out by its checksums. Whoever
     /// closes a file ends with a commit of two phases. While a torn commit is being rolled back, the
     /// head still tells of it, and is not marked as one to be recovered any more.
-    pub(crate) may_be_torn: bool,
+    pub(super) may_be_torn: bool,
 }
 
 impl Head {
@@ -177,7 +177,7 @@ impl Head {
 
 /// Returns the commits of a damaged head whose own checksums are right, the newer one first.
 /// The rest is as in all files.
-pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) {
+pub(super) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) {
     let slots = [0, 1].map(|number| slot(head, number).filter(|slot| slot.is_intact));
     let mut slots: Vec<Slot> = slots.into_iter().flatten().collect();
     slots.sort_by_key(|slot| std::cmp::Reverse(slot.transaction));
@@ -185,7 +185,7 @@ pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) 
 }
 
 /// Returns true if the first bytes of a file are those of a store, possibly damaged.
-pub(crate) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
+pub(super) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
     let (_, seal) = sealed.split_at(HEAD_BYTES);
     seal.starts_with(SEAL_MAGIC)
         || sealed.starts_with(ENGINE_MAGIC) && check_head(sealed) == HeadSeal::Damaged
@@ -233,7 +233,7 @@ impl<'a> Page<'a> {
     }
 
     /// The engine's checksum of the page: of what is in it, not of the room that is left.
-    pub(crate) fn checksum(&self) -> u128 {
+    pub(super) fn checksum(&self) -> u128 {
         let (bytes, end) = match self {
             Self::Leaf(leaf) => (leaf.bytes, leaf.end),
             Self::Branch(branch) => (branch.bytes, branch.end),
@@ -243,7 +243,7 @@ impl<'a> Page<'a> {
 }
 
 /// Returns true if the type byte of a page is that of a branch.
-pub(crate) fn is_branch(bytes: &[u8]) -> bool {
+pub(super) fn is_branch(bytes: &[u8]) -> bool {
     bytes.first() == Some(&BRANCH)
 }
 
@@ -372,7 +372,7 @@ impl<'a> Branch<'a> {
     }
 
     /// A page that may be damaged, with so many keys, if there is at least one.
-    pub(crate) fn of_keys(bytes: &'a [u8], widths: Widths, keys: usize) -> Option<Self> {
+    pub(super) fn of_keys(bytes: &'a [u8], widths: Widths, keys: usize) -> Option<Self> {
         let end = bytes.len();
         (keys > 0).then_some(Self {
             bytes,
@@ -382,7 +382,7 @@ impl<'a> Branch<'a> {
         })
     }
 
-    pub(crate) fn children(&self) -> impl Iterator<Item = Child> + use<'a> {
+    pub(super) fn children(&self) -> impl Iterator<Item = Child> + use<'a> {
         let (bytes, count) = (self.bytes, self.keys + 1);
         (0..count).filter_map(move |child| {
             Some(Child {
@@ -419,10 +419,10 @@ impl<'a> Branch<'a> {
 
 /// A table, as the row with its name says: its tree, and the widths of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TablePages {
-    pub(crate) root: Option<Child>,
-    pub(crate) widths: Widths,
-    pub(crate) rows: u64,
+pub(super) struct TablePages {
+    pub(super) root: Option<Child>,
+    pub(super) widths: Widths,
+    pub(super) rows: u64,
 }
 
 impl TablePages {

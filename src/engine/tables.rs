@@ -13,7 +13,7 @@ use crate::error::Result;
 
 pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
 pub(crate) type BlockTable = TableDefinition<'static, &'static [u8; 22], &'static [u8]>;
-pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
+pub(super) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'static [u8]>;
 
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");

@@ -202,7 +202,7 @@ fn page_of(offset: u64) -> Option<usize> {
 
 /// State that the engine's file and the handle that opened it share.
 #[derive(Debug, Default)]
-pub(crate) struct Verification {
+pub(super) struct Verification {
     expectations: Expectations,
     geometry: Mutex<Option<Geometry>>,
     /// Pages that are not as expected are given to the engine all the same: it is finding out how
@@ -210,12 +210,12 @@ pub(crate) struct Verification {
     is_lenient: AtomicBool,
     is_open: AtomicBool,
     /// Counters of reads and writes.
-    pub(crate) counters: Arc<SharedCounters>,
+    pub(super) counters: Arc<SharedCounters>,
 }
 
 impl Verification {
     /// The engine has the file open, and knows its last commit: from now on every page must be right.
-    pub(crate) fn opened(&self) {
+    pub(super) fn opened(&self) {
         self.is_open.store(true, Ordering::Release);
         self.is_lenient.store(false, Ordering::Release);
     }
@@ -318,7 +318,7 @@ impl Verification {
 
 /// A file whose pages are verified when they are read.
 #[derive(Debug)]
-pub(crate) struct VerifiedFile {
+pub(super) struct VerifiedFile {
     file: Box<dyn StorageBackend>,
     verification: Arc<Verification>,
 }

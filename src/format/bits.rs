@@ -1,7 +1,7 @@
 //! Fields of any width packed into bytes, least significant bit first.
 
 /// All ones in the lowest `width` bits, for `width` of 0 to 64.
-pub(crate) const fn mask(width: u32) -> u64 {
+pub(super) const fn mask(width: u32) -> u64 {
     match u64::MAX.checked_shr(64 - width) {
         Some(mask) => mask,
         None => 0,
@@ -9,13 +9,13 @@ pub(crate) const fn mask(width: u32) -> u64 {
 }
 
 /// Returns the number of bits that hold `value`.
-pub(crate) const fn width_of(value: u64) -> u32 {
+pub(super) const fn width_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
 /// Appends `count` fields of `width` bits (at most 64), which they fit, and fills the last byte with
 /// zeros.
-pub(crate) fn pack(
+pub(super) fn pack(
     bytes: &mut Vec<u8>,
     width: u32,
     count: usize,
@@ -57,7 +57,7 @@ pub(crate) fn pack(
 
 /// The field of `width` bits (at most 64) that begins at `position`; bits beyond the end are zeros.
 #[inline]
-pub(crate) fn read_bits(bytes: &[u8], position: usize, width: u32) -> u64 {
+pub(super) fn read_bits(bytes: &[u8], position: usize, width: u32) -> u64 {
     let (byte, shift) = (position / 8, position % 8);
     if width <= 57
         && let Some(chunk) = bytes.get(byte..).and_then(<[u8]>::first_chunk::<8>)
@@ -81,7 +81,7 @@ fn read_bits_slowly(bytes: &[u8], byte: usize, shift: usize, width: u32) -> u64 
 /// The fields of `width` bits (at most 64) one after the other, without end; bits beyond the end of
 /// `bytes` are zeros.
 #[inline]
-pub(crate) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_ {
+pub(super) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_ {
     let (mask, fits_a_word) = (mask(width), width <= 57);
     let mut position = 0;
     std::iter::repeat_with(move || {
@@ -96,7 +96,7 @@ pub(crate) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_
 
 /// The 64 bits from bit `64 * index` on; bits beyond the end are zeros.
 #[inline]
-pub(crate) fn read_word(bytes: &[u8], index: usize) -> u64 {
+pub(super) fn read_word(bytes: &[u8], index: usize) -> u64 {
     let rest = bytes.get(index * 8..).unwrap_or_default();
     if let Some(chunk) = rest.first_chunk::<8>() {
         return u64::from_le_bytes(*chunk);

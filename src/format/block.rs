@@ -36,9 +36,9 @@ pub(crate) const BLOCK_VALUE_BYTES: usize = 4066;
 /// The most postings of one block, which bounds what decoding allocates.
 pub(crate) const BLOCK_POSTINGS: usize = 8192;
 
-pub(crate) const KIND: u8 = 1;
-pub(crate) const HAS_PREVIOUS: u8 = 1;
-pub(crate) const HEADER_BYTES: usize = 39;
+pub(super) const KIND: u8 = 1;
+pub(super) const HAS_PREVIOUS: u8 = 1;
+pub(super) const HEADER_BYTES: usize = 39;
 
 /// A block whose checksum and header are good. Its postings are read where they are.
 #[derive(Clone, Copy, Debug)]

@@ -81,7 +81,7 @@ pub(crate) fn encode(
 
 /// The figures on which the size of a block depends.
 #[derive(Clone, Copy)]
-pub(crate) struct BlockShape {
+pub(super) struct BlockShape {
     count: usize,
     /// Last code less first code.
     span: u64,
@@ -113,7 +113,7 @@ impl BlockShape {
         Some(shape)
     }
 
-    pub(crate) fn of_one(posting: &Posting) -> Self {
+    pub(super) fn of_one(posting: &Posting) -> Self {
         Self {
             count: 1,
             span: 0,
@@ -123,7 +123,7 @@ impl BlockShape {
         }
     }
 
-    pub(crate) fn with(mut self, first_code: u64, next: &[Posting]) -> Self {
+    pub(super) fn with(mut self, first_code: u64, next: &[Posting]) -> Self {
         for posting in next {
             self.least_id = self.least_id.min(posting.id);
             self.greatest_id = self.greatest_id.max(posting.id);
@@ -141,7 +141,7 @@ impl BlockShape {
         width_of(self.greatest_id - self.least_id)
     }
 
-    pub(crate) fn value_bytes(&self) -> usize {
+    pub(super) fn value_bytes(&self) -> usize {
         // The mean gap bounds the zeros of the upper part by twice the count.
         let zeros = (self.span >> self.low_bits) as usize;
         HEADER_BYTES

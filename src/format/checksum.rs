@@ -58,7 +58,7 @@ pub(crate) fn place(table: &str, key: &[u8]) -> String {
 
 /// That a row with any bit flipped, or cut short, is refused by an error that names it.
 #[cfg(test)]
-pub(crate) fn assert_damage_is_named<T>(value: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
+pub(super) fn assert_damage_is_named<T>(value: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
     let refused = |bytes: &[u8], what: &dyn std::fmt::Debug| match decode(bytes).err() {
         Some(Error::Corrupt { place, .. }) => assert!(place.starts_with("table "), "{place}"),
         other => panic!("{what:?}: {other:?}"),

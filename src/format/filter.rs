@@ -82,7 +82,7 @@ impl FilterShape {
         }
     }
 
-    pub(crate) fn is_valid(self) -> bool {
+    pub(super) fn is_valid(self) -> bool {
         self.pieces > 0 && (1..=MAX_BLOCKS).contains(&self.blocks)
     }
 

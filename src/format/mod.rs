@@ -16,7 +16,7 @@ mod runs;
 mod stream;
 mod tombstones;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, claimed_postings};
 pub(crate) use block_encoder::encode_if;
@@ -24,20 +24,20 @@ pub(crate) use filter::{
     FILTERS, FilterKey, FilterPiece, FilterShape, filter_key, split_filter_key,
 };
 pub use header::FORMAT_VERSION;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
 pub(crate) use header::{Header, State, decode_meta};
 pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use rows::DOCUMENTS;
 pub(crate) use rows::{
     DocumentRow, SIGNATURES, Shape, SignatureRow, append_plain_signature, encode_signature,
 };
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use runs::{LANES, RUNS};
 pub(crate) use runs::{LaneRow, decode_run, encode_run};
 pub(crate) use stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use tombstones::DEAD;
 pub(crate) use tombstones::{CHUNK_DOCUMENTS, DeadChunk};

@@ -45,7 +45,7 @@ impl<'a> DocumentRow<'a> {
     }
 
     /// Reads the body of a row.
-    pub(crate) fn fields(bytes: &'a [u8]) -> Option<Self> {
+    pub(super) fn fields(bytes: &'a [u8]) -> Option<Self> {
         let (&[kind, flags], rest) = bytes.split_first_chunk()?;
         let (stamp, rest) = rest.split_first_chunk()?;
         let (key_length, rest) = rest.split_first_chunk()?;
@@ -159,7 +159,7 @@ pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &m
 
 /// The signature in the body of a row without the code of a key. It must be written as this release
 /// writes it: what did not come from a store of ours may be anything.
-pub(crate) fn decode_plain_signature(
+pub(super) fn decode_plain_signature(
     bytes: &[u8],
     shape: &Shape,
     recipe: u64,
@@ -180,7 +180,7 @@ pub(crate) fn decode_plain_signature(
 }
 
 /// The body of the row of a signature, without the code of a key.
-pub(crate) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64]) -> Vec<u8> {
+pub(super) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64]) -> Vec<u8> {
     let mut row = encode_signature(0, None, signature, shape, codes);
     row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
     row

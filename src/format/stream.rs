@@ -17,7 +17,7 @@ use crate::types::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
 
 /// The version of the stream that this release writes, and the newest that it reads.
-pub(crate) const STREAM_VERSION: u16 = 1;
+pub(super) const STREAM_VERSION: u16 = 1;
 
 const HEADER: u8 = 1;
 const DOCUMENT: u8 = 2;

@@ -24,7 +24,7 @@ enum ReplyState<A> {
 
 /// The slot for the reply to one request, which a thread waits for or a future polls.
 #[derive(Debug)]
-pub(crate) struct ReplySlot<A> {
+pub(super) struct ReplySlot<A> {
     state: Mutex<ReplyState<A>>,
     changed: Condvar,
 }

@@ -43,7 +43,7 @@ pub(super) struct WriteRequest<'a> {
 
 /// The result of a write request.
 #[derive(Clone, Debug)]
-pub(crate) enum WriteReply {
+pub(super) enum WriteReply {
     Inserted(DocumentId),
     Upserted(Upserted),
     Novelty(Novelty),
@@ -65,7 +65,7 @@ impl WriteReply {
 }
 
 /// The result type of a kind of request.
-pub(crate) trait FromReply: Sized {
+pub(super) trait FromReply: Sized {
     /// Returns `None` for the reply to another kind of request.
     fn from_reply(reply: WriteReply) -> Option<Self>;
 }

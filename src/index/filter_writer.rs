@@ -17,7 +17,7 @@ pub(crate) struct FilterPlan {
 }
 
 /// Packs the pieces of one filter, in order.
-pub(crate) struct FilterPacker {
+pub(super) struct FilterPacker {
     run: u32,
     lane: u16,
     plan: FilterPlan,
@@ -39,12 +39,12 @@ impl FilterPacker {
 
     /// Goes on where the pieces before that of `after` have been written. What that piece holds up
     /// to `after` has to be pushed again.
-    pub(crate) fn resume(&mut self, after: Posting) {
+    pub(super) fn resume(&mut self, after: Posting) {
         self.number = self.plan.shape.piece(self.plan.buckets.bucket(after.code));
     }
 
     /// The least code whose bucket belongs to the piece of `code`, or a lesser one.
-    pub(crate) fn first_code(&self, code: u64) -> u64 {
+    pub(super) fn first_code(&self, code: u64) -> u64 {
         let buckets = self.plan.buckets;
         let piece = u128::from(self.plan.shape.piece(buckets.bucket(code)));
         let bucket = (piece << 64) / u128::from(self.plan.shape.pieces.max(1));
@@ -53,7 +53,7 @@ impl FilterPacker {
     }
 
     /// Pushes again what the piece held where the lane goes on.
-    pub(crate) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) {
+    pub(super) fn restore(&mut self, codes: impl IntoIterator<Item = u64>) {
         let FilterPlan { shape, buckets } = self.plan;
         let restored = codes.into_iter().map(|code| buckets.bucket(code));
         let number = self.number;
@@ -62,7 +62,7 @@ impl FilterPacker {
     }
 
     /// Takes the next postings of the lane, in order.
-    pub(crate) fn push_all(&mut self, postings: &[Posting], pieces: &mut RowBuffer<FilterKey>) {
+    pub(super) fn push_all(&mut self, postings: &[Posting], pieces: &mut RowBuffer<FilterKey>) {
         let FilterPlan { shape, buckets } = self.plan;
         let number_of = |posting: &Posting| shape.piece(buckets.bucket(posting.code));
         let mut rest = postings;
@@ -97,7 +97,7 @@ impl FilterPacker {
 ///
 /// # Errors
 /// [`Error::Corrupt`] if one is missing, and those of writing.
-pub(crate) fn remove_pieces(
+pub(super) fn remove_pieces(
     table: &mut FilterPieces<'_>,
     run: u32,
     lane: u16,
@@ -112,7 +112,7 @@ pub(crate) fn remove_pieces(
     Ok(())
 }
 
-pub(crate) fn missing_piece(run: u32, lane: u16, piece: u32) -> Error {
+pub(super) fn missing_piece(run: u32, lane: u16, piece: u32) -> Error {
     let place = format!("table filters, run {run}, lane {lane}");
     let detail = format!("piece {piece} is missing (invariant 9)");
     Error::corrupt(place, detail)

@@ -59,7 +59,7 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for KWayMerge<I> {
 
 /// Appends the merge of two sorted slices. It works from both ends at once: neither end waits for the
 /// other's comparisons, so that the processor overlaps them.
-pub(crate) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<Posting>) {
+pub(super) fn merge_two(mut a: &[Posting], mut b: &[Posting], merged: &mut Vec<Posting>) {
     let start = merged.len();
     merged.resize(start + a.len() + b.len(), Posting::lowest_of(0));
     let mut slots = merged.get_mut(start..).unwrap_or_default();
@@ -136,7 +136,7 @@ pub(crate) fn merge_slices(slices: &[&[Posting]]) -> Vec<Posting> {
 
 /// Merges sorted slices, and keeps the memory of what it merges in between.
 #[derive(Default)]
-pub(crate) struct SliceMerger {
+pub(super) struct SliceMerger {
     scratch: Vec<Vec<Posting>>,
 }
 

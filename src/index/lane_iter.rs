@@ -52,7 +52,7 @@ pub(crate) struct LaneIter<S> {
 /// # Errors
 /// Those of reading.
 #[cfg(test)]
-pub(crate) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
+pub(super) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
     table: &'t T,
     table_name: &'static str,
     run: u32,
@@ -170,7 +170,7 @@ where
 
 /// Appends the postings of a block that must follow `before`, or if it is the first that is left,
 /// something up to `after`.
-pub(crate) fn read_block(
+pub(super) fn read_block(
     table_name: &str,
     key: &BlockKey,
     value: &[u8],
@@ -190,7 +190,7 @@ pub(crate) fn read_block(
 }
 
 /// A lane ended with other counts than its descriptor's.
-pub(crate) fn unexpected_end(
+pub(super) fn unexpected_end(
     table_name: &str,
     run: u32,
     found: &LaneSummary,

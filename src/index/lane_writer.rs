@@ -20,7 +20,7 @@ pub(super) struct Appended {
 
 /// RowBuffer that are packed, but not yet written.
 #[derive(Default)]
-pub(crate) struct Packed {
+pub(super) struct Packed {
     blocks: RowBuffer<BlockKey>,
     pieces: RowBuffer<FilterKey>,
 }
@@ -30,7 +30,7 @@ impl Packed {
     ///
     /// # Errors
     /// Those of writing.
-    pub(crate) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
+    pub(super) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.write_blocks(tables)?;
         for (key, value) in self.pieces.iter() {
             tables.filters.insert(key, value).map_err(engine_error)?;
@@ -56,7 +56,7 @@ impl Packed {
 
 /// Packs the blocks of one lane of one run, and its filter. Touches no table: it may be on another
 /// thread than what writes.
-pub(crate) struct LanePacker {
+pub(super) struct LanePacker {
     table_name: &'static str,
     run: u32,
     filter: Option<FilterPacker>,
@@ -99,7 +99,7 @@ impl LanePacker {
     ///
     /// # Errors
     /// Those of reading what has been written.
-    pub(crate) fn resume(
+    pub(super) fn resume(
         tables: &RunTables<'_>,
         run: u32,
         written: LaneSummary,
@@ -194,7 +194,7 @@ impl LanePacker {
     }
 
     /// What has been packed.
-    pub(crate) fn packed(&self) -> LaneSummary {
+    pub(super) fn packed(&self) -> LaneSummary {
         self.summary
     }
 
@@ -209,7 +209,7 @@ impl LanePacker {
     }
 
     /// The first posting that is in no block yet.
-    pub(crate) fn first_pending(&self) -> Option<Posting> {
+    pub(super) fn first_pending(&self) -> Option<Posting> {
         self.pending.first().copied()
     }
 

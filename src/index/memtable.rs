@@ -169,7 +169,7 @@ impl Memtable {
 
     /// How many segments a probe looks into.
     #[cfg(test)]
-    pub(crate) fn segments(&self) -> usize {
+    pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
 

@@ -2,7 +2,7 @@
 
 /// Keys, and their values in one buffer, which is used again.
 #[derive(Debug)]
-pub(crate) struct RowBuffer<K> {
+pub(super) struct RowBuffer<K> {
     bytes: Vec<u8>,
     /// Each key with the length of its value.
     keys: Vec<(K, usize)>,

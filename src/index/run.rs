@@ -35,7 +35,7 @@ pub(crate) struct ProbeCost {
 ///
 /// # Errors
 /// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
-pub(crate) fn probe_lane<T: ReadableTable<Key, Value>>(
+pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
     table: &T,
     table_name: &'static str,
     run: u32,
@@ -117,7 +117,7 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
 /// # Errors
 /// Those of writing.
 #[cfg(test)]
-pub(crate) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Result<()> {
+pub(super) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Result<()> {
     let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
     table
         .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
@@ -125,7 +125,7 @@ pub(crate) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Resu
 }
 
 /// The least and the greatest key that a block of a lane can have.
-pub(crate) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) {
+pub(super) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) {
     (
         block_key(run, lane.lane, lane.first_possible()),
         block_key(run, lane.lane, Posting::MAX),
@@ -133,7 +133,7 @@ pub(crate) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) 
 }
 
 /// Whether a block belongs to this lane of this run.
-pub(crate) fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
+pub(super) fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
     let (found_run, found_lane, _) = split_block_key(key);
     (found_run, found_lane) == (run, lane)
 }
@@ -144,7 +144,7 @@ pub(crate) fn place(table_name: &str, run: u32, lane: u16) -> String {
 }
 
 /// The block that should come after `before` is not there; the one that is begins after `found`.
-pub(crate) fn missing(
+pub(super) fn missing(
     table_name: &str,
     run: u32,
     lane: u16,

@@ -47,7 +47,7 @@ impl Search<'_> {
 
 impl Segment {
     /// Merges segments, the oldest first. No posting is in two of them.
-    pub(crate) fn merge(segments: &[&Segment]) -> Segment {
+    pub(super) fn merge(segments: &[&Segment]) -> Segment {
         let lanes = all_lanes(segments);
         let length: usize = segments.iter().map(|segment| segment.postings.len()).sum();
         let mut postings = Vec::with_capacity(length);
@@ -84,7 +84,7 @@ impl Segment {
 
     /// The postings of a lane whose codes are in `low_code..=high_code`.
     #[cfg(test)]
-    pub(crate) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
+    pub(super) fn range(&self, lane: u16, low_code: u64, high_code: u64) -> &[Posting] {
         let lane = self.lane(lane);
         let start = lane.partition_point(|posting| posting.code < low_code);
         let rest = lane.get(start..).unwrap_or_default();
@@ -149,7 +149,7 @@ impl Segment {
     }
 
     /// No document has a greater id.
-    pub(crate) fn max_id(&self) -> u64 {
+    pub(super) fn max_id(&self) -> u64 {
         self.max_id
     }
 

@@ -36,7 +36,7 @@ const POSTINGS_PER_SEARCH: u64 = 40;
 ///
 /// # Errors
 /// Those of `visit`.
-pub(crate) fn sweep_slice(
+pub(super) fn sweep_slice(
     postings: &[Posting],
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,

@@ -13,13 +13,13 @@ use crate::index::filter_writer::FilterPlan;
 use crate::index::run::{Key, RunTables, Value};
 use crate::lanes::BucketBits;
 
-pub(crate) const NAME: &str = "bands";
-pub(crate) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
+pub(super) const NAME: &str = "bands";
+pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::new(NAME);
 
 const FILTERS: TableDefinition<'static, &FilterKey, Value> = TableDefinition::new("filters");
 
 /// Of codes of 64 bits, each a bucket.
-pub(crate) const BUCKETS: BucketBits = BucketBits {
+pub(super) const BUCKETS: BucketBits = BucketBits {
     shift: 0,
     length: 64,
 };
@@ -44,7 +44,7 @@ pub(crate) fn pieces(transaction: &WriteTransaction) -> Vec<(FilterKey, Vec<u8>)
 }
 
 /// SplitMix64: numbers for tests that are the same everywhere.
-pub(crate) struct Random(pub(crate) u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
@@ -55,22 +55,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }
 
-pub(crate) fn posting(code: u64, id: u64) -> Posting {
+pub(super) fn posting(code: u64, id: u64) -> Posting {
     Posting { code, id }
 }
 
-pub(crate) fn database() -> Database {
+pub(super) fn database() -> Database {
     let builder = Database::builder();
     builder.create_with_backend(InMemoryBackend::new()).unwrap()
 }
 
 /// Writes a lane and gives its summary.
-pub(crate) fn write(
+pub(super) fn write(
     transaction: &WriteTransaction,
     run: u32,
     lane: u16,
@@ -82,7 +82,7 @@ pub(crate) fn write(
 }
 
 /// Writes a lane with a filter of this shape.
-pub(crate) fn write_filtered(
+pub(super) fn write_filtered(
     transaction: &WriteTransaction,
     run: u32,
     lane: u16,
@@ -115,7 +115,7 @@ pub(crate) fn rows(transaction: &WriteTransaction) -> Vec<(BlockKey, Vec<u8>)> {
 }
 
 /// What a probe of these codes must find.
-pub(crate) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>) -> Vec<Posting> {
+pub(super) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>) -> Vec<Posting> {
     let low = posting(*codes.start(), 0);
     let high = posting(*codes.end(), u64::MAX);
     postings.range(low..=high).copied().collect()

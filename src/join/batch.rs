@@ -9,30 +9,30 @@ use crate::join::signature_batch::{Digest, SignatureBatch};
 use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
-pub(crate) struct Group {
+pub(super) struct Group {
     /// The least of their ids. Equal documents share all their buckets, so it is the same in each.
-    pub(crate) first: u64,
+    pub(super) first: u64,
     /// Their positions among the members of the batch, ascending by id.
-    pub(crate) members: Range<usize>,
+    pub(super) members: Range<usize>,
     /// Slot of the signature in the batch of signatures; `usize::MAX` where none is read.
-    pub(crate) slot: usize,
-    pub(crate) fingerprint: u128,
+    pub(super) slot: usize,
+    pub(super) fingerprint: u128,
 }
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
-pub(crate) struct BucketPiece {
-    pub(crate) lane: u16,
-    pub(crate) a: Range<usize>,
-    pub(crate) b: Range<usize>,
+pub(super) struct BucketPiece {
+    pub(super) lane: u16,
+    pub(super) a: Range<usize>,
+    pub(super) b: Range<usize>,
     /// Groups from here on are not compared among each other.
-    pub(crate) representatives_end: usize,
+    pub(super) representatives_end: usize,
     /// Whether the signatures are read for this piece alone.
-    pub(crate) is_read_alone: bool,
+    pub(super) is_read_alone: bool,
 }
 
 impl BucketPiece {
     /// Returns the number of comparisons that the piece takes.
-    pub(crate) fn comparisons(&self) -> usize {
+    pub(super) fn comparisons(&self) -> usize {
         let end = self.a.end.min(self.representatives_end);
         let earlier = |b: usize| end.min(b).saturating_sub(self.a.start);
         self.b.clone().map(earlier).sum()
@@ -41,23 +41,23 @@ impl BucketPiece {
 
 /// Buckets that were cut short, by lane and least code, with the first id of the last group that
 /// is compared with all: two groups met there only if one of them does not come after it.
-pub(crate) type CutBuckets = HashMap<(u16, u64), u64>;
+pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
-pub(crate) struct JoinBatch {
-    pub(crate) signatures: SignatureBatch,
-    pub(crate) members: Vec<u64>,
+pub(super) struct JoinBatch {
+    pub(super) signatures: SignatureBatch,
+    pub(super) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
-    pub(crate) groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// The lower 64 bits of those of the groups, side by side for quick comparisons; none without
     /// SimHash.
-    pub(crate) fingerprints: Vec<u64>,
-    pub(crate) pieces: Vec<BucketPiece>,
+    pub(super) fingerprints: Vec<u64>,
+    pub(super) pieces: Vec<BucketPiece>,
 }
 
 impl JoinBatch {
     /// Appends groups of equal documents.
-    pub(crate) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
+    pub(super) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
         documents.sort_unstable();
         for equal in documents.chunk_by(|a, b| a.0 == b.0) {
             self.push_group(equal.iter().map(|(_, id)| *id), 0);
@@ -65,7 +65,7 @@ impl JoinBatch {
     }
 
     /// Appends a group of documents whose ids ascend.
-    pub(crate) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
+    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
         let start = self.members.len();
         self.members.extend(ids);
         if let Some(&first) = self.members.get(start) {
@@ -78,7 +78,7 @@ impl JoinBatch {
         }
     }
 
-    pub(crate) fn members_of(&self, group: usize) -> &[u64] {
+    pub(super) fn members_of(&self, group: usize) -> &[u64] {
         debug_assert!(group < self.groups.len());
         let group = self.groups.get(group);
         let members = group.and_then(|group| self.members.get(group.members.clone()));
@@ -86,7 +86,7 @@ impl JoinBatch {
     }
 
     /// Looks up the slots of the signatures of some groups.
-    pub(crate) fn find_slots(&mut self, indexes: Range<usize>) -> Result<()> {
+    pub(super) fn find_slots(&mut self, indexes: Range<usize>) -> Result<()> {
         let groups = self.groups.get_mut(indexes.clone());
         let groups = groups.or_bug("groups of a piece")?;
         for group in groups.iter_mut() {
@@ -106,7 +106,7 @@ impl JoinBatch {
     }
 
     /// Reads the signatures of a piece that is read alone.
-    pub(crate) fn read_piece(
+    pub(super) fn read_piece(
         &mut self,
         snapshot: &SnapshotView,
         piece: usize,

@@ -11,7 +11,7 @@ use crate::state::Tombstones;
 
 /// Which documents take part: known without a look at their rows. One bit a document in stretches
 /// of ids of which any is dropped or hidden, 8 bytes a document that is in no run yet.
-pub(crate) struct LiveDocuments {
+pub(super) struct LiveDocuments {
     sealed_below: u64,
     /// Those in no run, ascending.
     unsealed: Vec<u64>,
@@ -51,14 +51,14 @@ impl LiveDocuments {
     }
 
     /// Takes a document out of all buckets that are still to come.
-    pub(crate) fn hide(&mut self, id: u64) {
+    pub(super) fn hide(&mut self, id: u64) {
         let chunk = self.hidden.entry(id / CHUNK_DOCUMENTS);
         chunk.or_insert_with(DeadChunk::new).set(id);
     }
 }
 
 /// A lane that is being read.
-pub(crate) struct BucketStream {
+pub(super) struct BucketStream {
     lane: u16,
     postings: PostingStream,
     /// Read, but of the next bucket.

@@ -65,7 +65,7 @@ impl Clusters {
     pub const SUSPICIOUS_DOCUMENTS: u64 = 1_000;
 
     /// `documents` is the number of those in the snapshot.
-    pub(crate) fn from_pairs(mut pairs: Pairs, documents: u64) -> Result<Self> {
+    pub(super) fn from_pairs(mut pairs: Pairs, documents: u64) -> Result<Self> {
         let mut sets = DisjointSets::default();
         for pair in pairs.by_ref() {
             let pair = pair?;
@@ -75,7 +75,7 @@ impl Clusters {
     }
 
     /// The same with every link verified.
-    pub(crate) fn from_verified(
+    pub(super) fn from_verified(
         mut pairs: Pairs,
         verify: Arc<PairSimilarity>,
         documents: u64,

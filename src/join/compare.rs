@@ -21,7 +21,7 @@ const MIN_PER_THREAD: usize = 1 << 11;
 
 /// Groups that a comparison found to be equal or near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(super) enum Event {
     /// The members of the group have equal signatures.
     Equal { group: usize },
     /// Each member of `a` is near each of `b`, or may be.
@@ -35,7 +35,7 @@ pub(crate) enum Event {
 
 impl Event {
     /// The groups whose members are near each other; of one group itself twice.
-    pub(crate) fn groups(self) -> (usize, usize) {
+    pub(super) fn groups(self) -> (usize, usize) {
         match self {
             Self::Equal { group } => (group, group),
             Self::Near { a, b, .. } => (a, b),
@@ -44,7 +44,7 @@ impl Event {
 }
 
 /// A group that is compared with others of its bucket that come before it.
-pub(crate) struct GroupRow {
+pub(super) struct GroupRow {
     lane: u16,
     b: usize,
     a: Range<usize>,
@@ -53,14 +53,14 @@ pub(crate) struct GroupRow {
 }
 
 impl GroupRow {
-    pub(crate) fn comparisons(&self) -> usize {
+    pub(super) fn comparisons(&self) -> usize {
         self.a.len()
     }
 }
 
 /// Position in the comparisons of a batch.
 #[derive(Default)]
-pub(crate) struct Cursor {
+pub(super) struct Cursor {
     piece: usize,
     /// Index of the next row in the piece, and the comparisons of that row handed out so far.
     b: usize,
@@ -70,13 +70,13 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn is_at_end(&self, batch: &JoinBatch) -> bool {
+    pub(super) fn is_at_end(&self, batch: &JoinBatch) -> bool {
         self.piece == batch.pieces.len()
     }
 
     /// The next rows, of one piece if it is read alone; none at the end of the batch. Also says
     /// which piece must be read before.
-    pub(crate) fn next_rows(
+    pub(super) fn next_rows(
         &mut self,
         settings: &Settings,
         batch: &JoinBatch,
@@ -131,11 +131,11 @@ impl Cursor {
 
 /// Compares the groups of a batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Comparer<'a> {
-    pub(crate) lanes: &'a LaneSet,
-    pub(crate) settings: &'a Settings,
-    pub(crate) cut: &'a CutBuckets,
-    pub(crate) batch: &'a JoinBatch,
+pub(super) struct Comparer<'a> {
+    pub(super) lanes: &'a LaneSet,
+    pub(super) settings: &'a Settings,
+    pub(super) cut: &'a CutBuckets,
+    pub(super) batch: &'a JoinBatch,
 }
 
 impl Comparer<'_> {

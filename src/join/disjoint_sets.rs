@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 /// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
 /// of pairs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DisjointSets {
+pub(super) struct DisjointSets {
     pages: Vec<NodePage>,
     /// The page of each stretch.
     places: HashMap<u64, u32>,
@@ -40,7 +40,7 @@ impl DisjointSets {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] beyond four billion ids.
-    pub(crate) fn join(&mut self, a: u64, b: u64) -> Result<()> {
+    pub(super) fn join(&mut self, a: u64, b: u64) -> Result<()> {
         let (a, b) = (self.node(a)?, self.node(b)?);
         let (a, b) = (self.root(a), self.root(b));
         let (root, other) = if self.id(a) <= self.id(b) {
@@ -53,7 +53,7 @@ impl DisjointSets {
     }
 
     /// Whether two ids are in one set.
-    pub(crate) fn are_joined(&mut self, a: u64, b: u64) -> bool {
+    pub(super) fn are_joined(&mut self, a: u64, b: u64) -> bool {
         let nodes = self.known_node(a).zip(self.known_node(b));
         a == b || nodes.is_some_and(|(a, b)| self.root(a) == self.root(b))
     }
@@ -142,7 +142,7 @@ impl DisjointSets {
     }
 
     /// The sets of two ids or more.
-    pub(crate) fn into_sets(mut self) -> Sets {
+    pub(super) fn into_sets(mut self) -> Sets {
         let mut firsts: Vec<(u64, u32)> = self.places.drain().collect();
         firsts.sort_unstable();
         let nodes: Vec<u32> = firsts.into_iter().map(|(_, first)| first).collect();
@@ -166,7 +166,7 @@ impl DisjointSets {
 
 /// Sets by their least ids, each ascending.
 #[derive(Clone, Debug)]
-pub(crate) struct Sets {
+pub(super) struct Sets {
     forest: DisjointSets,
     /// The first nodes of the pages, by their ids.
     pages: Vec<u32>,
@@ -176,7 +176,7 @@ pub(crate) struct Sets {
 
 impl Sets {
     /// The least id and the size of every set.
-    pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
         let nodes = self
             .pages
             .iter()

@@ -28,7 +28,7 @@ struct Candidates {
 }
 
 /// Makes batches of the buckets of the lanes, in the order of the lanes.
-pub(crate) struct Gatherer {
+pub(super) struct Gatherer {
     lanes: Range<u16>,
     stream: Option<BucketStream>,
     live: LiveDocuments,
@@ -38,8 +38,8 @@ pub(crate) struct Gatherer {
     ids: Vec<u64>,
     /// A bucket that is too large to be in a batch with others.
     large: Option<(u16, u64, Vec<u64>)>,
-    pub(crate) cut: CutBuckets,
-    pub(crate) left_out: LeftOut,
+    pub(super) cut: CutBuckets,
+    pub(super) left_out: LeftOut,
 }
 
 impl Gatherer {

@@ -11,7 +11,7 @@ use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
 /// known to be connected already.
-pub(crate) struct Linker {
+pub(super) struct Linker {
     verify: Arc<PairSimilarity>,
     sets: DisjointSets,
     round: Vec<Pair>,
@@ -19,7 +19,7 @@ pub(crate) struct Linker {
 
 impl Linker {
     /// The sets of connected documents.
-    pub(crate) fn link(pairs: &mut Pairs, verify: Arc<PairSimilarity>) -> Result<DisjointSets> {
+    pub(super) fn link(pairs: &mut Pairs, verify: Arc<PairSimilarity>) -> Result<DisjointSets> {
         let mut linker = Self {
             verify,
             sets: DisjointSets::default(),

@@ -67,12 +67,12 @@ impl JoinOptions {
         Ok(())
     }
 
-    pub(crate) fn thread_count(&self) -> usize {
+    pub(super) fn thread_count(&self) -> usize {
         self.threads
     }
 
     /// The most signatures of a bucket that are compared with all of it.
-    pub(crate) fn max_representatives(&self) -> Option<usize> {
+    pub(super) fn max_representatives(&self) -> Option<usize> {
         self.max_bucket
     }
 }

@@ -22,7 +22,7 @@ pub struct Pair {
 
 impl Pair {
     /// With what the caller says in the place of the estimate.
-    pub(crate) fn settled(mut self, told: Option<f64>) -> Self {
+    pub(super) fn settled(mut self, told: Option<f64>) -> Self {
         if told.is_some() {
             (self.similarity, self.is_exact) = (told, true);
         }

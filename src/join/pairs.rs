@@ -57,7 +57,7 @@ pub struct Pairs {
 }
 
 /// An event that is spread over the members of its groups, and the positions of the next two.
-pub(crate) struct Spread {
+pub(super) struct Spread {
     event: Event,
     a: usize,
     b: usize,
@@ -86,13 +86,13 @@ impl Pairs {
     }
 
     /// All candidates, for the caller to verify.
-    pub(crate) fn unverified(mut self) -> Self {
+    pub(super) fn unverified(mut self) -> Self {
         self.settings.verifies = true;
         self
     }
 
     /// The same with every candidate verified.
-    pub(crate) fn verified(mut self, verify: Arc<PairSimilarity>) -> Self {
+    pub(super) fn verified(mut self, verify: Arc<PairSimilarity>) -> Self {
         self.verify = Some(verify);
         self.unverified()
     }
@@ -106,26 +106,26 @@ impl Pairs {
     }
 
     #[cfg(test)]
-    pub(crate) fn comparisons(&self) -> u64 {
+    pub(super) fn comparisons(&self) -> u64 {
         self.comparisons
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &Settings {
         &self.settings
     }
 
     #[cfg(test)]
-    pub(crate) fn settings_mut(&mut self) -> &mut Settings {
+    pub(super) fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
 
     /// What is compared at present.
-    pub(crate) fn batch(&self) -> &JoinBatch {
+    pub(super) fn batch(&self) -> &JoinBatch {
         &self.batch
     }
 
     /// What the next comparisons found, in groups of the batch; `None` at the end.
-    pub(crate) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
+    pub(super) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
         let snapshot = self.snapshot.clone();
         let goes_on = snapshot.context().run_checked(|| self.next_round())?;
         Ok(goes_on.then(|| std::mem::take(&mut self.events).collect()))
@@ -228,7 +228,7 @@ impl Pairs {
     }
 
     /// Two documents of an event, by its estimate.
-    pub(crate) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
+    pub(super) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
         debug_assert_ne!(a, b, "a document is paired with itself");
         let layout = self.settings.layout;
         let (equal, distance) = match event {

@@ -9,7 +9,7 @@ const STRIDE: usize = 64;
 
 /// The different codes of one bucket. Kept from bucket to bucket for its memory.
 #[derive(Default)]
-pub(crate) struct Partners {
+pub(super) struct Partners {
     codes: Vec<u64>,
     /// Where the postings of each code end.
     ends: Vec<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Partners {
 impl Partners {
     /// Finds the codes of a bucket, ascending, that have a partner within `distance`, among those
     /// that meet here first. More than `max` codes are not looked at, and it says `false`.
-    pub(crate) fn find_if_few(
+    pub(super) fn find_if_few(
         &mut self,
         bucket: &[Posting],
         distance: Option<u32>,
@@ -48,7 +48,7 @@ impl Partners {
     }
 
     /// As [`find_if_few`](Self::find_if_few), of any number.
-    pub(crate) fn find(
+    pub(super) fn find(
         &mut self,
         bucket: &[Posting],
         distance: Option<u32>,
@@ -94,7 +94,7 @@ impl Partners {
 
 /// Visits the codes within a distance of one, with their places.
 #[inline]
-pub(crate) fn for_each_within(
+pub(super) fn for_each_within(
     codes: &[u64],
     code: u64,
     distance: u32,

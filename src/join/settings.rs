@@ -11,33 +11,33 @@ use crate::read::SnapshotView;
 use crate::sketch::{EmptyDocuments, ValueLayout};
 
 /// Signatures in memory at a time take at most twice as much.
-pub(crate) const BATCH_BYTES: usize = 32 << 20;
+pub(super) const BATCH_BYTES: usize = 32 << 20;
 
 /// So many are held however large they are.
 const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 
-pub(crate) struct Settings {
-    pub(crate) bounds: ResolvedBounds,
-    pub(crate) options: JoinOptions,
+pub(super) struct Settings {
+    pub(super) bounds: ResolvedBounds,
+    pub(super) options: JoinOptions,
     /// Whether any pairs will do that connect all that are near, instead of all pairs.
-    pub(crate) links_only: bool,
+    pub(super) links_only: bool,
     /// Whether all candidates are wanted, however far their estimates say that they are.
-    pub(crate) verifies: bool,
+    pub(super) verifies: bool,
     /// The lanes that are read.
-    pub(crate) lanes: Range<u16>,
+    pub(super) lanes: Range<u16>,
     /// Whether the codes do not say all.
-    pub(crate) reads_signatures: bool,
-    pub(crate) has_fingerprints: bool,
+    pub(super) reads_signatures: bool,
+    pub(super) has_fingerprints: bool,
     /// Whether bands are read, whose codes tell who met before.
-    pub(crate) with_codes: bool,
+    pub(super) with_codes: bool,
     /// Whether documents that equal an earlier one are left out of the lanes after the first.
-    pub(crate) hides_equal: bool,
+    pub(super) hides_equal: bool,
     /// About half of the documents whose signatures are in memory at a time.
-    pub(crate) batch_documents: usize,
+    pub(super) batch_documents: usize,
     /// What a signature takes in memory, codes included.
-    pub(crate) document_bytes: u64,
+    pub(super) document_bytes: u64,
     /// How MinHash values are compared.
-    pub(crate) layout: Option<ValueLayout>,
+    pub(super) layout: Option<ValueLayout>,
 }
 
 impl Settings {
@@ -75,13 +75,13 @@ impl Settings {
     }
 
     /// Returns how many of the groups of a bucket are compared with all of it.
-    pub(crate) fn representatives(&self, groups: usize) -> usize {
+    pub(super) fn representatives(&self, groups: usize) -> usize {
         let max = self.options.max_representatives();
         max.map_or(groups, |max| max.min(groups))
     }
 
     /// The table of a lane, `None` for a band.
-    pub(crate) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
+    pub(super) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
         let lanes = &snapshot.context().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
@@ -92,7 +92,7 @@ impl Settings {
 }
 
 /// The lanes that give the candidates of some bounds.
-pub(crate) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Range<u16> {
+pub(super) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Range<u16> {
     let lanes = &snapshot.context().lanes;
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
@@ -106,7 +106,7 @@ pub(crate) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Ra
 
 /// A permuted table.
 #[derive(Clone, Copy)]
-pub(crate) struct TableLane<'s> {
+pub(super) struct TableLane<'s> {
     design: &'s TableDesign,
     number: usize,
 }
@@ -120,7 +120,7 @@ impl TableLane<'_> {
 
     /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table. Of
     /// 128 bits the codes do not say.
-    pub(crate) fn may_meet_first(&self, a: u64, b: u64) -> bool {
+    pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_exact() {
             return true;
         }

@@ -15,11 +15,11 @@ const MIN_PER_THREAD: usize = 512;
 /// different ones agree with a probability of 10⁻¹⁵, below that of a damaged row with a right
 /// checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Digest(u64, u32);
+pub(super) struct Digest(u64, u32);
 
 /// Signatures by slot, in the order of their ids.
 #[derive(Default)]
-pub(crate) struct SignatureBatch {
+pub(super) struct SignatureBatch {
     ids: Vec<u64>,
     /// The MinHash values as the schema lays them out, in as many bytes for each slot.
     values: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) struct SignatureBatch {
 
 impl SignatureBatch {
     /// Returns the bytes of memory that a document takes.
-    pub(crate) fn document_bytes(snapshot: &SnapshotView) -> usize {
+    pub(super) fn document_bytes(snapshot: &SnapshotView) -> usize {
         let shape = snapshot.context().shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
         let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
@@ -47,7 +47,7 @@ impl SignatureBatch {
 
     /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
     /// `with_codes`.
-    pub(crate) fn load(
+    pub(super) fn load(
         snapshot: &SnapshotView,
         ids: &[u64],
         with_codes: bool,
@@ -143,7 +143,7 @@ impl SignatureBatch {
     }
 
     /// Returns the slot of a document, which must have been read.
-    pub(crate) fn slot(&self, id: u64) -> Result<usize> {
+    pub(super) fn slot(&self, id: u64) -> Result<usize> {
         let slot = self.ids.binary_search(&id).ok();
         slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
     }
@@ -152,7 +152,7 @@ impl SignatureBatch {
         self.ids.iter().copied().zip(self.digests.iter().copied())
     }
 
-    pub(crate) fn digest(&self, slot: usize) -> Result<Digest> {
+    pub(super) fn digest(&self, slot: usize) -> Result<Digest> {
         at(&self.digests, slot).copied()
     }
 
@@ -188,6 +188,6 @@ impl SignatureBatch {
 /// The error of a thread that panicked. It reads nothing outside of `run_checked`, which catches the
 /// panics of a damaged file.
 #[track_caller]
-pub(crate) fn stopped() -> Error {
+pub(super) fn stopped() -> Error {
     bug("a thread of the join panicked")
 }

@@ -9,17 +9,17 @@ use crate::query::{Told, checked};
 use crate::types::DocumentId;
 
 /// The caller's exact similarity of two documents, or that it cannot tell.
-pub(crate) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
+pub(super) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
 
 /// Candidates that are verified together: bounds what is in memory.
-pub(crate) const ROUND_CANDIDATES: usize = 1 << 14;
+pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
 
 /// Fewer are not worth a thread.
 const MIN_PER_THREAD: usize = 1 << 5;
 
 /// The candidates that are within the bounds, in their order whatever the number of threads, up to
 /// the first that cannot be verified.
-pub(crate) fn verify_round(
+pub(super) fn verify_round(
     candidates: &[Pair],
     verify: &PairSimilarity,
     settings: &Settings,

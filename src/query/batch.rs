@@ -199,7 +199,7 @@ pub(crate) struct ProbeCounts {
     /// Postings in the fullest of its buckets.
     postings: usize,
     /// It has met more than the budget allows for, and not all of it was gathered.
-    pub(crate) is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl ProbeCounts {

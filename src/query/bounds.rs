@@ -179,19 +179,19 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResolvedBounds {
     /// The least similarity that the caller may say, if MinHash is asked.
-    pub(crate) min_similarity: Option<f64>,
+    pub(super) min_similarity: Option<f64>,
     /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
     /// asked.
-    pub(crate) least_equal: Option<usize>,
+    pub(super) least_equal: Option<usize>,
     /// The estimate that this agreement stands for. Estimates of bottom-k are rounded: one that is
     /// exactly the bound may be less than it after that, and is within it all the same.
-    pub(crate) least_estimate: Option<f64>,
+    pub(super) least_estimate: Option<f64>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,
     /// Whether both must hold.
-    pub(crate) both: bool,
+    pub(super) both: bool,
     /// The probability of looking at a pair right at the bound; `None` means certainty.
-    pub(crate) recall: Option<f64>,
+    pub(super) recall: Option<f64>,
 }
 
 impl ResolvedBounds {

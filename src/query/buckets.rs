@@ -14,8 +14,8 @@ use crate::state::SharedContext;
 
 /// The bucket of a signature in a lane.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneProbe {
-    pub(crate) table: PostingTable,
+pub(super) struct LaneProbe {
+    pub(super) table: PostingTable,
     lane: u16,
     /// The signature's own.
     code: u64,
@@ -27,7 +27,7 @@ pub(crate) struct LaneProbe {
 
 /// Where the reading of a bucket in part begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begin {
+pub(super) enum Begin {
     /// At its least code.
     Start,
     /// At the signature's own code: after the greatest code comes the least.
@@ -36,16 +36,16 @@ pub(crate) enum Begin {
 
 /// What was read of a bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Bucket {
+pub(super) struct Bucket {
     /// Ordered from the code on where reading began, then by id. None is of a document with a tombstone.
-    pub(crate) postings: Vec<Posting>,
+    pub(super) postings: Vec<Posting>,
     /// True if there may be more.
-    pub(crate) is_cut: bool,
+    pub(super) is_cut: bool,
 }
 
 impl LaneProbe {
     /// The buckets of a signature: those of its bands, then those of its tables.
-    pub(crate) fn all(
+    pub(super) fn all(
         context: &SharedContext,
         signature: &Signature,
         families: Families,
@@ -79,7 +79,7 @@ impl LaneProbe {
     }
 
     /// The part of the bucket that has the signature's own code.
-    pub(crate) fn of_exact_code(self) -> Self {
+    pub(super) fn of_exact_code(self) -> Self {
         Self {
             low_code: self.code,
             high_code: self.code,
@@ -88,7 +88,7 @@ impl LaneProbe {
     }
 
     /// Returns true if the bucket is this one code.
-    pub(crate) fn has_one_code(&self) -> bool {
+    pub(super) fn has_one_code(&self) -> bool {
         self.low_code == self.high_code
     }
 
@@ -99,7 +99,7 @@ impl LaneProbe {
     }
 
     /// Returns true if a posting has the signature's exact code.
-    pub(crate) fn is_own(&self, posting: Posting) -> bool {
+    pub(super) fn is_own(&self, posting: Posting) -> bool {
         posting.code == self.code
     }
 
@@ -130,7 +130,7 @@ impl LaneProbe {
 }
 
 /// Adds the candidates in these buckets, all of them.
-pub(crate) fn read_whole(
+pub(super) fn read_whole(
     source: &dyn ReadView,
     asked: &[LaneProbe],
     found: &mut FoundIds,
@@ -194,7 +194,7 @@ impl FirstPostings {
 
 /// Returns the first `most` postings of each bucket, and one more where there are more. Of each segment
 /// and each run no more than that many are read, besides those of deleted documents.
-pub(crate) fn read_first(
+pub(super) fn read_first(
     source: &dyn ReadView,
     asked: &[LaneProbe],
     most: usize,

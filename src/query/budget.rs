@@ -23,10 +23,10 @@ pub(crate) struct Budget {
 
 /// The documents that are compared.
 #[derive(Debug)]
-pub(crate) struct BudgetedCandidates {
+pub(super) struct BudgetedCandidates {
     /// Ascending.
-    pub(crate) ids: Vec<u64>,
-    pub(crate) beyond: Option<BeyondBudget>,
+    pub(super) ids: Vec<u64>,
+    pub(super) beyond: Option<BeyondBudget>,
 }
 
 impl Budget {
@@ -61,7 +61,7 @@ impl Budget {
     /// Chooses the candidates that share the most of these buckets with the signature; of those that share
     /// equally many, the first by id. Buckets that were cut count less than all others: of a cut bucket, only
     /// its id decides whether a document was read.
-    pub(crate) fn choose(
+    pub(super) fn choose(
         self,
         source: &dyn ReadView,
         asked: &[LaneProbe],

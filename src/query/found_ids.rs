@@ -6,7 +6,7 @@ const MIN_ROOM: usize = if cfg!(test) { 100 } else { 1 << 18 };
 /// Collects ids that come in no order, a near-duplicate's once per lane. Holds at most twice as many as there
 /// are different ones, or [`MIN_ROOM`].
 #[derive(Debug)]
-pub(crate) struct FoundIds {
+pub(super) struct FoundIds {
     ids: Vec<u64>,
     room: usize,
 }
@@ -34,7 +34,7 @@ impl FoundIds {
     }
 
     /// Returns each id once, ascending.
-    pub(crate) fn into_ascending(mut self) -> Vec<u64> {
+    pub(super) fn into_ascending(mut self) -> Vec<u64> {
         self.settle();
         self.ids
     }

@@ -12,9 +12,9 @@ use crate::state::SharedContext;
 pub(crate) struct Scored {
     pub(crate) id: u64,
     /// 0 to 1; 0 of signatures without MinHash values, unless it is exact.
-    pub(crate) similarity: f64,
-    pub(crate) is_exact: bool,
-    pub(crate) distance: u32,
+    pub(super) similarity: f64,
+    pub(super) is_exact: bool,
+    pub(super) distance: u32,
 }
 
 impl Scored {

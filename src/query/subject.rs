@@ -14,8 +14,8 @@ use crate::types::{DocumentId, Match, Matches, Scope};
 /// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(crate) signature: &'a Signature,
-    pub(crate) exclude: Option<u64>,
+    pub(super) signature: &'a Signature,
+    pub(super) exclude: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
@@ -27,7 +27,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Compares these documents, which ascend by id. Returns the accepted ones, and how many were compared.
-    pub(crate) fn compare_all(
+    pub(super) fn compare_all(
         &self,
         source: &dyn ReadView,
         mut ids: Vec<u64>,
@@ -121,7 +121,7 @@ impl<'a> Subject<'a> {
         Ok(own.iter().zip(&others).any(|(own, other)| own == other))
     }
 
-    pub(crate) fn scored(
+    pub(super) fn scored(
         &self,
         context: &SharedContext,
         id: u64,

@@ -21,7 +21,7 @@ pub(crate) struct SnapshotView {
 pub(crate) struct SnapshotState {
     // Fields drop in this order: the file must not be closed before its last reader has gone.
     tables: PanicSafe<ReadTables>,
-    pub(crate) store: Arc<OpenStore>,
+    pub(super) store: Arc<OpenStore>,
     pub(crate) version: Arc<Version>,
     _is_alive: LiveSnapshot,
 }

@@ -182,7 +182,7 @@ impl dyn ReadView + '_ {
     }
 
     /// A document row with its signature.
-    pub(crate) fn complete(&self, id: u64, document: &DocumentRow<'_>) -> Result<Record> {
+    pub(super) fn complete(&self, id: u64, document: &DocumentRow<'_>) -> Result<Record> {
         let mut signature = None;
         self.live_signatures(&[id], &mut |_, row| {
             signature = Some(row.to_signature(self.context().recipe));

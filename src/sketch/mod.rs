@@ -27,7 +27,7 @@ mod weighted;
 
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use hash::feature_hash;
 pub(crate) use hash::mix64;
 pub use minhash::Permutations;
@@ -36,6 +36,6 @@ pub(crate) use recipe::{MinHashRecipe, Recipe};
 pub use signature::Signature;
 pub(crate) use signature::{Fingerprint, StoredCodes};
 pub use sketcher::Sketcher;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use sketcher::values_by_every_kernel;
 pub(crate) use values::ValueLayout;

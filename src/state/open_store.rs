@@ -19,7 +19,7 @@ pub(crate) struct OpenStore {
     /// True if this release and this handle may write.
     pub(crate) writable: bool,
     /// Declared, and so dropped, after the engine: the file is closed before that is logged.
-    pub(crate) session: Option<Session>,
+    pub(super) session: Option<Session>,
 }
 
 impl OpenStore {

@@ -10,7 +10,7 @@ use crate::state::context::SharedContext;
 
 /// The time from opening a store to closing it. Dropping it logs the end.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(super) struct Session {
     path: PathBuf,
     counters: Arc<SharedCounters>,
     opened: Instant,
@@ -80,7 +80,7 @@ impl SharedContext {
     }
 
     /// Logs damage, and an error after which the handle is not used any more.
-    pub(crate) fn note_error(&self, error: &Error, is_last: bool) {
+    pub(super) fn note_error(&self, error: &Error, is_last: bool) {
         if is_last {
             let message = format_args!("{error}; this handle is not used any more");
             events::error(DAMAGE, &self.path, message);

@@ -106,7 +106,7 @@ impl VersionSet {
 }
 
 /// Reads the state of a snapshot of the file.
-pub(crate) fn read_state(read: &ReadTransaction) -> Result<State> {
+pub(super) fn read_state(read: &ReadTransaction) -> Result<State> {
     let table = read.open_table(META)?;
     let row = table.get(header::STATE)?;
     let row =

@@ -17,7 +17,7 @@ use crate::write::writer::Writer;
 pub(crate) struct Transaction {
     // Declared, and so dropped, before the guard: the engine's transaction must end before the next
     // writer may begin.
-    pub(crate) writer: Writer,
+    pub(super) writer: Writer,
     _guard: WriterGuard,
     _stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -237,7 +237,7 @@ impl Transaction {
         })
     }
 
-    pub(crate) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+    pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
         self.writer.store.context.check_signature(signature)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Writer {
     write: Option<WriteTransaction>,
     /// The state that the transaction began with, which a commit compares its changes with.
     pub(super) base: State,
-    pub(crate) state: State,
+    pub(super) state: State,
     pub(crate) runs: RunSet,
     /// Committed postings that are in no run.
     pub(super) memtable: Memtable,
@@ -115,7 +115,7 @@ impl Writer {
     /// Decides whether the transaction can go on after a change has failed. A key that is taken is
     /// found before anything changes. After any other error, a broken invariant included, a change may
     /// be half made, and the transaction can only be rolled back.
-    pub(crate) fn note_failure(&mut self, error: &Error) {
+    pub(super) fn note_failure(&mut self, error: &Error) {
         if !matches!(error, Error::KeyExists { .. }) {
             self.failure = Some(error.to_string());
         }

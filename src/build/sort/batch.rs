@@ -16,7 +16,7 @@ const MIN_OFFSET_BITS: u32 = 20;
 const POSITIONS: &str = "the positions of postings in a batch";
 
 /// Maximum number of documents in a batch: their offsets from the first fit 32 bits.
-pub(crate) const MAX_DOCUMENTS: u64 = 1 << 32;
+pub(super) const MAX_DOCUMENTS: u64 = 1 << 32;
 
 /// How the postings of a lane are held and spilled. In place of an id stands its offset from that
 /// of the batch's first document.
@@ -40,7 +40,7 @@ impl Layout {
     }
 
     /// Maximum number of documents in a batch of this layout.
-    pub(crate) fn max_documents(self) -> u64 {
+    pub(super) fn max_documents(self) -> u64 {
         match self {
             Self::Narrow { offset_bits } => 1 << offset_bits,
             Self::Wide => MAX_DOCUMENTS,
@@ -95,14 +95,14 @@ fn narrow(entry: u64, offset_bits: u32, first_id: u64) -> Posting {
 
 /// The postings of one lane.
 #[derive(Debug)]
-pub(crate) enum Column {
+pub(super) enum Column {
     Narrow { offset_bits: u32, entries: Vec<u64> },
     Wide { entries: Vec<Posting> },
 }
 
 /// Room for sorting a column, used again and again.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(super) struct Scratch {
     narrow: Vec<u64>,
     wide: Vec<Posting>,
 }
@@ -120,7 +120,7 @@ impl Column {
         }
     }
 
-    pub(crate) fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> Layout {
         match self {
             Self::Narrow { offset_bits, .. } => Layout::Narrow {
                 offset_bits: *offset_bits,
@@ -240,7 +240,7 @@ fn reserve<T>(entries: &mut Vec<T>, max: usize) {
 
 /// Documents with ascending ids.
 #[derive(Debug)]
-pub(crate) struct SortBatch {
+pub(super) struct SortBatch {
     first_id: u64,
     documents: u64,
     max_documents: u64,
@@ -281,7 +281,7 @@ impl SortBatch {
     }
 
     /// Whether the document with this id, which is above all that are here, may be added.
-    pub(crate) fn has_room_for(&self, id: u64) -> bool {
+    pub(super) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);
         fits && self.documents < self.max_documents
@@ -295,12 +295,12 @@ impl SortBatch {
         self.first_id
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
+    pub(super) fn columns(&self) -> &[Column] {
         &self.columns
     }
 
     /// Begins again, with its memory.
-    pub(crate) fn restart(&mut self, first_id: u64) {
+    pub(super) fn restart(&mut self, first_id: u64) {
         self.first_id = first_id;
         self.documents = 0;
         self.columns.iter_mut().for_each(Column::clear);
@@ -308,7 +308,7 @@ impl SortBatch {
 
     /// Sorts all lanes with so many threads; `use_sorted` is called with each lane's number and
     /// postings as it is done.
-    pub(crate) fn sort(&mut self, threads: usize, use_sorted: impl Fn(usize, &Column) + Sync) {
+    pub(super) fn sort(&mut self, threads: usize, use_sorted: impl Fn(usize, &Column) + Sync) {
         let next = AtomicUsize::new(0);
         let columns: Vec<Mutex<&mut Column>> = self.columns.iter_mut().map(Mutex::new).collect();
         let work = || {

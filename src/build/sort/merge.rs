@@ -18,11 +18,11 @@ const MAX_THREADS: usize = 3;
 
 /// Everything that was pushed into a build, sorted.
 pub(crate) struct Sorted<'a> {
-    pub(crate) spill: &'a Spill,
+    pub(super) spill: &'a Spill,
     /// Of each spilled batch, the extents of its lanes.
-    pub(crate) extents: &'a [Vec<Extent>],
+    pub(super) extents: &'a [Vec<Extent>],
     /// The last batch, which stays in memory.
-    pub(crate) batch: &'a SortBatch,
+    pub(super) batch: &'a SortBatch,
 }
 
 impl Sorted<'_> {

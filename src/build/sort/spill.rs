@@ -14,7 +14,7 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 
 /// A sorted lane of a batch in the file: chunks of postings, a CRC-32 after each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(super) struct Extent {
     layout: Layout,
     first_id: u64,
     offset: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Extent {
 
 /// The one file of a build, into which any thread writes and from which any thread reads.
 #[derive(Debug)]
-pub(crate) struct Spill {
+pub(super) struct Spill {
     folder: PathBuf,
     /// Postings that are read at a time.
     chunk_postings: usize,
@@ -54,7 +54,7 @@ impl Spill {
         }
     }
 
-    pub(crate) fn chunk_postings(&self) -> usize {
+    pub(super) fn chunk_postings(&self) -> usize {
         self.chunk_postings
     }
 
@@ -76,7 +76,7 @@ impl Spill {
     }
 
     /// Appends a sorted column of a batch that begins with `first_id`.
-    pub(crate) fn write(&self, column: &Column, first_id: u64) -> Result<Extent> {
+    pub(super) fn write(&self, column: &Column, first_id: u64) -> Result<Extent> {
         let mut guard = self.lock();
         let spill = match &mut *guard {
             Some(spill) => spill,

@@ -12,9 +12,9 @@ const MAX_PAGE_BYTES: usize = 128 << 20;
 /// The pages of an open file.
 #[derive(Debug)]
 pub(crate) struct PageFile {
-    pub(crate) file: Box<dyn StorageBackend>,
-    pub(crate) length_bytes: u64,
-    pub(crate) geometry: Geometry,
+    pub(super) file: Box<dyn StorageBackend>,
+    pub(super) length_bytes: u64,
+    pub(super) geometry: Geometry,
 }
 
 impl PageFile {
@@ -39,7 +39,7 @@ impl PageFile {
     }
 
     /// The bytes of a page, if they are those that its checksum is of.
-    pub(crate) fn verified(&self, page: &Child, widths: Widths) -> Option<Vec<u8>> {
+    pub(super) fn verified(&self, page: &Child, widths: Widths) -> Option<Vec<u8>> {
         let (offset, length) = self.place(page)?;
         let bytes = self.read(offset, length).ok()?;
         is_verified(&bytes, widths, page).then_some(bytes)

@@ -16,15 +16,15 @@ const MAX_SEARCHED: usize = 4;
 
 /// The pages below a damaged one.
 #[derive(Debug, Default)]
-pub(crate) struct Children {
+pub(super) struct Children {
     /// Those that are found, ascending by their keys.
-    pub(crate) whole: Vec<Child>,
+    pub(super) whole: Vec<Child>,
     /// The others: they are damaged, or what the page above says of them is.
-    pub(crate) other: Vec<Child>,
+    pub(super) other: Vec<Child>,
 }
 
 /// The pages that a damaged one refers to, if it is a branch.
-pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Children {
+pub(super) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Children {
     let count = stated_count(bytes);
     let stated = of_count(pages, bytes, widths, count);
     let is_branch = || is_branch(bytes) && is_plausible(pages, bytes, widths, count);
@@ -81,7 +81,7 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
 }
 
 /// The page that is meant by what may be damaged itself.
-pub(crate) fn meant(pages: &PageFile, child: &Child, widths: Widths) -> Option<Child> {
+pub(super) fn meant(pages: &PageFile, child: &Child, widths: Widths) -> Option<Child> {
     let found = of_checksum(pages, child, widths).or_else(|| of_number(pages, child, widths));
     found.map(|(found, _)| found)
 }

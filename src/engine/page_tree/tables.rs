@@ -14,7 +14,7 @@ fn has_numbers(table: &str) -> bool {
 }
 
 /// A key as checksums and messages have it.
-pub(crate) fn row_key(table: &str, stored: &[u8]) -> Vec<u8> {
+pub(super) fn row_key(table: &str, stored: &[u8]) -> Vec<u8> {
     let mut key = stored.to_vec();
     if has_numbers(table) {
         key.reverse();

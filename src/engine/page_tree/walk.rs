@@ -17,27 +17,27 @@ const MAX_DEPTH: usize = 64;
 pub(crate) struct Tree {
     pub(crate) name: Box<str>,
     /// None if it has no rows.
-    pub(crate) root: Option<Child>,
+    pub(super) root: Option<Child>,
     pub(crate) widths: Widths,
 }
 
 /// Keys as they are stored: those above one, up to another; unbounded where there is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyRange {
-    pub(crate) above: Option<Box<[u8]>>,
-    pub(crate) up_to: Option<Box<[u8]>>,
+    pub(super) above: Option<Box<[u8]>>,
+    pub(super) up_to: Option<Box<[u8]>>,
 }
 
 /// A page that is not as it must be.
 #[derive(Clone, Debug)]
 pub(crate) struct PageDamage {
     /// Of its first byte; none if it would be outside of the file.
-    pub(crate) offset: Option<u64>,
+    pub(super) offset: Option<u64>,
     /// The range of the keys that can be below it.
     pub(crate) keys: KeyRange,
     /// Number of pages above it.
-    pub(crate) depth: usize,
-    pub(crate) detail: Cow<'static, str>,
+    pub(super) depth: usize,
+    pub(super) detail: Cow<'static, str>,
     /// True if rows below it are out of reach.
     pub(crate) has_lost: bool,
 }

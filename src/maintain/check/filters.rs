@@ -12,7 +12,7 @@ use crate::read::SnapshotView;
 use crate::types::CheckReport;
 
 /// Asks the filter of a lane for each of its postings, which come in order.
-pub(crate) struct FilterCheck<'a> {
+pub(super) struct FilterCheck<'a> {
     snapshot: &'a SnapshotView,
     run: u32,
     lane: u16,
@@ -35,7 +35,7 @@ impl<'a> FilterCheck<'a> {
     }
 
     /// An error, the first time, if the filter rules the code out, or cannot be read.
-    pub(crate) fn holds(&mut self, code: u64) -> Result<()> {
+    pub(super) fn holds(&mut self, code: u64) -> Result<()> {
         let Some(shape) = self.shape else {
             return Ok(());
         };
@@ -79,7 +79,7 @@ impl<'a> FilterCheck<'a> {
 
 /// Whether the pieces of filters are those of the runs, no more and no fewer; each that is not goes
 /// to the report.
-pub(crate) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
+pub(super) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
     let runs = &snapshot.inner.version.runs;
     for entry in snapshot.inner.tables()?.filters.iter()? {

@@ -8,7 +8,7 @@ use crate::options::StoreOptions;
 use crate::types::CheckReport;
 
 /// Reads all pages and verifies them and their rows; changes nothing. Whether the pages are whole.
-pub(crate) fn check_pages(
+pub(super) fn check_pages(
     path: &Path,
     options: &StoreOptions,
     report: &mut CheckReport,
@@ -60,7 +60,7 @@ fn check_rows(tree: &Tree, leaf: &Leaf<'_>, report: &mut CheckReport) {
 }
 
 /// Has the engine verify its bookkeeping, which it repairs where it is wrong.
-pub(crate) fn check_bookkeeping(
+pub(super) fn check_bookkeeping(
     path: &Path,
     options: &StoreOptions,
     report: &mut CheckReport,

@@ -7,14 +7,14 @@
 use crate::error::{Error, Result};
 
 /// Stamp and id: the lesser is the older.
-pub(crate) type Age = (u64, u64);
+pub(super) type Age = (u64, u64);
 
 /// Shows all ages, ascending by id; whether it came to the end.
-pub(crate) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
+pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
 
 /// How much is kept of what is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(super) struct Memory {
     /// Ranges of stamps that are counted, 8 bytes each; at least two.
     buckets: usize,
     /// Ages that are held, 16 bytes each.
@@ -52,7 +52,7 @@ impl Stamps {
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there are fewer documents, and those of `each`.
-pub(crate) fn age_of_rank(
+pub(super) fn age_of_rank(
     rank: u64,
     documents: u64,
     memory: Memory,

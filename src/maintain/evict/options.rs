@@ -18,8 +18,8 @@ const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictOptions {
-    pub(crate) slice_documents: usize,
-    pub(crate) is_dry_run: bool,
+    pub(super) slice_documents: usize,
+    pub(super) is_dry_run: bool,
 }
 
 impl Default for EvictOptions {
@@ -122,7 +122,7 @@ impl<'a> StoredDocument<'a> {
         Ok(Self { id, row })
     }
 
-    pub(crate) fn age(&self) -> Age {
+    pub(super) fn age(&self) -> Age {
         (self.row.stamp, self.id)
     }
 

@@ -6,8 +6,8 @@ use crate::types::{DocumentId, Problem};
 /// Beyond this many ranges or damaged places no more are listed.
 const MAX_LISTED: usize = 1_000;
 
-pub(crate) const DOCUMENT_ROWS: &str = "documents";
-pub(crate) const SIGNATURE_ROWS: &str = "signatures";
+pub(super) const DOCUMENT_ROWS: &str = "documents";
+pub(super) const SIGNATURE_ROWS: &str = "signatures";
 
 /// Documents with ids from one to another, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,20 +23,20 @@ pub struct IdRange {
 
 /// The losses and the damage that a repair has found.
 #[derive(Debug, Default)]
-pub(crate) struct LossReport {
-    pub(crate) damage: Vec<Problem>,
-    pub(crate) lost: Vec<IdRange>,
+pub(super) struct LossReport {
+    pub(super) damage: Vec<Problem>,
+    pub(super) lost: Vec<IdRange>,
     /// Documents that are lost for certain.
-    pub(crate) documents: u64,
-    pub(crate) may_be_back: Vec<IdRange>,
-    pub(crate) is_truncated: bool,
+    pub(super) documents: u64,
+    pub(super) may_be_back: Vec<IdRange>,
+    pub(super) is_truncated: bool,
     /// Ids whose rows in `documents` can be out of reach, and those in `signatures`.
     unreachable: [Vec<(u64, u64)>; 2],
 }
 
 impl LossReport {
     /// Notes a damaged place.
-    pub(crate) fn problem(&mut self, problem: Problem) {
+    pub(super) fn problem(&mut self, problem: Problem) {
         if self.damage.len() < MAX_LISTED {
             self.damage.push(problem);
         } else {
@@ -56,7 +56,7 @@ impl LossReport {
     }
 
     /// Notes a document that is lost. Ids come ascending.
-    pub(crate) fn lost(&mut self, id: u64, reason: String) {
+    pub(super) fn lost(&mut self, id: u64, reason: String) {
         self.documents += 1;
         let last = self.lost.last_mut();
         if let Some(range) = last.filter(|range| range.reason == reason)
@@ -82,7 +82,7 @@ impl LossReport {
     }
 
     /// Notes that the rows of some documents in a table cannot be reached. Ranges come ascending.
-    pub(crate) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
+    pub(super) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
         let [documents, signatures] = &mut self.unreachable;
         let ranges = if table == SIGNATURE_ROWS {
             signatures

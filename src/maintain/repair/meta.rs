@@ -8,11 +8,11 @@ use crate::maintain::repair::rows::each_row;
 use crate::schema::Schema;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MetaRows {
-    pub(crate) header: Option<Header>,
-    pub(crate) schema: Option<Schema>,
-    pub(crate) self_test: Option<(u64, u64)>,
-    pub(crate) state: Option<State>,
+pub(super) struct MetaRows {
+    pub(super) header: Option<Header>,
+    pub(super) schema: Option<Schema>,
+    pub(super) self_test: Option<(u64, u64)>,
+    pub(super) state: Option<State>,
 }
 
 impl MetaRows {
@@ -42,7 +42,7 @@ impl MetaRows {
     }
 
     /// Takes a row over, if it is one of ours and intact.
-    pub(crate) fn take(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+    pub(super) fn take(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         row_check(header::META, key, row)?;
         match std::str::from_utf8(key) {
             Ok(header::HEADER) => self.header = Some(Header::decode(row)?),
@@ -56,7 +56,7 @@ impl MetaRows {
 
     /// Takes over what is missing from rows that were found elsewhere. The state of another commit
     /// says nothing of this one.
-    pub(crate) fn complete(&mut self, other: &Self) {
+    pub(super) fn complete(&mut self, other: &Self) {
         self.header = self.header.or(other.header);
         self.self_test = self.self_test.or(other.self_test);
         if self.schema.is_none() {
@@ -66,7 +66,7 @@ impl MetaRows {
 
     /// The schema of the file, or else the one that was given, if this build hashes by it as the one
     /// that made the store did.
-    pub(crate) fn usable_schema(&self, given: Option<&Schema>) -> Result<Schema> {
+    pub(super) fn usable_schema(&self, given: Option<&Schema>) -> Result<Schema> {
         if let Some(header) = &self.header
             && !header.admit()?
         {

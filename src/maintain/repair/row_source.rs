@@ -6,7 +6,7 @@ use crate::maintain::repair::rows::{ReadRow, remaining, row_at};
 use crate::maintain::repair::scan::ScannedRows;
 
 /// A source of rows.
-pub(crate) enum RowSource {
+pub(super) enum RowSource {
     /// The tree of the table.
     Tree(TreeRows),
     /// Wherever they were found.
@@ -16,7 +16,7 @@ pub(crate) enum RowSource {
 }
 
 impl RowSource {
-    pub(crate) fn from_tree(
+    pub(super) fn from_tree(
         name: &'static str,
         table: Option<&Tree>,
         losses: &mut LossReport,
@@ -36,7 +36,7 @@ impl RowSource {
         }
     }
 
-    pub(crate) fn from_scan(rows: ScannedRows) -> Self {
+    pub(super) fn from_scan(rows: ScannedRows) -> Self {
         Self::Scan(rows)
     }
 
@@ -50,7 +50,7 @@ impl RowSource {
 }
 
 /// The rows of a tree.
-pub(crate) struct TreeRows {
+pub(super) struct TreeRows {
     table: &'static str,
     walk: Walk,
     page: Option<LeafPage>,

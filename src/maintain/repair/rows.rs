@@ -9,13 +9,13 @@ use crate::maintain::repair::loss_report::LossReport;
 
 /// A row, intact if its checksum is right.
 #[derive(Debug)]
-pub(crate) struct ReadRow {
-    pub(crate) id: u64,
-    pub(crate) value: Vec<u8>,
+pub(super) struct ReadRow {
+    pub(super) id: u64,
+    pub(super) value: Vec<u8>,
 }
 
 /// The id, key and value of a row.
-pub(crate) fn row_at<'l>(leaf: &Leaf<'l>, row: usize) -> Option<(u64, &'l [u8], &'l [u8])> {
+pub(super) fn row_at<'l>(leaf: &Leaf<'l>, row: usize) -> Option<(u64, &'l [u8], &'l [u8])> {
     let (key, value) = leaf.key(row).zip(leaf.value(row))?;
     let id = u64::from_le_bytes(key.try_into().ok()?);
     Some((id, key, value))
@@ -23,7 +23,7 @@ pub(crate) fn row_at<'l>(leaf: &Leaf<'l>, row: usize) -> Option<(u64, &'l [u8], 
 
 /// Walks over a small table and hands every row to `take`, or the error that its checksum is another.
 /// `lost` gets the ranges of keys of which rows are out of reach.
-pub(crate) fn each_row(
+pub(super) fn each_row(
     commit: &Commit,
     table: &Tree,
     losses: &mut LossReport,
@@ -63,7 +63,7 @@ pub(crate) fn each_row(
 }
 
 /// The rows that are left in a damaged page, and whether there are others that are lost.
-pub(crate) fn remaining(
+pub(super) fn remaining(
     table: &str,
     bytes: Option<Vec<u8>>,
     widths: Widths,

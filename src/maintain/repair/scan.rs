@@ -25,15 +25,15 @@ const NAMED_ROWS: Widths = Widths {
 };
 
 /// The rows that a scan found.
-pub(crate) struct Scanned {
-    pub(crate) documents: ScannedRows,
-    pub(crate) signatures: ScannedRows,
+pub(super) struct Scanned {
+    pub(super) documents: ScannedRows,
+    pub(super) signatures: ScannedRows,
     /// Those of the newest commit that were found together.
-    pub(crate) meta: MetaRows,
+    pub(super) meta: MetaRows,
 }
 
 /// Looks at all pages of a file.
-pub(crate) fn scan(pages: &PageFile) -> Scanned {
+pub(super) fn scan(pages: &PageFile) -> Scanned {
     let mut scanned = Scanned {
         documents: ScannedRows::new(DOCUMENT_ROWS),
         signatures: ScannedRows::new(SIGNATURE_ROWS),
@@ -98,7 +98,7 @@ struct LeafPlace {
 }
 
 /// The rows of one table.
-pub(crate) struct ScannedRows {
+pub(super) struct ScannedRows {
     table: &'static str,
     /// Descending by their first ids.
     leaves: Vec<LeafPlace>,

@@ -23,7 +23,7 @@ const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_SIGNATURE_ROW: &str = "its row in signatures is gone";
 
 /// A damaged file, whose documents come one by one.
-pub(crate) struct DamagedStore {
+pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowSource,
     signatures: RowSource,
@@ -33,11 +33,11 @@ pub(crate) struct DamagedStore {
     shape: Shape,
     recipe: u64,
     next_id: Option<u64>,
-    pub(crate) losses: LossReport,
+    pub(super) losses: LossReport,
     /// Number of documents that there were, if that can be read.
-    pub(crate) expected: Option<u64>,
+    pub(super) expected: Option<u64>,
     /// True if the schema is that of the file.
-    pub(crate) has_own_schema: bool,
+    pub(super) has_own_schema: bool,
 }
 
 impl DamagedStore {
@@ -114,7 +114,7 @@ impl DamagedStore {
     }
 
     /// Returns true if the state before the last commit is read.
-    pub(crate) fn is_earlier_commit(&self) -> bool {
+    pub(super) fn is_earlier_commit(&self) -> bool {
         self.commit.is_earlier
     }
 

@@ -8,10 +8,10 @@ use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
 
 #[derive(Debug, Default)]
-pub(crate) struct RemainingTombstones {
+pub(super) struct RemainingTombstones {
     chunks: BTreeMap<u64, DeadChunk>,
     /// Ids of which removed ones may be taken for live.
-    pub(crate) may_be_back: Vec<(u64, u64)>,
+    pub(super) may_be_back: Vec<(u64, u64)>,
 }
 
 impl RemainingTombstones {
