@@ -55,7 +55,7 @@ fn many_at_once(bencher: Bencher<'_, '_>) {
     let signatures = signatures(DOCUMENTS);
     bencher
         .counter(ItemsCount::new(signatures.len()))
-        .bench_local(|| SNAPSHOT.query_many(&signatures).run().unwrap());
+        .bench_local(|| SNAPSHOT.query(&signatures).run().unwrap());
 }
 
 fn one_by_one(bencher: Bencher<'_, '_>, first: u64) {

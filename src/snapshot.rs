@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
 use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
 use crate::options::StoreOptions;
-use crate::query::{self, Bounds, Query, QueryMany};
+use crate::query::{self, Bounds, OneOrMany, Query};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
@@ -64,9 +64,32 @@ impl Snapshot {
         &self.view
     }
 
-    /// Begins a query for documents that are near a signature.
-    pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.view.view(), Cow::Borrowed(signature))
+    /// Begins a query for documents that are near a signature, or near each of many.
+    ///
+    /// Many are answered several times sooner together than one by one: the more signatures, the less each
+    /// costs, up to some ten thousand. Beside the answers, up to some 100 MB of memory are used; more if a
+    /// single signature has over a million candidates.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let other = store.sketch_text("a text about something else")?;
+    /// store.insert("first", &page)?;
+    ///
+    /// let snapshot = store.snapshot()?;
+    /// let matches = snapshot.query(&page).limit(10).run()?;
+    /// assert_eq!(matches[0].key(), Some(&b"first"[..]));
+    ///
+    /// let answers = snapshot.query(&[page, other]).limit(10).run()?;
+    /// assert_eq!(answers[0], matches);
+    /// assert!(answers[1].is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
+        Query::new(self.view.view(), Cow::Borrowed(signatures.signatures()))
     }
 
     /// Begins a query for documents that are near a stored one, which is itself left out; returns `None` if
@@ -79,7 +102,7 @@ impl Snapshot {
         let record = self.get(key)?;
         Ok(record.map(|record| {
             let id = record.id.get();
-            Query::new(self.view.view(), Cow::Owned(record.signature)).excluding(id)
+            Query::new(self.view.view(), Cow::Owned(vec![record.signature])).excluding(id)
         }))
     }
 
@@ -93,46 +116,12 @@ impl Snapshot {
         query::nearest(self.view.view(), signature, n)
     }
 
-    /// Begins a query for documents that are near each of many signatures. Every answer is that of
-    /// [`query`](Self::query), and all together come several times sooner: the more signatures, the less
-    /// each costs, up to some ten thousand.
-    ///
-    /// Beside the answers, up to some 100 MB of memory are used; more if a single signature has over
-    /// a million candidates.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let other = store.sketch_text("a text about something else")?;
-    /// store.insert("first", &page)?;
-    /// let answers = store.snapshot()?.query_many(&[page, other]).limit(10).run()?;
-    /// assert_eq!(answers[0][0].key(), Some(&b"first"[..]));
-    /// assert!(answers[1].is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn query_many<'a>(&'a self, signatures: &'a [Signature]) -> QueryMany<'a> {
-        query::query_many(&self.view, signatures)
-    }
-
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with
-    /// it.
+    /// it; for many signatures, those of each.
     ///
     /// # Errors
     ///
     /// As [`Query::run`].
-    pub fn candidates(&self, signature: &Signature) -> Result<Vec<DocumentId>> {
-        query::candidates(self.view.view(), signature)
-    }
-
-    /// Returns, for each of many signatures, the documents that share a bucket with it, as
-    /// [`candidates`](Self::candidates) does, and several times sooner.
-    ///
-    /// # Errors
-    ///
-    /// As [`QueryMany::run`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -141,12 +130,14 @@ impl Snapshot {
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
     /// let id = store.append(&page)?;
-    /// let candidates = store.snapshot()?.candidates_many(&[page.clone(), page])?;
-    /// assert_eq!(candidates, [[id], [id]]);
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.candidates(&page)?, [id]);
+    /// assert_eq!(snapshot.candidates(&[page.clone(), page])?, [[id], [id]]);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn candidates_many(&self, signatures: &[Signature]) -> Result<Vec<Vec<DocumentId>>> {
-        query::candidates_many(&self.view, signatures)
+    pub fn candidates<Q: OneOrMany + ?Sized>(&self, signatures: &Q) -> Result<Q::Candidates> {
+        let ids = query::candidates(self.view.view(), signatures.signatures())?;
+        signatures.of_candidates(ids)
     }
 
     /// Returns the document with a key, if there is one.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::corpus::verification::{self, FeatureFiles, SketchedText};
 use crate::error::Result;
-use crate::query::{Earlier, Query};
+use crate::query::{Earlier, OneOrMany, Query};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::write::Transaction;
@@ -241,9 +241,12 @@ impl WriteTransaction {
         self.transaction.is_outgrown()
     }
 
-    /// Begins a query for documents that are near a signature, this transaction's own included.
-    pub fn query<'a>(&'a self, signature: &'a Signature) -> Query<'a> {
-        Query::new(self.transaction.view(), Cow::Borrowed(signature))
+    /// Begins a query for documents that are near a signature, or near each of many, this transaction's own included.
+    pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
+        Query::new(
+            self.transaction.view(),
+            Cow::Borrowed(signatures.signatures()),
+        )
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

@@ -124,12 +124,12 @@ fn queries_and_what_they_compare_are_counted() {
         compared += snapshot.nearest(signature, 3).unwrap().candidates();
         compared += snapshot.candidates(signature).unwrap().len();
     }
-    let many = snapshot.query_many(&signatures).run().unwrap();
+    let many = snapshot.query(&signatures).run().unwrap();
     compared += many
         .iter()
         .map(|matches| matches.candidates())
         .sum::<usize>();
-    let many = snapshot.candidates_many(&signatures).unwrap();
+    let many = snapshot.candidates(&signatures).unwrap();
     compared += many.iter().map(Vec::len).sum::<usize>();
     // What is refused is no question that was answered.
     snapshot
@@ -413,7 +413,7 @@ fn what_threads_do_adds_up() {
         metrics.transactions_rolled_back,
         metrics.transactions_failed,
     ];
-    assert_eq!(metrics.transactions_begun, ended.iter().sum());
+    assert_eq!(metrics.transactions_begun, ended.iter().sum::<u64>());
     assert_eq!(
         metrics.commit_latencies.count,
         metrics.transactions_committed

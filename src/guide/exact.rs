@@ -4,8 +4,8 @@
 //! similarity and containment of two sets, and of fingerprints the Hamming distance and the angle that it stands
 //! for.
 //!
-//! Where the documents are at hand, a closure gives exact similarities: [`Query::verify`](crate::Query::verify),
-//! [`QueryMany::verify`](crate::QueryMany::verify), [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified),
+//! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,
+//! [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified),
 //! [`Snapshot::clusters_verified`](crate::Snapshot::clusters_verified) and
 //! [`WriteTransaction::insert_many_if_new_verified`](crate::WriteTransaction::insert_many_if_new_verified) ask it for
 //! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell

@@ -29,13 +29,13 @@ pub(crate) struct CodeRange {
 }
 
 /// A binary search under way: all postings before `start` are below the range.
-struct Search<'s> {
+struct CodeSearch<'s> {
     lane: &'s [Posting],
     range: CodeRange,
     start: usize,
 }
 
-impl Search<'_> {
+impl CodeSearch<'_> {
     /// Skips `length` postings if the last of them is there and below the range.
     #[inline]
     fn skip(&mut self, length: usize) {
@@ -108,12 +108,12 @@ impl Segment {
         ranges: &[CodeRange],
         visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
     ) -> Result<()> {
-        let search = |range: &CodeRange| Search {
+        let search = |range: &CodeRange| CodeSearch {
             lane: self.lane(range.lane),
             range: *range,
             start: 0,
         };
-        let mut searches: Vec<Search<'_>> = ranges.iter().map(search).collect();
+        let mut searches: Vec<CodeSearch<'_>> = ranges.iter().map(search).collect();
         let longest = searches.iter().map(|search| search.lane.len()).max();
         // Halving more often than its length allows leaves a shorter lane's search where it is.
         let mut length = longest.unwrap_or(0).next_power_of_two();

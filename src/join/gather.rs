@@ -21,7 +21,7 @@ const MAX_MEMBERS: usize = 1 << 18;
 const FEW_FINGERPRINTS: usize = 1 << 10;
 
 /// The documents of a bucket, before their signatures are read.
-struct Candidates {
+struct BucketCandidates {
     lane: u16,
     low_code: u64,
     ids: Range<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Gatherer {
     live: LiveDocuments,
     bucket: Vec<Posting>,
     partners: Partners,
-    candidates: Vec<Candidates>,
+    candidates: Vec<BucketCandidates>,
     ids: Vec<u64>,
     /// A bucket that is too large to be in a batch with others.
     large: Option<(u16, u64, Vec<u64>)>,
@@ -135,7 +135,7 @@ impl Gatherer {
             self.ids.extend(bucket.iter().map(|posting| posting.id));
         }
         if self.ids.len() > start {
-            self.candidates.push(Candidates {
+            self.candidates.push(BucketCandidates {
                 lane,
                 low_code,
                 ids: start..self.ids.len(),

@@ -1,5 +1,6 @@
 //! Two near documents.
 
+use crate::query::Scored;
 use crate::types::DocumentId;
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
@@ -21,11 +22,23 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// With what the caller says in the place of the estimate.
-    pub(super) fn settled(mut self, told: Option<f64>) -> Self {
-        if told.is_some() {
-            (self.similarity, self.is_exact) = (told, true);
+    /// Returns the score of the later document, which is what a search for the earlier one would give.
+    pub(super) fn scored(&self) -> Scored {
+        Scored {
+            id: self.b.get(),
+            similarity: self.similarity.unwrap_or_default(),
+            is_exact: self.is_exact,
+            distance: self.distance.unwrap_or_default(),
         }
-        self
+    }
+
+    /// Returns the pair with a verified score.
+    pub(super) fn verified(self, scored: Scored) -> Self {
+        let is_known = scored.is_exact || self.similarity.is_some();
+        Self {
+            similarity: is_known.then_some(scored.similarity),
+            is_exact: scored.is_exact,
+            ..self
+        }
     }
 }

@@ -51,13 +51,8 @@ fn verify_share(
     for candidate in candidates {
         match checked(verify(candidate.a, candidate.b)) {
             Ok(told) => {
-                let pair = candidate.settled(told);
-                let similarity = pair.similarity.unwrap_or_default();
-                let distance = pair.distance.unwrap_or_default();
-                let bounds = &settings.bounds;
-                if bounds.accepts_similarity(similarity, pair.is_exact, distance) {
-                    verified.push(Ok(pair));
-                }
+                let scored = candidate.scored().verified(told, Some(&settings.bounds));
+                verified.extend(scored.map(|scored| Ok(candidate.verified(scored))));
             }
             Err(error) => {
                 verified.push(Err(error));

@@ -6,23 +6,18 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::CodeRange;
 use crate::invariant::{at, at_mut, invariant};
-use crate::query::families::Families;
 use crate::query::found_ids::FoundIds;
+use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
-use crate::sketch::Signature;
-use crate::state::SharedContext;
 
 /// The bucket of a signature in a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneProbe {
-    pub(super) table: PostingTable,
-    lane: u16,
-    /// The signature's own.
-    code: u64,
+    lane: ProbedLane,
+    /// The signature's own code.
+    pub(super) code: u64,
     low_code: u64,
     high_code: u64,
-    /// The greatest distance at which a fingerprint is a candidate.
-    most: u32,
 }
 
 /// Where the reading of a bucket in part begins.
@@ -44,38 +39,19 @@ pub(super) struct Bucket {
 }
 
 impl LaneProbe {
-    /// The buckets of a signature: those of its bands, then those of its tables.
-    pub(super) fn all(
-        context: &SharedContext,
-        signature: &Signature,
-        families: Families,
-    ) -> Result<Vec<Self>> {
-        let lanes = &context.lanes;
-        let asked = |table, lane, code| {
-            let (low_code, high_code) = lanes.bucket_range(lane, code);
+    /// The buckets of the one signature of a plan.
+    pub(super) fn of_plan(view: &dyn ReadView, plan: &ProbePlan) -> Vec<Self> {
+        let lanes = &view.context().lanes;
+        let probe = |(lane, code): (ProbedLane, u64)| {
+            let (low_code, high_code) = lanes.bucket_range(lane.lane, code);
             Self {
-                table,
                 lane,
                 code,
                 low_code,
                 high_code,
-                most: families.max_distance.unwrap_or_default(),
             }
         };
-        let mut codes = Vec::new();
-        if families.bands {
-            context.band_codes(signature, &mut codes)?;
-        }
-        let bands = (1..).zip(&codes);
-        let bands = bands.map(|(lane, code)| asked(PostingTable::Bands, lane, *code));
-        let mut all: Vec<Self> = bands.collect();
-        codes.clear();
-        if let (Some(fingerprint), true) = (signature.simhash(), families.max_distance.is_some()) {
-            lanes.table_codes(fingerprint, &mut codes);
-        }
-        let tables = (1 + lanes.band_count()..).zip(&codes);
-        all.extend(tables.map(|(lane, code)| asked(PostingTable::Permuted, lane, *code)));
-        Ok(all)
+        plan.row(0).map(probe).collect()
     }
 
     /// The part of the bucket that has the signature's own code.
@@ -92,20 +68,15 @@ impl LaneProbe {
         self.low_code == self.high_code
     }
 
-    /// Returns true if a posting of the bucket makes a candidate: the code of a fingerprint tells its
-    /// distance, or of one of 128 bits a part of it.
-    pub(crate) fn accepts(&self, posting: Posting) -> bool {
-        self.table != PostingTable::Permuted || (self.code ^ posting.code).count_ones() <= self.most
-    }
-
-    /// Returns true if a posting has the signature's exact code.
-    pub(super) fn is_own(&self, posting: Posting) -> bool {
-        posting.code == self.code
+    /// Returns true if a posting of the bucket makes a candidate.
+    #[inline]
+    pub(super) fn accepts(&self, plan: &ProbePlan, posting: Posting) -> bool {
+        plan.accepts(self.lane, self.code, posting.code)
     }
 
     fn range(&self, low_code: u64, high_code: u64) -> CodeRange {
         CodeRange {
-            lane: self.lane,
+            lane: self.lane.lane,
             low_code,
             high_code,
         }
@@ -131,16 +102,17 @@ impl LaneProbe {
 
 /// Adds the candidates in these buckets, all of them.
 pub(super) fn read_whole(
-    source: &dyn ReadView,
-    asked: &[LaneProbe],
+    view: &dyn ReadView,
+    plan: &ProbePlan,
+    probes: &[LaneProbe],
     found: &mut FoundIds,
 ) -> Result<()> {
-    for asked in asked.chunk_by(|a, b| a.table == b.table) {
-        let ranges = asked.iter().map(|a| a.range(a.low_code, a.high_code));
+    for probes in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
+        let ranges = probes.iter().map(|p| p.range(p.low_code, p.high_code));
         let ranges: Vec<CodeRange> = ranges.collect();
-        let table = asked.first().map_or(PostingTable::Bands, |a| a.table);
-        source.probe(table, &ranges, &mut |index, posting| {
-            if at(asked, index)?.accepts(posting) {
+        let table = probes.first().map_or(PostingTable::Bands, |p| p.lane.table);
+        view.probe(table, &ranges, &mut |index, posting| {
+            if at(probes, index)?.accepts(plan, posting) {
                 found.push(posting.id);
             }
             Ok(true)
@@ -195,36 +167,38 @@ impl FirstPostings {
 /// Returns the first `most` postings of each bucket, and one more where there are more. Of each segment
 /// and each run no more than that many are read, besides those of deleted documents.
 pub(super) fn read_first(
-    source: &dyn ReadView,
-    asked: &[LaneProbe],
+    view: &dyn ReadView,
+    probes: &[LaneProbe],
     most: usize,
     begin: Begin,
 ) -> Result<Vec<Bucket>> {
-    let mut firsts: Vec<FirstPostings> = Vec::with_capacity(asked.len());
-    for of_table in asked.chunk_by(|a, b| a.table == b.table) {
+    let mut firsts: Vec<FirstPostings> = Vec::with_capacity(probes.len());
+    for of_table in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
         let first_position = firsts.len();
         let (mut ranges, mut positions) = (Vec::new(), Vec::new());
-        for (position, asked) in (first_position..).zip(of_table) {
-            ranges.extend(asked.ranges(begin));
+        for (position, probe) in (first_position..).zip(of_table) {
+            ranges.extend(probe.ranges(begin));
             positions.resize(ranges.len(), position);
             firsts.push(FirstPostings {
-                origin: asked.origin(begin),
+                origin: probe.origin(begin),
                 most,
                 heap: BinaryHeap::new(),
             });
         }
-        let table = of_table.first().map_or(PostingTable::Bands, |a| a.table);
-        source.context().reads.add_lanes(of_table.len());
+        let table = of_table
+            .first()
+            .map_or(PostingTable::Bands, |a| a.lane.table);
+        view.context().reads.add_lanes(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
-            if source.is_dead(posting.id) {
+            if view.is_dead(posting.id) {
                 return Ok(true);
             }
             let position = *at(&positions, index)?;
             Ok(at_mut(&mut firsts, position)?.push(posting))
         };
-        source.probe_until(table, &ranges, &mut visit, &mut || Ok(false))?;
+        view.probe_until(table, &ranges, &mut visit, &mut || Ok(false))?;
     }
-    let (read, expected) = (firsts.len(), asked.len());
+    let (read, expected) = (firsts.len(), probes.len());
     invariant!(read == expected, "read {read} of {expected} buckets");
     Ok(firsts.into_iter().map(FirstPostings::into_bucket).collect())
 }
@@ -258,27 +232,28 @@ mod tests {
 
     #[test]
     fn reading_from_the_own_code_asks_for_the_whole_bucket() {
-        let asked = |code, low_code, high_code| LaneProbe {
-            table: PostingTable::Permuted,
-            lane: 3,
+        let probe = |code, low_code, high_code| LaneProbe {
+            lane: ProbedLane {
+                table: PostingTable::Permuted,
+                lane: 3,
+            },
             code,
             low_code,
             high_code,
-            most: 0,
         };
         for (code, expected) in [
             (0, vec![(0, 15)]),
             (5, vec![(5, 15), (0, 4)]),
             (15, vec![(15, 15), (0, 14)]),
         ] {
-            let asked = asked(code, 0, 15);
-            let ranges = asked.ranges(Begin::ExactCode);
+            let probe = probe(code, 0, 15);
+            let ranges = probe.ranges(Begin::ExactCode);
             let ranges: Vec<_> = ranges.map(|r| (r.low_code, r.high_code)).collect();
             assert_eq!(ranges, expected);
-            let whole: Vec<_> = asked.ranges(Begin::Start).collect();
-            assert_eq!(whole, [asked.range(0, 15)]);
-            let own: Vec<_> = asked.of_exact_code().ranges(Begin::ExactCode).collect();
-            assert_eq!(own, [asked.range(code, code)]);
+            let whole: Vec<_> = probe.ranges(Begin::Start).collect();
+            assert_eq!(whole, [probe.range(0, 15)]);
+            let own: Vec<_> = probe.of_exact_code().ranges(Begin::ExactCode).collect();
+            assert_eq!(own, [probe.range(code, code)]);
         }
     }
 }

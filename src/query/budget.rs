@@ -1,16 +1,7 @@
 //! The probe budget: a limit on the cost of hot buckets.
 
-use std::cmp::Reverse;
-
 use crate::error::{Error, Result};
-use crate::format::Posting;
-use crate::index::CodeRange;
-use crate::index::TOMBSTONE_LANE;
-use crate::invariant::invariant;
 use crate::options::StoreOptions;
-use crate::query::buckets::{Bucket, LaneProbe};
-use crate::read::{PostingTable, ReadView};
-use crate::types::BeyondBudget;
 
 /// Number of postings of a bucket that are read at least: about a block.
 const MIN_POSTINGS: usize = 1_024;
@@ -19,14 +10,6 @@ const MIN_POSTINGS: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     documents: usize,
-}
-
-/// The documents that are compared.
-#[derive(Debug)]
-pub(super) struct BudgetedCandidates {
-    /// Ascending.
-    pub(super) ids: Vec<u64>,
-    pub(super) beyond: Option<BeyondBudget>,
 }
 
 impl Budget {
@@ -57,110 +40,31 @@ impl Budget {
     pub(crate) fn postings(self) -> usize {
         self.documents.max(MIN_POSTINGS)
     }
+}
 
-    /// Chooses the candidates that share the most of these buckets with the signature; of those that share
-    /// equally many, the first by id. Buckets that were cut count less than all others: of a cut bucket, only
-    /// its id decides whether a document was read.
-    pub(super) fn choose(
-        self,
-        source: &dyn ReadView,
-        asked: &[LaneProbe],
-        buckets: &[Bucket],
-        exclude: Option<u64>,
-    ) -> Result<BudgetedCandidates> {
-        let (read, expected) = (buckets.len(), asked.len());
-        invariant!(read == expected, "read {read} of {expected} buckets");
-        let mut candidates = weigh(asked, buckets);
-        candidates.retain(|candidate| Some(candidate.id) != exclude);
-        if candidates.len() > self.documents {
-            leave_out_deleted(source, &mut candidates)?;
-        }
-        let left_out = candidates.len().saturating_sub(self.documents);
-        if left_out > 0 {
-            candidates.sort_unstable_by_key(|candidate| (Reverse(candidate.shared), candidate.id));
-            candidates.truncate(self.documents);
-        }
-        let mut ids: Vec<u64> = candidates
-            .into_iter()
-            .map(|candidate| candidate.id)
-            .collect();
-        ids.sort_unstable();
-        let is_least = buckets.iter().any(|bucket| bucket.is_cut);
-        let beyond = BeyondBudget {
-            documents: left_out as u64,
-            is_least,
-        };
-        Ok(BudgetedCandidates {
-            ids,
-            beyond: (left_out > 0 || is_least).then_some(beyond),
-        })
+/// Candidate and posting counts of one query, compared with its budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProbeCounts {
+    /// Number of candidates.
+    pub(super) documents: usize,
+    /// Number of postings in the fullest of its buckets.
+    pub(super) postings: usize,
+    /// True if the candidates go beyond the budget; not all of them were gathered then.
+    pub(super) is_over: bool,
+}
+
+impl ProbeCounts {
+    /// Returns true if a budget allows for these and so many more.
+    pub(crate) fn is_within(self, budget: Budget, documents: usize, postings: usize) -> bool {
+        !self.is_over
+            && self.documents.saturating_add(documents) <= budget.documents()
+            && self.postings.saturating_add(postings) <= budget.postings()
     }
-}
-
-/// A candidate.
-struct WeighedCandidate {
-    id: u64,
-    /// How many buckets it was found in: of those that were read to their end, and of the others.
-    shared: (usize, usize),
-}
-
-/// Returns the candidates in these buckets, ascending by id.
-fn weigh(asked: &[LaneProbe], buckets: &[Bucket]) -> Vec<WeighedCandidate> {
-    let of_bucket = |(asked, bucket): (&LaneProbe, &Bucket)| {
-        let accepted = bucket.postings.iter().filter(|p| asked.accepts(**p));
-        let accepted = accepted.map(|posting| (posting.id, bucket.is_cut));
-        accepted.collect::<Vec<(u64, bool)>>()
-    };
-    let mut found: Vec<(u64, bool)> = asked.iter().zip(buckets).flat_map(of_bucket).collect();
-    found.sort_unstable();
-    let candidates = found.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| {
-        let whole = same.partition_point(|(_, is_cut)| !is_cut);
-        Some(WeighedCandidate {
-            id: same.first()?.0,
-            shared: (whole, same.len() - whole),
-        })
-    });
-    candidates.collect()
-}
-
-/// Leaves out documents that were deleted before they were flushed: their postings stay in memory until
-/// the next flush.
-fn leave_out_deleted(source: &dyn ReadView, candidates: &mut Vec<WeighedCandidate>) -> Result<()> {
-    let unsealed = candidates.partition_point(|candidate| candidate.id < source.sealed_below());
-    let of_document = |candidate: &WeighedCandidate| CodeRange {
-        lane: TOMBSTONE_LANE,
-        low_code: candidate.id,
-        high_code: candidate.id,
-    };
-    let ranges: Vec<CodeRange> = candidates.iter().skip(unsealed).map(of_document).collect();
-    if ranges.is_empty() {
-        return Ok(());
-    }
-    let mut deleted = Vec::new();
-    let mut visit = |_, posting: Posting| {
-        deleted.push(posting.code);
-        Ok(true)
-    };
-    source.probe_until(PostingTable::Bands, &ranges, &mut visit, &mut || Ok(true))?;
-    deleted.sort_unstable();
-    candidates.retain(|candidate| deleted.binary_search(&candidate.id).is_err());
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_left_out_is_told() {
-        let mut beyond = BeyondBudget {
-            documents: 12,
-            is_least: false,
-        };
-        assert_eq!(beyond.to_string(), "12");
-        beyond.is_least = true;
-        assert_eq!(beyond.to_string(), "at least 12");
-    }
 
     #[test]
     fn a_bucket_within_the_budget_is_read_whole() {

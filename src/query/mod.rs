@@ -1,33 +1,37 @@
-//! Which stored documents are near a signature: bounds, candidates, score, budget, verification.
+//! Which stored documents are near a signature: plan, candidates, score, collect.
 //!
-//! Reads through `read::ReadView` alone.
+//! [`search`] is the one way through; what stands beside it are its parts. Reads through
+//! `read::ReadView` alone.
 
-pub(crate) mod batch;
-pub(crate) mod best;
 mod bounds;
 mod buckets;
 mod budget;
-mod families;
+mod candidates;
+mod choice;
+mod collect;
 mod found_ids;
-mod query_many;
+mod identical;
+mod keys;
+mod plan;
+mod probe;
 mod request;
 mod scored;
+mod search;
 mod subject;
+mod sweep;
 mod verify;
 
-pub(crate) use batch::{
-    Candidate, CandidateSweep, Codes, PieceCandidates, ProbeCounts, SignaturePieces, find_keys,
-};
-pub(crate) use best::{Best, MAX_IDENTICAL_TRIES};
 pub(crate) use bounds::ResolvedBounds;
 pub use bounds::{Bounds, By};
 pub(crate) use budget::Budget;
-pub(crate) use families::Families;
-pub use query_many::QueryMany;
-pub(crate) use query_many::{candidates_many, query_many};
-pub use request::Query;
-pub(crate) use request::{candidates, nearest};
+pub(crate) use collect::{Collector, Found};
+pub(crate) use keys::find_keys;
+pub(crate) use plan::ProbePlan;
+pub use request::{OneOrMany, Query};
+pub(crate) use request::{candidates, in_batch, nearest};
 pub(crate) use scored::Scored;
+pub(crate) use search::Search;
 pub(crate) use subject::Subject;
+pub(crate) use sweep::SignaturePieces;
 pub use verify::Earlier;
 pub(crate) use verify::{Ask, Outside, Told, checked};

@@ -2,22 +2,116 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use crate::error::{Error, Result};
-use crate::format::SignatureRow;
-use crate::query::bounds::{Bounds, By, ResolvedBounds};
-use crate::query::buckets::{Begin, LaneProbe, read_first, read_whole};
-use crate::query::budget::{Budget, BudgetedCandidates};
-use crate::query::families::Families;
-use crate::query::found_ids::FoundIds;
-use crate::query::scored::{Scored, settle};
-use crate::query::subject::Subject;
+use crate::invariant::{OrBug, at};
+use crate::query::bounds::{Bounds, By};
+use crate::query::budget::Budget;
+use crate::query::collect::Collector;
+use crate::query::search::Search;
 use crate::query::verify::{Ask, Outside, Told};
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::types::{DocumentId, Matches, Scope};
+use crate::state::SharedContext;
+use crate::types::{DocumentId, Matches};
 
-/// A question to a snapshot or a transaction, put together and then [`run`](Self::run).
+/// One signature, or many: what a query can be about.
+///
+/// A query about a [`Signature`] is answered by [`Matches`], one about a slice, a `Vec` or an array of
+/// signatures by a `Vec` of them, in the same order.
+pub trait OneOrMany: sealed::Sealed {
+    /// What a query about it is answered by.
+    type Answer;
+
+    /// The candidates of one signature, or those of each of many.
+    type Candidates;
+
+    #[doc(hidden)]
+    fn signatures(&self) -> &[Signature];
+
+    #[doc(hidden)]
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Signature {}
+    impl Sealed for [super::Signature] {}
+    impl Sealed for Vec<super::Signature> {}
+    impl<const N: usize> Sealed for [super::Signature; N] {}
+    impl<Q: Sealed + ?Sized> Sealed for &Q {}
+}
+
+impl OneOrMany for Signature {
+    type Answer = Matches;
+    type Candidates = Vec<DocumentId>;
+
+    fn signatures(&self) -> &[Signature] {
+        std::slice::from_ref(self)
+    }
+
+    fn of_candidates(&self, mut ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        ids.pop().or_bug("the candidates of a signature")
+    }
+}
+
+impl OneOrMany for [Signature] {
+    type Answer = Vec<Matches>;
+    type Candidates = Vec<Vec<DocumentId>>;
+
+    fn signatures(&self) -> &[Signature] {
+        self
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        Ok(ids)
+    }
+}
+
+impl OneOrMany for Vec<Signature> {
+    type Answer = Vec<Matches>;
+    type Candidates = Vec<Vec<DocumentId>>;
+
+    fn signatures(&self) -> &[Signature] {
+        self
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        Ok(ids)
+    }
+}
+
+impl<const N: usize> OneOrMany for [Signature; N] {
+    type Answer = Vec<Matches>;
+    type Candidates = Vec<Vec<DocumentId>>;
+
+    fn signatures(&self) -> &[Signature] {
+        self
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        Ok(ids)
+    }
+}
+
+impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
+    type Answer = Q::Answer;
+    type Candidates = Q::Candidates;
+
+    fn signatures(&self) -> &[Signature] {
+        (**self).signatures()
+    }
+
+    fn of_candidates(&self, ids: Vec<Vec<DocumentId>>) -> Result<Self::Candidates> {
+        (**self).of_candidates(ids)
+    }
+}
+
+/// A question to a snapshot or a transaction about one signature or many, put together and then run.
+///
+/// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many are
+/// answered together: no block of a lane and no stored signature is read twice.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -29,23 +123,32 @@ use crate::types::{DocumentId, Matches, Scope};
 /// let matches = store.snapshot()?.query(&page).min_similarity(0.9).limit(10).run()?;
 /// assert_eq!(matches[0].key(), Some(&b"first"[..]));
 /// assert_eq!(matches[0].similarity(), Some(1.0));
+///
+/// let more = [page.clone(), page];
+/// let answers = store.snapshot()?.query(&more).min_similarity(0.9).run()?;
+/// assert_eq!(answers.len(), 2);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "a query does nothing until it is run"]
-pub struct Query<'a> {
-    source: &'a dyn ReadView,
-    signature: Cow<'a, Signature>,
+pub struct Query<'a, A = Matches> {
+    view: &'a dyn ReadView,
+    signatures: Cow<'a, [Signature]>,
     bounds: Bounds,
     limit: usize,
     scan: bool,
     budget: Option<u64>,
     exclude: Option<u64>,
-    verify: Option<Box<dyn Fn(DocumentId) -> Told + 'a>>,
+    verify: Option<Box<Verify<'a>>>,
+    answer: PhantomData<A>,
 }
 
-impl fmt::Debug for Query<'_> {
+/// Says how alike the signature at an index and a document are.
+type Verify<'v> = dyn Fn(usize, DocumentId) -> Told + 'v;
+
+impl<A> fmt::Debug for Query<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Query")
+            .field("signatures", &self.signatures.len())
             .field("bounds", &self.bounds)
             .field("limit", &self.limit)
             .field("scan", &self.scan)
@@ -55,24 +158,19 @@ impl fmt::Debug for Query<'_> {
     }
 }
 
-impl<'a> Query<'a> {
-    pub(crate) fn new(source: &'a dyn ReadView, signature: Cow<'a, Signature>) -> Self {
+impl<'a, A> Query<'a, A> {
+    pub(crate) fn new(view: &'a dyn ReadView, signatures: Cow<'a, [Signature]>) -> Self {
         Self {
-            source,
-            signature,
+            view,
+            signatures,
             bounds: Bounds::new(),
             limit: usize::MAX,
             scan: false,
             budget: None,
             exclude: None,
             verify: None,
+            answer: PhantomData,
         }
-    }
-
-    /// Leaves one document out.
-    pub(crate) fn excluding(mut self, id: u64) -> Self {
-        self.exclude = Some(id);
-        self
     }
 
     /// All bounds at once.
@@ -105,15 +203,9 @@ impl<'a> Query<'a> {
         self
     }
 
-    /// At most this many matches, the best; all if not given.
+    /// At most this many matches for each signature, the best; all if not given.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
-        self
-    }
-
-    /// Compares with every document: complete whatever the bounds, and slow.
-    pub fn scan(mut self) -> Self {
-        self.scan = true;
         self
     }
 
@@ -151,6 +243,42 @@ impl<'a> Query<'a> {
         self
     }
 
+    /// Runs a search that is made of this query, where no panic of the caller's is taken for damage.
+    fn search<T>(&self, run: impl FnOnce(&Search<'_>, &[Signature]) -> Result<T>) -> Result<T> {
+        let context = self.view.context();
+        check_signatures(context, &self.signatures)?;
+        let bounds = self.bounds.resolve(&context.schema, self.scan)?;
+        let budget = self.budget.map(Budget::new).transpose()?;
+        if let Some(budget) = self.budget.filter(|_| self.scan) {
+            let expected = "none: a scan compares with every document";
+            return Err(Error::invalid("probe_budget", budget, expected));
+        }
+        let outside = Outside::default();
+        let ask = self.verify.as_deref();
+        let ask = ask.map(|verify| |index, id| outside.ask(|| verify(index, DocumentId::new(id))));
+        let search = Search::new(self.view, Some(&bounds), Collector::Top(self.limit))
+            .budget(budget)
+            .exclude(self.exclude)
+            .verify(ask.as_ref().map(|ask| ask as &Ask<'_>));
+        let answer = context.run_checked(|| run(&search, &self.signatures));
+        outside.leave();
+        answer.inspect(|_| context.note_queries(self.signatures.len()))
+    }
+}
+
+impl<'a> Query<'a> {
+    /// Leaves one document out.
+    pub(crate) fn excluding(mut self, id: u64) -> Self {
+        self.exclude = Some(id);
+        self
+    }
+
+    /// Compares with every document: complete whatever the bounds, and slow.
+    pub fn scan(mut self) -> Self {
+        self.scan = true;
+        self
+    }
+
     /// Verifies every candidate by `similarity`, those too whose estimate is not within the bounds:
     /// what it returns, 0 to 1, decides against the bound on the similarity and is what the match
     /// reports, which then [is exact](crate::Match::is_exact). Where it returns `None`, because the document
@@ -179,7 +307,7 @@ impl<'a> Query<'a> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn verify(mut self, similarity: impl Fn(DocumentId) -> Result<Option<f64>> + 'a) -> Self {
-        self.verify = Some(Box::new(similarity));
+        self.verify = Some(Box::new(move |_, id| similarity(id)));
         self
     }
 
@@ -192,155 +320,107 @@ impl<'a> Query<'a> {
     /// [`Error::Io`] if the file cannot be read; what the closure of [`verify`](Self::verify)
     /// returns, or [`Error::InvalidParameter`] if that is not 0 to 1.
     pub fn run(self) -> Result<Matches> {
-        let context = self.source.context();
-        context.check_signature(&self.signature)?;
-        let bounds = self.bounds.resolve(&context.schema, self.scan)?;
-        let budget = self.budget.map(Budget::new).transpose()?;
-        if let Some(budget) = self.budget.filter(|_| self.scan) {
-            let expected = "none: a scan compares with every document";
-            return Err(Error::invalid("probe_budget", budget, expected));
-        }
-        let outside = Outside::default();
-        let ask = self.verify.as_deref();
-        let ask = ask.map(|verify| |id| outside.ask(|| verify(DocumentId::new(id))));
-        let ask = ask.as_ref().map(|ask| ask as &Ask<'_>);
-        let matches = context.run_checked(|| {
-            let subject = Subject {
-                signature: &self.signature,
-                exclude: self.exclude,
-            };
+        self.search(|search, signatures| {
+            let signature = at(signatures, 0)?;
             if self.scan {
-                subject.scan(self.source, &bounds, self.limit, ask)
+                search.scan(signature)
             } else {
-                subject.query(self.source, &bounds, self.limit, ask, budget)
+                search.one(0, signature)
             }
-        });
-        outside.leave();
-        matches.inspect(|_| context.note_queries(1))
+        })
     }
 }
 
-impl Subject<'_> {
-    /// Returns the matches among the candidates of the bounds' families, or among those within the budget.
-    pub(crate) fn query(
-        &self,
-        source: &dyn ReadView,
-        bounds: &ResolvedBounds,
-        limit: usize,
-        ask: Option<&Ask<'_>>,
-        budget: Option<Budget>,
-    ) -> Result<Matches> {
-        let context = source.context();
-        if !context.is_filed(self.signature) {
-            return Ok(Matches::none(Scope::Candidates));
-        }
-        let asked = LaneProbe::all(context, self.signature, Families::from_bounds(bounds))?;
-        let BudgetedCandidates { ids, beyond } = match budget {
-            None => BudgetedCandidates {
-                ids: all_of(source, &asked)?,
-                beyond: None,
-            },
-            Some(budget) => {
-                let buckets = read_first(source, &asked, budget.postings(), Begin::ExactCode)?;
-                budget.choose(source, &asked, &buckets, self.exclude)?
-            }
-        };
-        let accept = |scored: &Scored| ask.is_some() || scored.is_within(bounds);
-        let (mut scored, compared) = self.compare_all(source, ids, Some(bounds), accept)?;
-        if let Some(ask) = ask {
-            settle(&mut scored, ask, bounds)?;
-        }
-        let mut matches = self.finish(source, scored, limit, Scope::Candidates, compared)?;
-        matches.recall = bounds.recall;
-        matches.set_beyond(beyond);
-        Ok(matches)
+impl<'a> Query<'a, Vec<Matches>> {
+    /// Verifies every candidate: as [`Query::verify`](Query::<Matches>::verify), the closure is also
+    /// given the index of the signature that asks.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// store.append(&page)?;
+    /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
+    /// let answers = snapshot.query(&pages).verify(|index, _| Ok(Some(index as f64))).run()?;
+    /// assert!(answers[0].is_empty() && answers[1][0].is_exact());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(
+        mut self,
+        similarity: impl Fn(usize, DocumentId) -> Result<Option<f64>> + 'a,
+    ) -> Self {
+        self.verify = Some(Box::new(similarity));
+        self
     }
 
-    /// Returns the best of the candidates of all families, however far.
-    pub(crate) fn nearest(&self, source: &dyn ReadView, limit: usize) -> Result<Matches> {
-        if !source.context().is_filed(self.signature) {
-            return Ok(Matches::none(Scope::Candidates));
-        }
-        let (scored, compared) =
-            self.compare_all(source, self.candidates(source)?, None, |_| true)?;
-        self.finish(source, scored, limit, Scope::Candidates, compared)
+    /// Answers the question for each signature, in their order.
+    ///
+    /// # Errors
+    ///
+    /// As for [one signature](Query::<Matches>::run); that of a signature of another kind says its index.
+    pub fn run(self) -> Result<Vec<Matches>> {
+        self.search(|search, signatures| {
+            let signatures: Vec<&Signature> = signatures.iter().collect();
+            search.many(&signatures)
+        })
     }
-
-    /// Returns the ids of all documents that share a bucket, dead ones too, ascending.
-    pub(crate) fn candidates(&self, source: &dyn ReadView) -> Result<Vec<u64>> {
-        if !source.context().is_filed(self.signature) {
-            return Ok(Vec::new());
-        }
-        let asked = LaneProbe::all(source.context(), self.signature, Families::ALL)?;
-        all_of(source, &asked)
-    }
-
-    fn scan(
-        &self,
-        source: &dyn ReadView,
-        bounds: &ResolvedBounds,
-        limit: usize,
-        ask: Option<&Ask<'_>>,
-    ) -> Result<Matches> {
-        if !source.context().is_filed(self.signature) {
-            return Ok(Matches::none(Scope::Scan));
-        }
-        let shape = source.context().shape();
-        let mut scored = Vec::new();
-        let mut compared = 0;
-        source.all_signature_rows(&mut |id, bytes| {
-            let row = SignatureRow::decode(id, bytes, shape)?;
-            if Some(id) != self.exclude {
-                compared += 1;
-                let score = self.score(source.context(), id, &row, None)?;
-                scored.extend(score.filter(|s| ask.is_some() || s.is_within(bounds)));
-            }
-            Ok(())
-        })?;
-        if let Some(ask) = ask {
-            settle(&mut scored, ask, bounds)?;
-        }
-        source.context().note_candidates(compared);
-        source.context().reads.add_signatures(compared);
-        self.finish(source, scored, limit, Scope::Scan, compared)
-    }
-}
-
-/// Returns the candidates in these buckets, ascending.
-fn all_of(source: &dyn ReadView, asked: &[LaneProbe]) -> Result<Vec<u64>> {
-    let mut found = FoundIds::new();
-    read_whole(source, asked, &mut found)?;
-    Ok(found.into_ascending())
 }
 
 /// Returns the `limit` best of the documents that share a bucket with a signature, however far they are.
-pub(crate) fn nearest(
-    source: &dyn ReadView,
-    signature: &Signature,
-    limit: usize,
-) -> Result<Matches> {
-    let context = source.context();
+pub(crate) fn nearest(view: &dyn ReadView, signature: &Signature, limit: usize) -> Result<Matches> {
+    let context = view.context();
     context.check_signature(signature)?;
+    let search = Search::new(view, None, Collector::Top(limit));
     context
-        .run_checked(|| Subject::new(signature).nearest(source, limit))
+        .run_checked(|| search.one(0, signature))
         .inspect(|_| context.note_queries(1))
 }
 
-/// Returns the live documents that share a bucket with a signature, not verified, ascending by id.
-pub(crate) fn candidates(source: &dyn ReadView, signature: &Signature) -> Result<Vec<DocumentId>> {
-    let context = source.context();
-    context.check_signature(signature)?;
-    context.run_checked(|| {
-        let ids = Subject::new(signature).candidates(source)?;
-        let mut live = Vec::with_capacity(ids.len());
-        source.live_signatures(&ids, &mut |id, row: SignatureRow<'_>| {
-            if row.is_empty() == signature.is_empty() {
-                live.push(DocumentId::new(id));
-            }
-            Ok(())
-        })?;
-        context.note_candidates(live.len());
-        context.note_queries(1);
-        Ok(live)
+/// Returns the live documents that share a bucket with each signature, not compared, ascending by id.
+pub(crate) fn candidates(
+    view: &dyn ReadView,
+    signatures: &[Signature],
+) -> Result<Vec<Vec<DocumentId>>> {
+    let context = view.context();
+    check_signatures(context, signatures)?;
+    let signatures: Vec<&Signature> = signatures.iter().collect();
+    let search = Search::new(view, None, Collector::Top(usize::MAX));
+    context
+        .run_checked(|| search.candidates(&signatures))
+        .inspect(|answers| context.note_queries(answers.len()))
+}
+
+/// Refuses a signature of another kind, by its index if there are several.
+fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
+    if let [signature] = signatures {
+        return context.check_signature(signature);
+    }
+    let mut checks = signatures.iter().enumerate();
+    checks.try_for_each(|(index, signature)| {
+        let checked = context.check_signature(signature);
+        checked.map_err(|error| in_batch(error, index))
     })
+}
+
+/// Says which document of a batch is wrong.
+pub(crate) fn in_batch(error: Error, index: usize) -> Error {
+    let of = |found| format!("{found}, at index {index} of the batch");
+    match error {
+        Error::InvalidParameter {
+            parameter,
+            found,
+            expected,
+        } => Error::InvalidParameter {
+            parameter,
+            found: of(found),
+            expected,
+        },
+        Error::SignatureMismatch { found, expected } => Error::SignatureMismatch {
+            found: of(found),
+            expected,
+        },
+        other => other,
+    }
 }

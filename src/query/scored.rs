@@ -2,9 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::error::Result;
 use crate::query::bounds::ResolvedBounds;
-use crate::query::verify::Ask;
 use crate::state::SharedContext;
 
 /// A compared document.
@@ -12,9 +10,9 @@ use crate::state::SharedContext;
 pub(crate) struct Scored {
     pub(crate) id: u64,
     /// 0 to 1; 0 of signatures without MinHash values, unless it is exact.
-    pub(super) similarity: f64,
-    pub(super) is_exact: bool,
-    pub(super) distance: u32,
+    pub(crate) similarity: f64,
+    pub(crate) is_exact: bool,
+    pub(crate) distance: u32,
 }
 
 impl Scored {
@@ -33,23 +31,28 @@ impl Scored {
         self.distance == 0 && (context.shape().values.is_none() || self.similarity >= 1.0)
     }
 
-    /// Puts what the caller says in the place of the estimate.
-    pub(crate) fn settle(&mut self, told: Option<f64>) {
+    #[cfg(test)]
+    pub(super) fn exact(id: u64, similarity: f64) -> Self {
+        Self {
+            id,
+            similarity,
+            is_exact: true,
+            distance: 0,
+        }
+    }
+
+    /// Puts what the caller says in the place of the estimate. Returns `None` if that is not within the
+    /// bounds.
+    pub(crate) fn verified(
+        mut self,
+        told: Option<f64>,
+        bounds: Option<&ResolvedBounds>,
+    ) -> Option<Self> {
         if let Some(similarity) = told {
             (self.similarity, self.is_exact) = (similarity, true);
         }
+        bounds
+            .is_none_or(|bounds| self.is_within(bounds))
+            .then_some(self)
     }
-}
-
-/// Verifies those that were not chosen by their estimates, and keeps those within the bounds.
-pub(crate) fn settle(
-    scored: &mut Vec<Scored>,
-    ask: &Ask<'_>,
-    bounds: &ResolvedBounds,
-) -> Result<()> {
-    for scored in scored.iter_mut() {
-        scored.settle(ask(scored.id)?);
-    }
-    scored.retain(|scored| scored.is_within(bounds));
-    Ok(())
 }

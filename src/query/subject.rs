@@ -5,6 +5,7 @@ use crate::format::SignatureRow;
 use crate::invariant::invariant;
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
+use crate::query::collect::Found;
 use crate::query::scored::Scored;
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -14,37 +15,12 @@ use crate::types::{DocumentId, Match, Matches, Scope};
 /// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    pub(super) signature: &'a Signature,
-    pub(super) exclude: Option<u64>,
+    signature: &'a Signature,
 }
 
 impl<'a> Subject<'a> {
     pub(crate) fn new(signature: &'a Signature) -> Self {
-        Self {
-            signature,
-            exclude: None,
-        }
-    }
-
-    /// Compares these documents, which ascend by id. Returns the accepted ones, and how many were compared.
-    pub(super) fn compare_all(
-        &self,
-        source: &dyn ReadView,
-        mut ids: Vec<u64>,
-        bounds: Option<&ResolvedBounds>,
-        accept: impl Fn(&Scored) -> bool,
-    ) -> Result<(Vec<Scored>, usize)> {
-        ids.retain(|id| Some(*id) != self.exclude);
-        let mut scored = Vec::new();
-        let mut compared = 0;
-        source.live_signatures(&ids, &mut |id, row| {
-            compared += 1;
-            let score = self.score(source.context(), id, &row, bounds)?;
-            scored.extend(score.filter(&accept));
-            Ok(())
-        })?;
-        source.context().note_candidates(compared);
-        Ok((scored, compared))
+        Self { signature }
     }
 
     /// Compares with a stored signature. Returns `None` if the two cannot be near: only one of them has
@@ -139,32 +115,35 @@ impl<'a> Subject<'a> {
         }
     }
 
-    pub(crate) fn finish(
+    /// Returns what was found as matches, the best first, with the keys of the documents.
+    pub(super) fn matches(
         &self,
-        source: &dyn ReadView,
-        mut scored: Vec<Scored>,
-        limit: usize,
+        view: &dyn ReadView,
+        found: Found,
         scope: Scope,
-        candidates: usize,
     ) -> Result<Matches> {
-        scored.sort_unstable_by_key(Scored::rank);
-        scored.truncate(limit);
-        let mut matches = Vec::with_capacity(scored.len());
-        for scored in scored {
-            let Some(key) = source.key_of(scored.id)? else {
+        let mut known_key = found.known_key;
+        let near = found.near.into_sorted();
+        let mut matches = Vec::with_capacity(near.len());
+        for scored in near {
+            let key = match known_key.take_if(|(id, _)| *id == scored.id) {
+                Some((_, key)) => Some(key),
+                None => view.key_of(scored.id)?,
+            };
+            let Some(key) = key else {
                 let place = format!("table documents, document {}", scored.id);
                 return Err(Error::corrupt(
                     place,
                     "found no row, expected one (invariant 1)",
                 ));
             };
-            matches.push(self.matched(source.context(), &scored, key));
+            matches.push(self.matched(view.context(), &scored, key));
         }
         Ok(Matches {
             matches,
             scope,
             recall: None,
-            candidates,
+            candidates: found.compared,
             beyond: None,
         })
     }

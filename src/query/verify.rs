@@ -10,8 +10,8 @@ use crate::types::DocumentId;
 /// What the caller says of a candidate: its similarity, or `None` where that cannot be told.
 pub(crate) type Told = Result<Option<f64>>;
 
-/// Asks the caller about the document with an id.
-pub(crate) type Ask<'v> = dyn Fn(u64) -> Told + 'v;
+/// Asks the caller how similar the signature at an index and the document with an id are.
+pub(crate) type Ask<'v> = dyn Fn(usize, u64) -> Told + 'v;
 
 /// A document that another one of a batch is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,3 @@ pub(crate) fn checked(told: Told) -> Told {
         told => Ok(told.map(|similarity| similarity + 0.0)),
     }
 }
-
-#[cfg(test)]
-#[path = "verify_tests.rs"]
-mod tests;

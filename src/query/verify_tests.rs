@@ -2,8 +2,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::*;
+use crate::error::Error;
 use crate::query::bounds::{Bounds, By};
+use crate::query::verify::Earlier;
 use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::Signature;
 use crate::snapshot::Snapshot;
@@ -116,7 +117,7 @@ fn what_the_closure_says_decides_for_every_candidate() {
         for (by, least_most) in rules {
             let bounds = Bounds::new().by(*by);
             let calls = RefCell::new(BTreeSet::new());
-            let many = snapshot.query_many(&probes).bounds(bounds);
+            let many = snapshot.query(&probes).bounds(bounds);
             let many = many.verify(|index, id| {
                 assert!(calls.borrow_mut().insert((index as u64, id.get())));
                 Ok(told(index as u64, id.get()))

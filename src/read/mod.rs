@@ -9,7 +9,7 @@ mod stored_rows;
 mod streams;
 mod view;
 
-pub(crate) use probe::{ProbePlan, ProbeTables};
+pub(crate) use probe::{LaneReads, ProbeTables};
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_rows::StoredRows;

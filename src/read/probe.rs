@@ -32,7 +32,7 @@ enum FilterVerdict {
 }
 
 /// The lanes to read, run by run, the newest first.
-pub(crate) struct ProbePlan<'r> {
+pub(crate) struct LaneReads<'r> {
     lanes: Vec<LaneRead<'r>>,
     cost: ProbeCost,
 }
@@ -45,7 +45,7 @@ struct LaneRead<'r> {
     verdict: FilterVerdict,
 }
 
-impl<'r> ProbePlan<'r> {
+impl<'r> LaneReads<'r> {
     /// Plans the reads for these ranges. All filters in memory are asked under one lock.
     pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
@@ -94,7 +94,7 @@ where
     /// Probes runs as planned for these ranges, until it is enough.
     pub(crate) fn probe(
         &self,
-        plan: ProbePlan<'_>,
+        plan: LaneReads<'_>,
         ranges: &[CodeRange],
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,

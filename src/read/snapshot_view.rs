@@ -6,7 +6,7 @@ use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, Reada
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::observe::LiveSnapshot;
-use crate::read::probe::{ProbePlan, ProbeTables};
+use crate::read::probe::{LaneReads, ProbeTables};
 use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
@@ -136,7 +136,7 @@ impl ReadView for SnapshotState {
         if is_enough()? {
             return Ok(());
         }
-        let plan = ProbePlan::of(&self.store.context, &self.version.runs, ranges);
+        let plan = LaneReads::of(&self.store.context, &self.version.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }

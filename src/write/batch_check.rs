@@ -1,21 +1,16 @@
 //! The duplicate check of a batch: what the store has near each document of a piece.
 
 use crate::error::Result;
-use crate::format::SignatureRow;
-use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::invariant::{OrBug, at, invariant};
 use crate::query::{
-    Ask, Best, Budget, Candidate, CandidateSweep, Codes, Earlier, Families, MAX_IDENTICAL_TRIES,
-    PieceCandidates, ProbeCounts, ResolvedBounds, Scored, Subject, Told, batch,
+    Ask, Budget, Collector, Earlier, Found, ProbePlan, ResolvedBounds, Search, Subject, Told,
+    find_keys,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::state::SharedContext;
-use crate::types::{DocumentId, Novelty, Scope};
+use crate::types::{DocumentId, Matches, Novelty};
 use crate::write::batch_dedup::{BatchDedup, BatchDocument};
 use crate::write::writer::Writer;
-
-/// Number of noted candidates beyond which all but the first of each document are dropped.
-const MAX_NOTED: usize = if cfg!(test) { 50 } else { 1 << 18 };
 
 /// Asks the caller how similar a document of the batch, given by its index, is to an earlier one.
 pub(super) type AskCaller<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
@@ -56,22 +51,20 @@ impl<'v> BatchInsert<'v> {
         self.ask.is_some() && self.budget.is_some()
     }
 
-    /// Replaces `nearest` by `scored` if that is within the bounds and nearer.
-    fn keep_nearer(&self, nearest: &mut Option<Scored>, scored: Scored) {
-        if scored.is_within(&self.bounds)
-            && nearest.is_none_or(|nearest| scored.rank() < nearest.rank())
-        {
-            *nearest = Some(scored);
-        }
+    /// Returns the search for the nearest stored document. `ask` is how the caller, if it verifies, is
+    /// asked about one.
+    fn search<'q>(&'q self, view: &'q dyn ReadView, ask: &'q Ask<'q>) -> Search<'q> {
+        Search::new(view, Some(&self.bounds), Collector::BestOne)
+            .budget(self.budget)
+            .verify(self.ask.map(|_| ask))
     }
 
-    /// Lets the caller, if it verifies, replace the estimated similarity of a candidate of the
-    /// document at `index` of the batch.
-    fn verify(&self, index: usize, scored: &mut Scored) -> Result<()> {
-        if let Some(ask) = self.ask {
-            scored.settle(ask(index, self.earlier(scored.id)?)?);
+    /// Asks the caller how similar the document at `index` of the batch is to an earlier one.
+    fn ask(&self, index: usize, id: u64) -> Told {
+        match self.ask {
+            Some(ask) => ask(index, self.earlier(id)?),
+            None => Ok(None),
         }
-        Ok(())
     }
 
     /// Returns the name by which the caller knows a document: its index in the batch, or its id if it
@@ -101,63 +94,12 @@ impl<'v> BatchInsert<'v> {
 /// Answers of the store for the documents of a piece, found before any of them is inserted.
 pub(super) struct BatchCheck<'d> {
     documents: &'d [BatchDocument<'d>],
-    codes: Codes,
+    plan: ProbePlan,
     /// For each document, the id of the stored one with the same key.
     same_key: Vec<Option<u64>>,
-    nearest: NearestStored,
-    /// For each document, its candidates and postings; empty without a budget.
-    counts_per_query: Vec<ProbeCounts>,
-}
-
-/// The nearest stored document of each document of a piece.
-struct NearestStored {
-    /// For each document, the nearest one within the bounds so far.
-    nearest: Vec<Option<Scored>>,
-    /// For each document, true once its nearest one is identical: no other is looked for then.
-    is_identical: Vec<bool>,
-    /// Candidates that were compared already, ascending.
-    compared: Vec<Candidate>,
-}
-
-impl NearestStored {
-    fn new(documents: usize) -> Self {
-        Self {
-            nearest: vec![None; documents],
-            is_identical: vec![false; documents],
-            compared: Vec::new(),
-        }
-    }
-
-    /// Compares candidates with the documents of the piece that they were found for.
-    fn compare(
-        &mut self,
-        source: &dyn ReadView,
-        documents: &[BatchDocument<'_>],
-        candidates: &[Candidate],
-        insert: &BatchInsert<'_>,
-    ) -> Result<()> {
-        score_each(
-            source,
-            documents,
-            candidates,
-            insert,
-            &mut |query_index, scored| {
-                insert.keep_nearer(at_mut(&mut self.nearest, query_index)?, scored);
-                Ok(())
-            },
-        )
-    }
-
-    /// Marks the documents whose nearest one, after these candidates were compared, is identical.
-    fn note_identical(&mut self, context: &SharedContext, compared: &[Candidate]) -> Result<()> {
-        for candidate in compared {
-            let query_index = candidate.query_index as usize;
-            if let Some(nearest) = at(&self.nearest, query_index)? {
-                *at_mut(&mut self.is_identical, query_index)? = nearest.is_identical(context);
-            }
-        }
-        Ok(())
-    }
+    /// For each document, the nearest stored one; `None` if every document is searched for when its turn
+    /// has come.
+    found: Option<Vec<Found>>,
 }
 
 impl<'d> BatchCheck<'d> {
@@ -168,57 +110,50 @@ impl<'d> BatchCheck<'d> {
         documents: &'d [BatchDocument<'d>],
         insert: &BatchInsert<'_>,
     ) -> Result<Option<Self>> {
-        let source = writer.view();
+        let view = writer.view();
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
-        let same_key = batch::find_keys(source, &keys)?;
-        let signatures = documents.iter().map(|(_, signature)| *signature);
-        let families = Families::from_bounds(&insert.bounds);
-        let mut codes = Codes::of(source.context(), families, signatures)?;
+        let same_key = find_keys(view, &keys)?;
+        let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
+        let ask = |index, id| insert.ask(index, id);
+        let search = insert.search(view, &ask);
+        let mut plan = search.plan(signatures.iter().copied())?;
         // A document whose key is taken is answered by its key alone.
         for (query_index, taken) in same_key.iter().enumerate() {
             if taken.is_some() {
-                codes.leave_out(query_index);
+                plan.leave_out(query_index);
             }
         }
-        let mut nearest = NearestStored::new(documents.len());
-        let mut counts_per_query = Vec::new();
-        if insert.looks_up_singly() {
-            counts_per_query = vec![ProbeCounts::over(); documents.len()];
-        } else {
-            let gathered = gather(source, documents, &mut codes, insert, &mut nearest)?;
-            let Some(mut gathered) = gathered else {
+        let mut found = None;
+        if !insert.looks_up_singly() {
+            let Some(mut all) = search.piece(&signatures, &mut plan)? else {
                 return Ok(None);
             };
-            counts_per_query.append(&mut gathered.counts_per_query);
-            if insert.ask.is_some() {
-                let candidates = &gathered.candidates;
-                verify_each(source, documents, candidates, insert, &mut nearest)?;
-            } else {
-                let is_compared =
-                    |candidate: &Candidate| nearest.compared.binary_search(candidate).is_ok();
-                gathered
-                    .candidates
-                    .retain(|candidate| !is_compared(candidate));
-                nearest.compare(source, documents, &gathered.candidates, insert)?;
+            for (index, found) in (insert.novelties.len()..).zip(&mut all) {
+                search.settle(index, found)?;
             }
+            found = Some(all);
         }
         Ok(Some(Self {
             documents,
-            codes,
+            plan,
             same_key,
-            nearest,
-            counts_per_query,
+            found,
         }))
     }
 
     /// Inserts the documents of the piece that are new, one after the other.
     pub(super) fn insert_new(
-        self,
+        mut self,
         writer: &mut Writer,
         insert: &mut BatchInsert<'_>,
     ) -> Result<()> {
-        let mut inserted = BatchDedup::new(self.documents, &self.codes);
+        let mut found = self.found.take().map(Vec::into_iter);
+        let mut inserted = BatchDedup::new(self.documents, &self.plan);
         for (query_index, (document, signature)) in self.documents.iter().enumerate() {
+            let found = match &mut found {
+                Some(found) => Some(found.next().or_bug("what was found for a document")?),
+                None => None,
+            };
             let stored = *at(&self.same_key, query_index)?;
             let in_batch = || document.key.and_then(|key| inserted.id_of_key(key));
             if let Some(id) = stored.or_else(in_batch) {
@@ -226,15 +161,16 @@ impl<'d> BatchCheck<'d> {
                 insert.novelties.push(Novelty::SameKey(same));
                 continue;
             }
-            let best = self.best(writer, insert, query_index, &inserted)?;
-            if let Some(found) = best.found {
+            let best = self.best(writer, insert, (query_index, found), &inserted)?;
+            let beyond = best.beyond_budget();
+            if let Some(found) = best.into_iter().next() {
                 insert.novelties.push(Novelty::NearDuplicate(found));
                 continue;
             }
             let id = writer.store_document(document, signature)?;
             inserted.push(&writer.store.context, query_index, id.get())?;
             insert.note_inserted(id.get())?;
-            insert.novelties.push(Novelty::inserted(id, best.beyond));
+            insert.novelties.push(Novelty::inserted(id, beyond));
         }
         Ok(())
     }
@@ -244,197 +180,39 @@ impl<'d> BatchCheck<'d> {
         &self,
         writer: &Writer,
         insert: &BatchInsert<'_>,
-        query_index: usize,
+        (query_index, found): (usize, Option<Found>),
         inserted: &BatchDedup<'_>,
-    ) -> Result<Best> {
+    ) -> Result<Matches> {
         let (index, context) = (insert.novelties.len(), &writer.store.context);
         let (_, signature) = *at(self.documents, query_index)?;
+        let ask = |index, id| insert.ask(index, id);
+        let search = insert.search(writer.view(), &ask);
+        let Some(mut found) = found else {
+            return search.one(index, signature);
+        };
         let max_postings = insert.budget.map_or(usize::MAX, |b| b.postings());
         let in_batch = inserted.candidates(context, query_index, max_postings)?;
+        // With more candidates than the budget allows for, the answer depends on the documents of the
+        // batch before it, too.
         if let Some(budget) = insert.budget
-            && !*at(&self.nearest.is_identical, query_index)?
+            && !found.is_identical
+            && !found
+                .counts
+                .is_within(budget, in_batch.documents.len(), in_batch.postings)
         {
-            let meeting = *at(&self.counts_per_query, query_index)?;
-            let (more, postings) = (in_batch.documents.len(), in_batch.postings);
-            if !meeting.is_within(budget, more, postings) {
-                return look_up_singly(writer, insert, signature);
-            }
+            return search.one(index, signature);
         }
         let subject = Subject::new(signature);
-        let mut nearest = *at(&self.nearest.nearest, query_index)?;
         for (id, other) in in_batch.documents {
             // Documents in one bucket need not be within the bounds of a score.
             let scored = subject.score_signature(context, id, other, &insert.bounds)?;
-            if let Some(mut scored) = scored {
-                insert.verify(index, &mut scored)?;
-                insert.keep_nearer(&mut nearest, scored);
+            if let Some(scored) = scored {
+                let told = insert.ask(index, id)?;
+                if let Some(scored) = scored.verified(told, Some(&insert.bounds)) {
+                    found.push(scored);
+                }
             }
         }
-        let near: Vec<Scored> = nearest.into_iter().collect();
-        let matches = subject.finish(writer.view(), near, 1, Scope::Candidates, 1)?;
-        Ok(Best {
-            found: matches.into_iter().next(),
-            beyond: None,
-        })
+        search.matches(signature, found)
     }
-}
-
-/// Looks one document up by itself, when its turn has come: with more candidates than the budget
-/// allows for, the answer depends on the documents of the batch before it, too.
-fn look_up_singly(
-    writer: &Writer,
-    insert: &BatchInsert<'_>,
-    signature: &Signature,
-) -> Result<Best> {
-    let (bounds, budget) = (&insert.bounds, insert.budget);
-    let (subject, source) = (Subject::new(signature), writer.view());
-    let Some(ask) = insert.ask else {
-        return subject.best(source, bounds, budget);
-    };
-    let index = insert.novelties.len();
-    let ask = |id| ask(index, insert.earlier(id)?);
-    let matches = subject.query(source, bounds, 1, Some(&ask as &Ask<'_>), budget)?;
-    Ok(Best {
-        beyond: matches.beyond_budget(),
-        found: matches.into_iter().next(),
-    })
-}
-
-/// Gathers the candidates of a piece; returns `None` if the piece must be halved. Documents for which
-/// an identical one is found in the first lane are not looked up in the others.
-fn gather(
-    source: &dyn ReadView,
-    documents: &[BatchDocument<'_>],
-    codes: &mut Codes,
-    insert: &BatchInsert<'_>,
-    nearest: &mut NearestStored,
-) -> Result<Option<PieceCandidates>> {
-    // A caller who verifies decides about identical ones, too.
-    let first_column = codes
-        .first_column(source.context())
-        .filter(|_| insert.ask.is_none());
-    let mut gathering = CandidateSweep::new(source, codes, insert.budget);
-    let Some(column) = first_column else {
-        return gathering.finish(None);
-    };
-    let (mut exact, mut max_noted) = (Vec::new(), MAX_NOTED);
-    let mut note = |candidate: Candidate| {
-        if !source.is_dead(candidate.id) {
-            exact.push(candidate);
-        }
-        if exact.len() > max_noted {
-            keep_first(&mut exact);
-            // Where the first of each document are many, a trim frees little: the next one comes
-            // after as many again.
-            max_noted = MAX_NOTED.max(2 * exact.len());
-        }
-    };
-    if !gathering.sweep(column, &mut note)? {
-        return Ok(None);
-    }
-    // Postings beyond the budget were passed over, and the first by id may be among them: for such a
-    // document the candidates that were noted say nothing.
-    exact.retain(|candidate| !gathering.is_over(candidate.query_index));
-    look_for_identical(source, documents, exact, insert, nearest)?;
-    for (query_index, is_identical) in nearest.is_identical.iter().enumerate() {
-        if *is_identical {
-            gathering.leave_out(query_index);
-        }
-    }
-    gathering.finish(Some(column))
-}
-
-/// Compares the first candidates of each document's exact code until one is identical: 1, then 2, 4
-/// and 8, as a check of one document does.
-fn look_for_identical(
-    source: &dyn ReadView,
-    documents: &[BatchDocument<'_>],
-    mut exact: Vec<Candidate>,
-    insert: &BatchInsert<'_>,
-    nearest: &mut NearestStored,
-) -> Result<()> {
-    keep_first(&mut exact);
-    let (mut begin, mut together) = (0, 1);
-    while begin < MAX_IDENTICAL_TRIES {
-        let mut now: Vec<Candidate> = Vec::new();
-        for of_document in exact.chunk_by(|a, b| a.query_index == b.query_index) {
-            let query_index = at(of_document, 0)?.query_index as usize;
-            if !*at(&nearest.is_identical, query_index)? {
-                now.extend(of_document.iter().skip(begin).take(together));
-            }
-        }
-        if now.is_empty() {
-            break;
-        }
-        now.sort_unstable();
-        nearest.compare(source, documents, &now, insert)?;
-        nearest.note_identical(source.context(), &now)?;
-        nearest.compared.append(&mut now);
-        (begin, together) = (begin + together, together * 2);
-    }
-    nearest.compared.sort_unstable();
-    Ok(())
-}
-
-/// Keeps the first candidates of each document, ascending by document and then by candidate id.
-fn keep_first(exact: &mut Vec<Candidate>) {
-    exact.sort_unstable_by_key(|candidate| (candidate.query_index, candidate.id));
-    exact.dedup();
-    let (mut query_index, mut kept) = (u32::MAX, 0);
-    exact.retain(|candidate| {
-        if query_index != candidate.query_index {
-            (query_index, kept) = (candidate.query_index, 0);
-        }
-        kept += 1;
-        kept <= MAX_IDENTICAL_TRIES
-    });
-}
-
-/// Has the caller verify candidates: document by document, those of each in the order of their ids.
-fn verify_each(
-    source: &dyn ReadView,
-    documents: &[BatchDocument<'_>],
-    candidates: &[Candidate],
-    insert: &BatchInsert<'_>,
-    nearest: &mut NearestStored,
-) -> Result<()> {
-    let mut to_verify = Vec::new();
-    score_each(
-        source,
-        documents,
-        candidates,
-        insert,
-        &mut |query_index, scored| {
-            to_verify.push((query_index, scored));
-            Ok(())
-        },
-    )?;
-    to_verify.sort_by_key(|(query_index, _)| *query_index);
-    for (query_index, mut scored) in to_verify {
-        insert.verify(insert.novelties.len() + query_index, &mut scored)?;
-        insert.keep_nearer(at_mut(&mut nearest.nearest, query_index)?, scored);
-    }
-    Ok(())
-}
-
-/// Shows the score of each candidate that can be near, ascending by its id, with the index in the
-/// piece of the document that it was found for.
-fn score_each(
-    source: &dyn ReadView,
-    documents: &[BatchDocument<'_>],
-    candidates: &[Candidate],
-    insert: &BatchInsert<'_>,
-    visit: &mut dyn FnMut(usize, Scored) -> Result<()>,
-) -> Result<()> {
-    let context = source.context();
-    let mut score = |candidate: Candidate, row: &SignatureRow<'_>| {
-        let query_index = candidate.query_index as usize;
-        let (_, signature) = at(documents, query_index)?;
-        let bounds = Some(&insert.bounds);
-        match Subject::new(signature).score(context, candidate.id, row, bounds)? {
-            Some(scored) => visit(query_index, scored),
-            None => Ok(()),
-        }
-    };
-    batch::compare(source, candidates, &mut score)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::invariant::at;
-use crate::query::Codes;
+use crate::query::ProbePlan;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
 use crate::types::Document;
@@ -26,7 +26,7 @@ pub(super) struct BatchCandidates<'d> {
 /// a merge in between changes nothing of the answers.
 pub(super) struct BatchDedup<'d> {
     documents: &'d [BatchDocument<'d>],
-    codes: &'d Codes,
+    plan: &'d ProbePlan,
     ids_by_key: HashMap<&'d [u8], u64>,
     /// For each bucket, the index in `entries` of its newest document.
     buckets: HashMap<(u16, u64), usize>,
@@ -43,10 +43,10 @@ struct BucketEntry {
 }
 
 impl<'d> BatchDedup<'d> {
-    pub(super) fn new(documents: &'d [BatchDocument<'d>], codes: &'d Codes) -> Self {
+    pub(super) fn new(documents: &'d [BatchDocument<'d>], plan: &'d ProbePlan) -> Self {
         Self {
             documents,
-            codes,
+            plan,
             ids_by_key: HashMap::new(),
             buckets: HashMap::new(),
             entries: Vec::new(),
@@ -70,7 +70,7 @@ impl<'d> BatchDedup<'d> {
     ) -> Result<BatchCandidates<'d>> {
         let mut found = Vec::new();
         let mut postings = 0;
-        for (lane, code) in self.codes.row(query_index) {
+        for (lane, code) in self.plan.row(query_index) {
             let mut in_bucket = 0;
             let mut next = self.buckets.get(&lane.bucket(context, code)).copied();
             while let Some(index) = next {
@@ -80,7 +80,7 @@ impl<'d> BatchDedup<'d> {
                 if in_bucket > max_postings {
                     break;
                 }
-                if self.codes.accepts(lane, code, entry.code) {
+                if self.plan.accepts(lane, code, entry.code) {
                     found.push((entry.id, entry.document_index));
                 }
                 next = entry.previous;
@@ -113,7 +113,7 @@ impl<'d> BatchDedup<'d> {
         if let Some(key) = document.key {
             self.ids_by_key.insert(key, id);
         }
-        for (lane, code) in self.codes.row(document_index) {
+        for (lane, code) in self.plan.row(document_index) {
             let index = self.entries.len();
             let previous = self.buckets.insert(lane.bucket(context, code), index);
             self.entries.push(BucketEntry {

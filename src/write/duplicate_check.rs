@@ -1,7 +1,7 @@
 //! The duplicate check of one document, before it is inserted.
 
 use crate::error::Result;
-use crate::query::{Bounds, Budget, Subject};
+use crate::query::{Bounds, Budget, Collector, Search, Subject};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{BeyondBudget, Document, Novelty};
@@ -23,11 +23,10 @@ pub(crate) fn find_duplicate(
     document: &Document<'_>,
     signature: &Signature,
 ) -> Result<DuplicateCheck> {
-    let subject = Subject::new(signature);
     if let Some(key) = document.key
         && let Some(id) = source.find_key(key)?
     {
-        let same = subject.compare(source, id)?;
+        let same = Subject::new(signature).compare(source, id)?;
         return Ok(DuplicateCheck {
             novelty: Some(Novelty::SameKey(same)),
             beyond: None,
@@ -35,9 +34,11 @@ pub(crate) fn find_duplicate(
     }
     let context = source.context();
     let bounds = Bounds::new().resolve(&context.schema, false)?;
-    let best = subject.best(source, &bounds, Budget::from_options(&context.options)?)?;
+    let search = Search::new(source, Some(&bounds), Collector::BestOne);
+    let budget = Budget::from_options(&context.options)?;
+    let matches = search.budget(budget).one(0, signature)?;
     Ok(DuplicateCheck {
-        novelty: best.found.map(Novelty::NearDuplicate),
-        beyond: best.beyond,
+        beyond: matches.beyond_budget(),
+        novelty: matches.into_iter().next().map(Novelty::NearDuplicate),
     })
 }

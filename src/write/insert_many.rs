@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, invariant};
-use crate::query::{Bounds, Budget, Earlier, Outside, SignaturePieces, batch};
+use crate::query::{Bounds, Budget, Earlier, Outside, SignaturePieces, find_keys, in_batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert};
@@ -91,7 +91,7 @@ impl Transaction {
         let mut checks = documents.iter().enumerate();
         checks.try_for_each(|(index, (document, signature))| {
             let checked = self.check(document, signature);
-            checked.map_err(|error| batch::in_batch(error, index))
+            checked.map_err(|error| in_batch(error, index))
         })
     }
 }
@@ -99,7 +99,7 @@ impl Transaction {
 /// Returns the first key that the store or an earlier document of the batch has, with the id of that
 /// document.
 fn first_taken<'k>(writer: &Writer, keys: &[Option<&'k [u8]>]) -> Result<Option<(&'k [u8], u64)>> {
-    let stored = batch::find_keys(writer.view(), keys)?;
+    let stored = find_keys(writer.view(), keys)?;
     let mut in_batch = HashMap::new();
     for ((key, stored), id) in keys.iter().zip(stored).zip(writer.state.next_id..) {
         // A document without a key meets no other by key.

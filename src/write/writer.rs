@@ -17,7 +17,7 @@ use crate::index::{
 use crate::invariant::{OrBug, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
-use crate::read::{PostingTable, ProbePlan, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
+use crate::read::{LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
@@ -370,7 +370,7 @@ impl ReadView for Writer {
             return Ok(());
         }
         // Opening tables costs more than probing filters, which rule most look-ups of keys out.
-        let plan = ProbePlan::of(&self.store.context, &self.runs, ranges);
+        let plan = LaneReads::of(&self.store.context, &self.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }

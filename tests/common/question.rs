@@ -1,6 +1,6 @@
 //! What a store is asked, beside the signature.
 
-use resemblance::{Bounds, By, Query, QueryMany};
+use resemblance::{Bounds, By, Matches, Query};
 
 use super::Random;
 
@@ -66,7 +66,7 @@ impl Question {
     }
 
     /// The same about many signatures, each of which asks as its index; such questions do not scan.
-    pub(crate) fn put_many<'q>(&self, query: QueryMany<'q>) -> QueryMany<'q> {
+    pub(crate) fn put_many<'q>(&self, query: Query<'q, Vec<Matches>>) -> Query<'q, Vec<Matches>> {
         let mut query = query.bounds(self.bounds());
         if let Some(limit) = self.limit {
             query = query.limit(limit);

@@ -185,7 +185,7 @@ pub(crate) fn query_many_like(
         scan: false,
         ..*question
     };
-    let answers = question.put_many(snapshot.query_many(signatures)).run();
+    let answers = question.put_many(snapshot.query(signatures)).run();
     let asked_by = |asker: usize| Question {
         verify: question.verify.map(|_| asker as u64),
         ..question
@@ -210,7 +210,7 @@ pub(crate) fn query_many_like(
         (Err(Error::InvalidParameter { .. }), Some(expected)) if expected.is_empty() => {}
         (answers, _) => panic!("{question:?}: {answers:?}"),
     }
-    let candidates = snapshot.candidates_many(signatures).unwrap();
+    let candidates = snapshot.candidates(signatures).unwrap();
     for (found, signature) in candidates.iter().zip(signatures) {
         let ids: Vec<u64> = found.iter().map(|id| id.get()).collect();
         assert_eq!(ids, model.candidates(signature));

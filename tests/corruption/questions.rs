@@ -86,8 +86,8 @@ impl Content {
         if let Some(signature) = signatures.first() {
             put(snapshot.query(signature).scan().run().map(Answer::Matches));
         }
-        put(snapshot.query_many(signatures).run().map(Answer::Many));
-        let candidates = snapshot.candidates_many(signatures);
+        put(snapshot.query(signatures).run().map(Answer::Many));
+        let candidates = snapshot.candidates(signatures);
         put(candidates.map(Answer::ManyIds));
         let clusters = snapshot.clusters(Bounds::new());
         put(clusters.map(|clusters| Answer::Clusters(clusters.collect())));

@@ -119,7 +119,7 @@ fn a_bucket_of_all_is_probed_within_the_budget() {
     assert_eq!(beyond.documents, POSTINGS + 2 - BUDGET);
     assert!(beyond.is_least && found.candidates() as u64 == BUDGET);
     let others = [near(5), signature.clone(), far(1)];
-    let many = snapshot.query_many(&others).probe_budget(BUDGET);
+    let many = snapshot.query(&others).probe_budget(BUDGET);
     for (answer, signature) in many.run().unwrap().iter().zip(&others) {
         let alone = snapshot.query(signature).probe_budget(BUDGET);
         assert_eq!(*answer, alone.run().unwrap());
@@ -224,7 +224,7 @@ fn budgets_that_mean_nothing_are_refused() {
     for refused in [
         snapshot.query(&page).probe_budget(0).run().err(),
         snapshot.query(&page).probe_budget(5).scan().run().err(),
-        snapshot.query_many(&[]).probe_budget(0).run().err(),
+        snapshot.query(&[]).probe_budget(0).run().err(),
     ] {
         let refused = refused.unwrap().to_string();
         assert!(refused.contains("probe_budget"), "{refused}");

@@ -78,13 +78,7 @@ fn holds(snapshot: &Snapshot, ids: &Ids) {
         let found: BTreeSet<u64> = found.iter().map(|found| found.id().get()).collect();
         assert_eq!(found, family(ids, number));
         let asked = [asked, signature(number + 1)];
-        for (answer, signature) in snapshot
-            .query_many(&asked)
-            .run()
-            .unwrap()
-            .iter()
-            .zip(&asked)
-        {
+        for (answer, signature) in snapshot.query(&asked).run().unwrap().iter().zip(&asked) {
             let one = snapshot.query(signature).run().unwrap();
             assert!(answer.iter().eq(one.iter()));
         }

@@ -103,7 +103,7 @@ fn queries(snapshot: &Snapshot, corpus: &Corpus, members: usize, is_one_bucket: 
         }
     }
     let signatures = asked.map(|(_, signature)| signature);
-    let many = snapshot.query_many(&signatures).limit(3).run().unwrap();
+    let many = snapshot.query(&signatures).limit(3).run().unwrap();
     for (answer, signature) in many.iter().zip(&signatures) {
         let one = snapshot.query(signature).limit(3).run().unwrap();
         assert!(answer.iter().eq(one.iter()));
@@ -265,7 +265,7 @@ fn all_alike(name: &str, schema: Schema) {
         assert_eq!(answer.candidates() as u64, snapshot.len());
         let ids: Vec<u64> = answer.iter().map(|found| found.id().get()).collect();
         let many = [signature.clone(), signature.clone()];
-        for answer in snapshot.query_many(&many).limit(5).run().unwrap() {
+        for answer in snapshot.query(&many).limit(5).run().unwrap() {
             assert!(
                 answer
                     .iter()

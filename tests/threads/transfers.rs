@@ -141,7 +141,7 @@ fn check_group(snapshot: &Snapshot, group: u64) {
     let found: BTreeSet<DocumentId> = found.iter().map(|found| found.id()).collect();
     assert_eq!(found, ids_of(&members));
     let questions = [asked, signature(group, stamp + 1_000_000, 0)];
-    let answers = snapshot.query_many(&questions).run().unwrap();
+    let answers = snapshot.query(&questions).run().unwrap();
     let many: BTreeSet<DocumentId> = answers[0].iter().map(|found| found.id()).collect();
     assert_eq!(many, found);
     assert!(answers[1].is_empty(), "nothing of a later commit is seen");

@@ -103,7 +103,7 @@ impl Engine for Ours {
     fn candidates_many(&self, probes: &[Probe]) -> Option<Result<Vec<Vec<u64>>>> {
         let signatures: Vec<_> = probes.iter().map(|one| one.signature.clone()).collect();
         Some(self.snapshot().and_then(|snapshot| {
-            let ids = snapshot.candidates_many(&signatures)?;
+            let ids = snapshot.candidates(&signatures)?;
             Ok(ids.into_iter().map(numbers).collect())
         }))
     }

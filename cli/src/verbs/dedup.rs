@@ -218,7 +218,7 @@ impl DedupPlan<'_> {
         };
         CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
-            let mut query = snapshot.query_many(&signatures).bounds(bounds).limit(1);
+            let mut query = snapshot.query(&signatures).bounds(bounds).limit(1);
             if let Some(budget) = budget {
                 query = query.probe_budget(budget.get());
             }

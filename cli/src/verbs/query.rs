@@ -136,7 +136,7 @@ impl StoreQuestion {
 
     /// The answer for each signature, without a scan.
     fn run_many(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Matches>> {
-        let mut query = snapshot.query_many(signatures).bounds(self.bounds);
+        let mut query = snapshot.query(signatures).bounds(self.bounds);
         if let Some(limit) = self.limit {
             query = query.limit(limit);
         }

@@ -1,5 +1,6 @@
 //! The policy *first*: a document is kept unless it is near one that was kept before.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -214,8 +215,8 @@ impl Deduplicator {
     }
 
     fn query<'a>(&'a self, sketched: &'a SketchedText) -> Query<'a> {
-        let signature = std::borrow::Cow::Borrowed(&sketched.signature);
-        let mut query = Query::new(self.transaction.view(), signature);
+        let signatures = Cow::Borrowed(std::slice::from_ref(&sketched.signature));
+        let mut query: Query<'a> = Query::new(self.transaction.view(), signatures);
         if let Some(features) = &self.features {
             query = query.verify(|id| features.similarity_to(&sketched.features, id));
         }

@@ -5,7 +5,9 @@ use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, bug};
-use crate::query::{Bounds, By, query_many};
+use std::borrow::Cow;
+
+use crate::query::{Bounds, By, Query};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{MinHashSchema, Schema};
 use crate::sketch::{EmptyDocuments, Signature};
@@ -149,10 +151,12 @@ impl Evaluation {
         Ok(similar.collect())
     }
 
+    fn query<'a>(&'a self, signatures: &'a [Signature]) -> Query<'a, Vec<Matches>> {
+        Query::new(self.snapshot.view(), Cow::Borrowed(signatures))
+    }
+
     fn partners(&self, signatures: &[Signature], bounds: Bounds) -> Result<Vec<Vec<Partner>>> {
-        let answers = query_many(&self.snapshot, signatures)
-            .bounds(bounds)
-            .run()?;
+        let answers = self.query(signatures).bounds(bounds).run()?;
         let partners = |matches: Matches| -> Result<Vec<Partner>> {
             let mut partners = Vec::with_capacity(matches.len());
             for near in &matches {
@@ -171,9 +175,7 @@ impl Evaluation {
     /// The answers of the store by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
         let bounds = Bounds::new().by(By::SimHash);
-        let answers = query_many(&self.snapshot, signatures)
-            .bounds(bounds)
-            .run()?;
+        let answers = self.query(signatures).bounds(bounds).run()?;
         let nearby = |matches: Matches| -> Result<Nearby> {
             let mut documents = Vec::with_capacity(matches.len());
             for near in &matches {

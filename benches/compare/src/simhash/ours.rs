@@ -60,7 +60,7 @@ fn near(snapshot: &Snapshot, fingerprint: u64) -> resemblance::Result<Vec<u64>> 
 fn near_many(snapshot: &Snapshot, fingerprints: &[u64]) -> resemblance::Result<Vec<Vec<u64>>> {
     let fingerprints = fingerprints.iter().copied();
     let signatures: Vec<_> = fingerprints.map(Signature::from_simhash).collect();
-    let all = snapshot.query_many(&signatures);
+    let all = snapshot.query(&signatures);
     let all = all.max_distance(DISTANCE).run()?;
     let ids = |matches: &Matches| {
         let mut ids: Vec<u64> = matches.iter().map(|one| one.id().get()).collect();

@@ -1,3 +1,4 @@
+use crate::error::Error;
 use crate::options::StoreOptions;
 use crate::query::bounds::{Bounds, By};
 use crate::schema::{MinHash, Near, Schema, SimHash};
@@ -114,8 +115,9 @@ fn fill(store: &Store, random: &mut Random) {
 
 fn assert_same_answers(snapshot: &Snapshot, signatures: &[Signature], bounds: Bounds) {
     for limit in [usize::MAX, 2, 0] {
-        let many = snapshot.query_many(signatures).bounds(bounds).limit(limit);
-        let one = |signature| snapshot.query(signature).bounds(bounds).limit(limit).run();
+        let many = snapshot.query(signatures).bounds(bounds).limit(limit);
+        let one =
+            |signature: &Signature| snapshot.query(signature).bounds(bounds).limit(limit).run();
         let apart: Result<Vec<_>> = signatures.iter().map(one).collect();
         assert_eq!(many.run().unwrap(), apart.unwrap(), "{bounds:?}");
     }
@@ -145,7 +147,7 @@ fn many_are_answered_as_each_alone() {
                 for bounds in &bounds {
                     assert_same_answers(&snapshot, &signatures, *bounds);
                 }
-                let many = snapshot.candidates_many(&signatures).unwrap();
+                let many = snapshot.candidates(&signatures).unwrap();
                 let apart = signatures.iter().map(|s| snapshot.candidates(s).unwrap());
                 assert!(many.into_iter().eq(apart));
                 fill(&store, &mut random);
@@ -172,7 +174,7 @@ fn a_bucket_of_many_blocks_is_found_whole() {
     let stats = snapshot.stats().unwrap();
     assert!(stats.runs.len() > 1);
     let signatures = [hot.clone(), Signature::from_minhash(vec![10; 16]), hot];
-    let answers = snapshot.query_many(&signatures).limit(2).run().unwrap();
+    let answers = snapshot.query(&signatures).limit(2).run().unwrap();
     let compared: Vec<usize> = answers.iter().map(|answer| answer.candidates()).collect();
     assert_eq!(compared, [18_000, 1, 18_000]);
     assert_same_answers(&snapshot, &signatures, Bounds::new());
@@ -184,20 +186,20 @@ fn what_cannot_be_asked_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = create(&folder, "s", schema, 10);
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(snapshot.query_many(&[]).run().unwrap(), []);
+    assert_eq!(snapshot.query(&[]).run().unwrap(), []);
     let signatures = [
         Signature::from_minhash(vec![1; 32]),
         Signature::from_simhash(1),
     ];
     for refused in [
-        snapshot.query_many(&signatures).run().err(),
-        snapshot.candidates_many(&signatures).err(),
+        snapshot.query(&signatures).run().err(),
+        snapshot.candidates(&signatures).err(),
     ] {
         let refused = refused.unwrap();
         assert!(matches!(refused, Error::SignatureMismatch { .. }));
         assert!(refused.to_string().contains("at index 1 of the batch"));
     }
-    let low = snapshot.query_many(&signatures[..1]).min_similarity(0.1);
+    let low = snapshot.query(&signatures[..1]).min_similarity(0.1);
     assert!(matches!(low.run(), Err(Error::InvalidParameter { .. })));
 }
 

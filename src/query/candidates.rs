@@ -1,0 +1,83 @@
+//! Candidates, and the two ways in which they come: by probes for one signature, by sweeps for many.
+
+use crate::error::Result;
+use crate::format::SignatureRow;
+use crate::query::budget::ProbeCounts;
+use crate::read::ReadView;
+use crate::types::BeyondBudget;
+
+/// How many documents are compared at most to find an identical one: 1, then 2, 4 and 8.
+pub(super) const MAX_IDENTICAL_TRIES: usize = 15;
+
+/// A document that shares a bucket with the signature at `query_index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Candidate {
+    pub(crate) id: u64,
+    pub(crate) query_index: u32,
+}
+
+/// The candidates of all signatures of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Ascending, each once. They may be deleted.
+    pub(super) list: Vec<Candidate>,
+    /// With a budget, for each signature what was counted against it. The candidates of a signature
+    /// that went beyond are not in the list: it has to be searched for by itself.
+    pub(super) counts_per_query: Vec<ProbeCounts>,
+    /// What the budget left out of the candidates of a single signature.
+    pub(super) beyond: Option<BeyondBudget>,
+}
+
+/// One of the two access methods: [`Probe`](super::probe::Probe) and [`Sweep`](super::sweep::Sweep).
+///
+/// Each method returns `None` if the candidates are too many to hold: the signatures must be halved.
+pub(super) trait CandidateSource {
+    /// Returns the first documents with the exact code of each signature in the lane at `column`, by
+    /// signature and then by id, at most [`MAX_IDENTICAL_TRIES`] of
+    /// each.
+    fn exact(&mut self, column: usize) -> Result<Option<Vec<Candidate>>>;
+
+    /// Asks nothing more for a signature.
+    fn leave_out(&mut self, query_index: usize);
+
+    /// Returns the candidates of all lanes.
+    fn all(self) -> Result<Option<Candidates>>;
+}
+
+/// Keeps the first candidates of each signature, ascending by signature and then by id.
+pub(super) fn keep_first(exact: &mut Vec<Candidate>) {
+    exact.sort_unstable_by_key(|candidate| (candidate.query_index, candidate.id));
+    exact.dedup();
+    let (mut query_index, mut kept) = (u32::MAX, 0);
+    exact.retain(|candidate| {
+        if query_index != candidate.query_index {
+            (query_index, kept) = (candidate.query_index, 0);
+        }
+        kept += 1;
+        kept <= MAX_IDENTICAL_TRIES
+    });
+}
+
+/// Shows the signatures of the live ones among `candidates`, which ascend, with who asks for it. Each
+/// row is read once.
+pub(super) fn compare(
+    view: &dyn ReadView,
+    candidates: &[Candidate],
+    visit: &mut dyn FnMut(Candidate, &SignatureRow<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut ids: Vec<u64> = candidates.iter().map(|candidate| candidate.id).collect();
+    ids.dedup();
+    let mut compared = 0;
+    let mut rest = candidates.iter().peekable();
+    view.live_signatures(&ids, &mut |id, row| {
+        while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
+            if candidate.id == id {
+                compared += 1;
+                visit(*candidate, &row)?;
+            }
+        }
+        Ok(())
+    })?;
+    view.context().note_candidates(compared);
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! What a search keeps of the candidates that it has scored.
+
+use crate::query::budget::ProbeCounts;
+use crate::query::scored::Scored;
+
+use crate::types::BeyondBudget;
+
+/// Which of the documents within the bounds a search keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collector {
+    /// The best, at most this many.
+    Top(usize),
+    /// The best one. An identical document, which no other can outrank, is looked for first.
+    BestOne,
+}
+
+impl Collector {
+    pub(super) fn limit(self) -> usize {
+        match self {
+            Self::Top(limit) => limit,
+            Self::BestOne => 1,
+        }
+    }
+}
+
+/// The best of the documents pushed, at most so many.
+#[derive(Clone, Debug)]
+pub(super) struct TopK {
+    limit: usize,
+    held: Vec<Scored>,
+}
+
+impl TopK {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            held: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, scored: Scored) {
+        self.held.push(scored);
+        // Trimmed only when twice as many are held: a trim costs as much as the pushes since the last.
+        if self.held.len() / 2 > self.limit {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        if self.held.len() > self.limit {
+            self.held
+                .select_nth_unstable_by_key(self.limit, Scored::rank);
+            self.held.truncate(self.limit);
+        }
+    }
+
+    /// Keeps those alone for which `is_kept` holds.
+    pub(super) fn retain(&mut self, is_kept: impl FnMut(&Scored) -> bool) {
+        self.held.retain(is_kept);
+    }
+
+    /// Takes out what is held, in the order of the pushes as long as nothing was trimmed.
+    pub(super) fn take(&mut self) -> Vec<Scored> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Returns the best one.
+    pub(super) fn best(&self) -> Option<Scored> {
+        self.held.iter().copied().min_by_key(Scored::rank)
+    }
+
+    /// Returns the best, the best first.
+    pub(super) fn into_sorted(mut self) -> Vec<Scored> {
+        self.trim();
+        self.held.sort_unstable_by_key(Scored::rank);
+        self.held
+    }
+}
+
+/// What was found for one signature.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(super) near: TopK,
+    /// Number of candidates that were compared.
+    pub(super) compared: usize,
+    /// True once an identical document is held: no other is looked for.
+    pub(crate) is_identical: bool,
+    /// The key of an identical document, where that was read to see that the document lives.
+    pub(super) known_key: Option<(u64, Option<Vec<u8>>)>,
+    /// What was counted against the budget.
+    pub(crate) counts: ProbeCounts,
+    pub(super) beyond: Option<BeyondBudget>,
+}
+
+impl Found {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            near: TopK::new(limit),
+            compared: 0,
+            is_identical: false,
+            known_key: None,
+            counts: ProbeCounts::default(),
+            beyond: None,
+        }
+    }
+
+    /// Adds a document within the bounds that was found elsewhere.
+    pub(crate) fn push(&mut self, scored: Scored) {
+        self.near.push(scored);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_are_kept_whatever_their_order() {
+        let scored = |number: u64| Scored::exact(number, (number * 7 % 100) as f64 / 100.0);
+        let mut sorted: Vec<u64> = (0..100).collect();
+        sorted.sort_by_key(|number| scored(*number).rank());
+        for limit in [0, 1, 2, 10, 99, 100, usize::MAX] {
+            for turn in [0, 13, 77] {
+                let mut top = TopK::new(limit);
+                for number in 0..100 {
+                    top.push(scored((number + turn) % 100));
+                }
+                assert!(top.held.len() <= limit.saturating_mul(2).saturating_add(2));
+                let ids = top.into_sorted().into_iter().map(|scored| scored.id);
+                assert!(ids.eq(sorted.iter().copied().take(limit)));
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a search asks of the lanes: the codes of one signature or of many.
+
+use crate::error::Result;
+use crate::index::ProbeRange;
+use crate::invariant::{OrBug, invariant};
+use crate::lanes::TableDesign;
+use crate::query::bounds::ResolvedBounds;
+use crate::read::PostingTable;
+use crate::sketch::{EmptyDocuments, Signature};
+use crate::state::SharedContext;
+
+/// The families whose lanes are probed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Families {
+    bands: bool,
+    /// The tables are probed for fingerprints within this distance in bits; `None` if they are not probed.
+    max_distance: Option<u32>,
+}
+
+impl Families {
+    pub(super) const ALL: Self = Self {
+        bands: true,
+        max_distance: Some(u32::MAX),
+    };
+
+    pub(crate) fn from_bounds(bounds: &ResolvedBounds) -> Self {
+        Self {
+            bands: bounds.probes_bands(),
+            max_distance: bounds.max_distance,
+        }
+    }
+}
+
+/// A lane that is probed, and the table that it stands in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProbedLane {
+    pub(super) table: PostingTable,
+    pub(super) lane: u16,
+}
+
+impl ProbedLane {
+    /// A name for the bucket of a code: equal for those that share it, and for no others.
+    pub(crate) fn bucket(self, context: &SharedContext, code: u64) -> (u16, u64) {
+        (self.lane, context.lanes.bucket_range(self.lane, code).0)
+    }
+}
+
+/// The lane where all documents that are identical to a signature have its exact code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IdenticalLane {
+    /// Its position among the lanes of the plan.
+    pub(super) column: usize,
+    /// True if, the other way round, documents that share an exact code there are identical: the code is
+    /// the whole signature, and no document without features is indexed.
+    pub(super) exact_codes_are_identical: bool,
+}
+
+/// The codes of signatures in the lanes that are probed for them.
+#[derive(Debug)]
+pub(crate) struct ProbePlan {
+    /// Those of the bands, then those of the tables.
+    lanes: Vec<ProbedLane>,
+    /// Signature by signature, one code for each lane.
+    codes: Vec<u64>,
+    /// For each signature, whether the lanes are asked for it.
+    is_asked: Vec<bool>,
+    /// Maximum distance in bits at which a fingerprint is a candidate.
+    max_distance: u32,
+}
+
+impl ProbePlan {
+    /// Plans the probes for signatures. Nothing is asked for one that is indexed nowhere.
+    pub(crate) fn new<'s>(
+        context: &SharedContext,
+        families: Families,
+        signatures: impl IntoIterator<Item = &'s Signature>,
+    ) -> Result<Self> {
+        let (bands, tables) = (context.lanes.band_count(), context.lanes.table_count());
+        let in_table = |table| move |lane| ProbedLane { table, lane };
+        let mut lanes = Vec::new();
+        if families.bands {
+            lanes.extend((1..).take(bands.into()).map(in_table(PostingTable::Bands)));
+        }
+        if families.max_distance.is_some() {
+            let tables = (1 + bands..).take(tables.into());
+            lanes.extend(tables.map(in_table(PostingTable::Permuted)));
+        }
+        let mut plan = Self {
+            lanes,
+            codes: Vec::new(),
+            is_asked: Vec::new(),
+            max_distance: families.max_distance.unwrap_or_default(),
+        };
+        for signature in signatures {
+            plan.push(context, families, signature)?;
+        }
+        Ok(plan)
+    }
+
+    fn push(
+        &mut self,
+        context: &SharedContext,
+        families: Families,
+        signature: &Signature,
+    ) -> Result<()> {
+        let is_asked = context.is_filed(signature);
+        if is_asked && families.bands {
+            context.band_codes(signature, &mut self.codes)?;
+        }
+        if let Some(fingerprint) = signature.simhash()
+            && is_asked
+            && families.max_distance.is_some()
+        {
+            context.lanes.table_codes(fingerprint, &mut self.codes);
+        }
+        self.is_asked.push(is_asked);
+        let (found, expected) = (self.codes.len(), self.is_asked.len() * self.lanes.len());
+        invariant!(
+            found == expected || !is_asked,
+            "found {found} codes of signatures, expected {expected}"
+        );
+        self.codes.resize(expected, 0);
+        Ok(())
+    }
+
+    /// Asks nothing for a signature.
+    pub(crate) fn leave_out(&mut self, query_index: usize) {
+        if let Some(is_asked) = self.is_asked.get_mut(query_index) {
+            *is_asked = false;
+        }
+    }
+
+    pub(super) fn is_asked(&self, query_index: u32) -> bool {
+        self.is_asked.get(query_index as usize) == Some(&true)
+    }
+
+    /// Number of signatures, those included for which nothing is asked.
+    pub(super) fn signatures(&self) -> usize {
+        self.is_asked.len()
+    }
+
+    pub(super) fn lanes(&self) -> &[ProbedLane] {
+        &self.lanes
+    }
+
+    /// The codes of a signature with their lanes; none if nothing is asked for it.
+    pub(crate) fn row(&self, query_index: usize) -> impl Iterator<Item = (ProbedLane, u64)> {
+        let is_asked = self.is_asked.get(query_index) == Some(&true);
+        let codes = self.codes.get(query_index * self.lanes.len()..);
+        let codes = codes.filter(|_| is_asked).unwrap_or_default();
+        self.lanes.iter().copied().zip(codes.iter().copied())
+    }
+
+    /// The code of a signature in the lane at `column`.
+    #[inline]
+    pub(super) fn code(&self, query_index: u32, column: usize) -> Result<u64> {
+        let position = (query_index as usize * self.lanes.len()).checked_add(column);
+        let code = position.and_then(|position| self.codes.get(position));
+        code.copied().or_bug("the code of a signature")
+    }
+
+    /// The lane where all documents identical to a signature are found: that of the first table, or of
+    /// the first band; `None` if not all of them need be there. Equal fingerprints have equal codes in
+    /// every table, and equal values in every band, but for codes made from values that were cut before
+    /// they were stored: there equal stored values may come from unequal ones.
+    pub(super) fn identical_lane(&self, context: &SharedContext) -> Option<IdenticalLane> {
+        let is_table = |lane: &ProbedLane| lane.table == PostingTable::Permuted;
+        let column = self.lanes.iter().position(is_table).unwrap_or(0);
+        let is_table = is_table(self.lanes.get(column)?);
+        let design = context.lanes.design();
+        let exact_codes_are_identical = is_table
+            && design.is_some_and(TableDesign::codes_are_exact)
+            && context.shape().values.is_none()
+            && context.schema.empty_documents() == EmptyDocuments::Distinct;
+        (is_table || context.shape().codes.is_none()).then_some(IdenticalLane {
+            column,
+            exact_codes_are_identical,
+        })
+    }
+
+    /// Returns true if a posting in the bucket of a signature's code makes a candidate. The code of a
+    /// fingerprint tells its distance, or of one of 128 bits a part of it.
+    #[inline]
+    pub(crate) fn accepts(&self, lane: ProbedLane, code: u64, found: u64) -> bool {
+        lane.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.max_distance
+    }
+
+    /// The buckets that are asked for in the lane at `column`, ascending by code.
+    pub(super) fn ranges(
+        &self,
+        context: &SharedContext,
+        column: usize,
+        lane: ProbedLane,
+    ) -> Vec<ProbeRange> {
+        let width = self.lanes.len().max(1);
+        let codes = self.codes.iter().skip(column).step_by(width);
+        let asked = (0..).zip(codes).zip(&self.is_asked);
+        let ranges = asked.filter_map(|((query_index, &code), is_asked)| {
+            let (low_code, high_code) = context.lanes.bucket_range(lane.lane, code);
+            is_asked.then_some(ProbeRange {
+                low_code,
+                high_code,
+                query_index,
+            })
+        });
+        let mut ranges: Vec<ProbeRange> = ranges.collect();
+        ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
+        ranges
+    }
+}

@@ -1,0 +1,139 @@
+//! Probes: the access method of a search for one signature, which reads bucket by bucket.
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::invariant::OrBug;
+use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
+use crate::query::budget::{Budget, ProbeCounts};
+use crate::query::candidates::{Candidate, CandidateSource, Candidates, MAX_IDENTICAL_TRIES};
+use crate::query::choice::{BudgetedCandidates, choose};
+use crate::query::found_ids::FoundIds;
+use crate::query::plan::ProbePlan;
+use crate::read::ReadView;
+
+/// A bucket with more postings than this is left before its end when an identical document is looked
+/// for.
+pub(super) const FIRST_POSTINGS: usize = if cfg!(test) { 40 } else { 1_024 };
+
+/// The candidates of the one signature of a plan, bucket by bucket.
+pub(super) struct Probe<'p> {
+    view: &'p dyn ReadView,
+    plan: &'p ProbePlan,
+    budget: Option<Budget>,
+    exclude: Option<u64>,
+    probes: Vec<LaneProbe>,
+    /// What has been read of the first bucket: the whole, or with a budget what may be read of it.
+    first: Option<Bucket>,
+}
+
+impl<'p> Probe<'p> {
+    /// Candidates but for the document `exclude`, which the budget does not count.
+    pub(super) fn new(
+        view: &'p dyn ReadView,
+        plan: &'p ProbePlan,
+        budget: Option<Budget>,
+        exclude: Option<u64>,
+    ) -> Self {
+        Self {
+            view,
+            plan,
+            budget,
+            exclude,
+            probes: LaneProbe::of_plan(view, plan),
+            first: None,
+        }
+    }
+
+    fn read_one(&self, probe: &LaneProbe, most: usize, begin: Begin) -> Result<Bucket> {
+        let mut buckets = read_first(self.view, std::slice::from_ref(probe), most, begin)?;
+        buckets.pop().or_bug("a bucket")
+    }
+
+    /// Reads the buckets as far as the budget allows, and chooses of their documents.
+    fn within(self, budget: Budget) -> Result<BudgetedCandidates> {
+        let unread = self.probes.get(usize::from(self.first.is_some())..);
+        let unread = unread.or_bug("buckets that were not read")?;
+        let mut buckets: Vec<Bucket> = self.first.into_iter().collect();
+        let most = budget.postings();
+        buckets.extend(read_first(self.view, unread, most, Begin::ExactCode)?);
+        choose(
+            budget,
+            self.view,
+            self.plan,
+            &self.probes,
+            &buckets,
+            self.exclude,
+        )
+    }
+
+    fn whole(self) -> Result<Vec<u64>> {
+        let mut found = FoundIds::new();
+        let read = usize::from(self.first.is_some());
+        for (probe, bucket) in self.probes.iter().zip(self.first) {
+            let accepted = bucket.postings.iter();
+            let accepted = accepted.filter(|posting| probe.accepts(self.plan, **posting));
+            accepted.for_each(|posting| found.push(posting.id));
+        }
+        let unread = self.probes.get(read..);
+        let unread = unread.or_bug("buckets that were not read")?;
+        read_whole(self.view, self.plan, unread, &mut found)?;
+        let mut ids = found.into_ascending();
+        ids.retain(|id| Some(*id) != self.exclude);
+        Ok(ids)
+    }
+}
+
+impl CandidateSource for Probe<'_> {
+    fn exact(&mut self, column: usize) -> Result<Option<Vec<Candidate>>> {
+        let Some(&probe) = self.probes.get(column) else {
+            return Ok(Some(Vec::new()));
+        };
+        // It stays in its table's stretch, of which it is the first.
+        self.probes.rotate_left(column);
+        let (most, begin) = match self.budget {
+            Some(budget) => (budget.postings(), Begin::ExactCode),
+            None => (FIRST_POSTINGS, Begin::Start),
+        };
+        let bucket = self.read_one(&probe, most, begin)?;
+        let is_in_part = self.budget.is_none() && bucket.is_cut;
+        let exact = if is_in_part && !probe.has_one_code() {
+            let part = probe.of_exact_code();
+            exact_candidates(&probe, &self.read_one(&part, MAX_IDENTICAL_TRIES, begin)?)
+        } else {
+            exact_candidates(&probe, &bucket)
+        };
+        self.first = (!is_in_part).then_some(bucket);
+        Ok(Some(exact))
+    }
+
+    fn leave_out(&mut self, _: usize) {
+        self.probes.clear();
+        self.first = None;
+    }
+
+    fn all(self) -> Result<Option<Candidates>> {
+        let (ids, beyond) = match self.budget {
+            None => (self.whole()?, None),
+            Some(budget) => {
+                let BudgetedCandidates { ids, beyond } = self.within(budget)?;
+                (ids, beyond)
+            }
+        };
+        let candidate = |id| Candidate { id, query_index: 0 };
+        Ok(Some(Candidates {
+            list: ids.into_iter().map(candidate).collect(),
+            counts_per_query: vec![ProbeCounts::default()],
+            beyond,
+        }))
+    }
+}
+
+/// Returns the first documents with the signature's exact code, ascending.
+fn exact_candidates(probe: &LaneProbe, bucket: &Bucket) -> Vec<Candidate> {
+    let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
+    let candidate = |posting: &Posting| Candidate {
+        id: posting.id,
+        query_index: 0,
+    };
+    exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
+}

@@ -1,0 +1,315 @@
+//! The search: plan, candidates, score, collect, with budget and verification. Every question about
+//! near documents comes through here.
+
+use crate::error::Result;
+use crate::format::SignatureRow;
+use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::query::bounds::ResolvedBounds;
+use crate::query::budget::Budget;
+use crate::query::candidates::{Candidate, CandidateSource, compare};
+use crate::query::collect::{Collector, Found, TopK};
+use crate::query::plan::{Families, IdenticalLane, ProbePlan};
+use crate::query::probe::Probe;
+use crate::query::scored::Scored;
+use crate::query::subject::Subject;
+use crate::query::sweep::{SignaturePieces, Sweep};
+use crate::query::verify::Ask;
+use crate::read::ReadView;
+use crate::sketch::Signature;
+use crate::types::{DocumentId, Matches, Scope};
+
+/// What is searched for, in what, and what is kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'q> {
+    view: &'q dyn ReadView,
+    /// `None` keeps candidates of all lanes, however far.
+    bounds: Option<&'q ResolvedBounds>,
+    collector: Collector,
+    budget: Option<Budget>,
+    exclude: Option<u64>,
+    verify: Option<&'q Ask<'q>>,
+}
+
+impl<'q> Search<'q> {
+    pub(crate) fn new(
+        view: &'q dyn ReadView,
+        bounds: Option<&'q ResolvedBounds>,
+        collector: Collector,
+    ) -> Self {
+        Self {
+            view,
+            bounds,
+            collector,
+            budget: None,
+            exclude: None,
+            verify: None,
+        }
+    }
+
+    pub(super) fn view(&self) -> &'q dyn ReadView {
+        self.view
+    }
+
+    pub(crate) fn budget(self, budget: Option<Budget>) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Leaves one document out of a search for a single signature.
+    pub(super) fn exclude(self, exclude: Option<u64>) -> Self {
+        Self { exclude, ..self }
+    }
+
+    /// Lets the caller's similarities decide. An identical signature then stands for no identical document.
+    pub(crate) fn verify(self, verify: Option<&'q Ask<'q>>) -> Self {
+        Self { verify, ..self }
+    }
+
+    pub(crate) fn plan<'s>(
+        &self,
+        signatures: impl IntoIterator<Item = &'s Signature>,
+    ) -> Result<ProbePlan> {
+        let families = self.bounds.map_or(Families::ALL, Families::from_bounds);
+        ProbePlan::new(self.view.context(), families, signatures)
+    }
+
+    /// Searches for one signature, by probes. `index` is its name to the caller who verifies.
+    pub(crate) fn one(&self, index: usize, signature: &Signature) -> Result<Matches> {
+        let plan = self.plan([signature])?;
+        let lane = plan.identical_lane(self.view.context());
+        let probe = Probe::new(self.view, &plan, self.budget, self.exclude);
+        let found = self.collect(&[signature], lane, probe)?;
+        let found = found.and_then(|mut found| found.pop());
+        let mut found = found.or_bug("what was found for a signature")?;
+        self.settle(index, &mut found)?;
+        self.matches(signature, found)
+    }
+
+    /// Searches for many signatures, by sweeps. Returns their answers in their order.
+    pub(crate) fn many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+        let mut answers = Vec::with_capacity(signatures.len());
+        let mut pieces = SignaturePieces::of(signatures.len());
+        while let Some(range) = pieces.next() {
+            let piece = signatures.get(range.clone());
+            let piece = piece.or_bug("the signatures of a piece")?;
+            let mut plan = self.plan(piece.iter().copied())?;
+            let Some(all) = self.piece(piece, &mut plan)? else {
+                pieces.halve(range);
+                continue;
+            };
+            for (signature, mut found) in piece.iter().zip(all) {
+                let index = answers.len();
+                answers.push(if found.counts.is_over {
+                    self.one(index, signature)?
+                } else {
+                    self.settle(index, &mut found)?;
+                    self.matches(signature, found)?
+                });
+            }
+        }
+        let (found, expected) = (answers.len(), signatures.len());
+        invariant!(
+            found == expected,
+            "{found} answers for {expected} signatures"
+        );
+        Ok(answers)
+    }
+
+    /// Sweeps for the signatures of a plan: what was found for each, not verified. Returns `None` if they
+    /// have so many candidates that they must be halved.
+    pub(crate) fn piece(
+        &self,
+        signatures: &[&Signature],
+        plan: &mut ProbePlan,
+    ) -> Result<Option<Vec<Found>>> {
+        let lane = plan.identical_lane(self.view.context());
+        let sweep = Sweep::new(self.view, plan, self.budget);
+        self.collect(signatures, lane, sweep)
+    }
+
+    /// Compares with every stored document.
+    pub(super) fn scan(&self, signature: &Signature) -> Result<Matches> {
+        let context = self.view.context();
+        if !context.is_filed(signature) {
+            return Ok(Matches::none(Scope::Scan));
+        }
+        let shape = context.shape();
+        let subject = Subject::new(signature);
+        let mut found = self.nothing();
+        self.view.all_signature_rows(&mut |id, bytes| {
+            let row = SignatureRow::decode(id, bytes, shape)?;
+            if Some(id) != self.exclude {
+                found.compared += 1;
+                let score = subject.score(context, id, &row, None)?;
+                if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
+                    found.near.push(scored);
+                }
+            }
+            Ok(())
+        })?;
+        context.note_candidates(found.compared);
+        context.reads.add_signatures(found.compared);
+        self.settle(0, &mut found)?;
+        subject.matches(self.view, found, Scope::Scan)
+    }
+
+    fn collect(
+        &self,
+        signatures: &[&Signature],
+        lane: Option<IdenticalLane>,
+        mut source: impl CandidateSource,
+    ) -> Result<Option<Vec<Found>>> {
+        let mut all = vec![self.nothing(); signatures.len()];
+        let mut compared = Vec::new();
+        // A caller who verifies decides about identical ones, too.
+        let stops_at_identical = self.collector == Collector::BestOne && self.verify.is_none();
+        if let Some(lane) = lane.filter(|_| stops_at_identical) {
+            let Some(exact) = source.exact(lane.column)? else {
+                return Ok(None);
+            };
+            compared = self.find_identical(signatures, lane, &exact, &mut all)?;
+            for (query_index, found) in all.iter().enumerate() {
+                if found.is_identical {
+                    source.leave_out(query_index);
+                }
+            }
+        }
+        let Some(mut candidates) = source.all()? else {
+            return Ok(None);
+        };
+        // A document that the budget left out does not count, even if it has been compared.
+        for (query_index, found) in (0..).zip(&mut all) {
+            let is_identical = found.is_identical;
+            found.near.retain(|scored| {
+                let id = scored.id;
+                let candidate = Candidate { id, query_index };
+                is_identical || candidates.list.binary_search(&candidate).is_ok()
+            });
+        }
+        if !compared.is_empty() {
+            let is_new = |candidate: &Candidate| compared.binary_search(candidate).is_err();
+            candidates.list.retain(is_new);
+        }
+        self.score(signatures, &candidates.list, &mut all)?;
+        for (found, counts) in all.iter_mut().zip(candidates.counts_per_query) {
+            found.counts = counts;
+            found.beyond = candidates.beyond;
+        }
+        Ok(Some(all))
+    }
+
+    /// Scores candidates, and keeps those within the bounds, or all if they are verified later.
+    pub(super) fn score(
+        &self,
+        signatures: &[&Signature],
+        candidates: &[Candidate],
+        all: &mut [Found],
+    ) -> Result<()> {
+        let context = self.view.context();
+        compare(self.view, candidates, &mut |candidate, row| {
+            let query_index = candidate.query_index as usize;
+            let subject = Subject::new(at(signatures, query_index)?);
+            let found = at_mut(all, query_index)?;
+            found.compared += 1;
+            let score = subject.score(context, candidate.id, row, self.bounds)?;
+            if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
+                found.near.push(scored);
+            }
+            Ok(())
+        })
+    }
+
+    fn accepts(&self, scored: &Scored) -> bool {
+        self.verify.is_some() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
+    }
+
+    fn nothing(&self) -> Found {
+        // Before it is known which are verified, or within the budget, none can be left out.
+        let keeps_all = self.verify.is_some() || self.budget.is_some();
+        Found::new(if keeps_all {
+            usize::MAX
+        } else {
+            self.collector.limit()
+        })
+    }
+
+    /// Puts the caller's similarities, if it verifies, in the place of estimates, and keeps the best of
+    /// what is within the bounds.
+    pub(crate) fn settle(&self, index: usize, found: &mut Found) -> Result<()> {
+        if self.verify.is_none() && self.budget.is_none() {
+            return Ok(());
+        }
+        let mut near = TopK::new(self.collector.limit());
+        for scored in found.near.take() {
+            let told = match self.verify {
+                Some(ask) => ask(index, scored.id)?,
+                None => None,
+            };
+            if let Some(scored) = scored.verified(told, self.bounds) {
+                near.push(scored);
+            }
+        }
+        found.near = near;
+        Ok(())
+    }
+
+    /// Reads the keys of what was found for a signature.
+    pub(crate) fn matches(&self, signature: &Signature, found: Found) -> Result<Matches> {
+        if !self.view.context().is_filed(signature) {
+            return Ok(Matches::none(Scope::Candidates));
+        }
+        let beyond = found.beyond;
+        let subject = Subject::new(signature);
+        let mut matches = subject.matches(self.view, found, Scope::Candidates)?;
+        matches.recall = self.bounds.and_then(|bounds| bounds.recall);
+        matches.set_beyond(beyond);
+        Ok(matches)
+    }
+
+    /// Returns the live documents that share a bucket with each signature, not compared, ascending by id.
+    pub(super) fn candidates(&self, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
+        if let [signature] = signatures {
+            let plan = self.plan([*signature])?;
+            let all = Probe::new(self.view, &plan, None, None).all()?;
+            let all = all.or_bug("the candidates of a signature")?;
+            return self.live(signatures, &all.list);
+        }
+        let mut answers = Vec::with_capacity(signatures.len());
+        let mut pieces = SignaturePieces::of(signatures.len());
+        while let Some(range) = pieces.next() {
+            let piece = signatures.get(range.clone());
+            let piece = piece.or_bug("the signatures of a piece")?;
+            let mut plan = self.plan(piece.iter().copied())?;
+            match Sweep::new(self.view, &mut plan, None).all()? {
+                Some(all) => answers.append(&mut self.live(piece, &all.list)?),
+                None => pieces.halve(range),
+            }
+        }
+        Ok(answers)
+    }
+
+    fn live(&self, signatures: &[&Signature], list: &[Candidate]) -> Result<Vec<Vec<DocumentId>>> {
+        let mut live = vec![Vec::new(); signatures.len()];
+        compare(
+            self.view,
+            list,
+            &mut |Candidate { id, query_index }, row| {
+                let query_index = query_index as usize;
+                if row.is_empty() == at(signatures, query_index)?.is_empty() {
+                    at_mut(&mut live, query_index)?.push(DocumentId::new(id));
+                }
+                Ok(())
+            },
+        )?;
+        Ok(live)
+    }
+}
+
+#[cfg(test)]
+#[path = "search_best_tests.rs"]
+mod best_tests;
+#[cfg(test)]
+#[path = "search_many_tests.rs"]
+mod many_tests;
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod verify_tests;

@@ -1,0 +1,206 @@
+//! Sweeps: the lanes of many signatures, each read once in the order of its codes.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::index::SweepControl;
+use crate::invariant::{at, at_mut};
+use crate::query::budget::{Budget, ProbeCounts};
+use crate::query::candidates::{Candidate, CandidateSource, Candidates, keep_first};
+use crate::query::plan::ProbePlan;
+use crate::read::ReadView;
+
+/// Number of signatures in a piece, which bounds the memory of their codes. Fewer under test, so that
+/// small batches have several pieces.
+const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
+
+/// So many candidates, some of them counted several times, are held together unless a single
+/// signature has more: 48 bytes each with what their verification needs.
+const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
+
+/// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
+const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
+
+/// The pieces of a batch of signatures, in order.
+#[derive(Debug)]
+pub(crate) struct SignaturePieces {
+    /// The next one last.
+    waiting: Vec<Range<usize>>,
+}
+
+impl SignaturePieces {
+    pub(crate) fn of(signatures: usize) -> Self {
+        let starts = (0..signatures).step_by(PIECE_SIGNATURES).rev();
+        let piece = |start: usize| start..signatures.min(start + PIECE_SIGNATURES);
+        Self {
+            waiting: starts.map(piece).collect(),
+        }
+    }
+
+    /// Puts back, as two halves, a piece that has too many candidates.
+    pub(crate) fn halve(&mut self, piece: Range<usize>) {
+        let middle = piece.start.midpoint(piece.end);
+        self.waiting.push(middle..piece.end);
+        self.waiting.push(piece.start..middle);
+    }
+}
+
+impl Iterator for SignaturePieces {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        self.waiting.pop()
+    }
+}
+
+/// The candidates of many signatures, lane by lane.
+pub(super) struct Sweep<'c> {
+    view: &'c dyn ReadView,
+    plan: &'c mut ProbePlan,
+    budget: Option<Budget>,
+    found: Vec<Candidate>,
+    room: usize,
+    /// Signature by signature, if there is a budget.
+    counts_per_query: Vec<ProbeCounts>,
+    /// The column of the lane that has been swept.
+    swept: Option<usize>,
+}
+
+impl<'c> Sweep<'c> {
+    pub(super) fn new(
+        view: &'c dyn ReadView,
+        plan: &'c mut ProbePlan,
+        budget: Option<Budget>,
+    ) -> Self {
+        let count = budget.map_or(0, |_| plan.signatures());
+        Self {
+            view,
+            plan,
+            budget,
+            found: Vec::new(),
+            room: PIECE_CANDIDATES,
+            counts_per_query: vec![ProbeCounts::default(); count],
+            swept: None,
+        }
+    }
+
+    /// Returns true if a signature went beyond the budget.
+    fn is_over(&self, query_index: u32) -> bool {
+        let counts = self.counts_per_query.get(query_index as usize);
+        counts.is_some_and(|counts| counts.is_over)
+    }
+
+    /// Counts the candidates of each signature, and drops those of signatures that went beyond the budget.
+    fn count(&mut self, budget: Budget) -> Result<()> {
+        for found in &self.found {
+            at_mut(&mut self.counts_per_query, found.query_index as usize)?.documents += 1;
+        }
+        for counts in &mut self.counts_per_query {
+            counts.is_over = !counts.is_within(budget, 0, 0);
+        }
+        let mut found = std::mem::take(&mut self.found);
+        found.retain(|candidate| !self.is_over(candidate.query_index));
+        self.found = found;
+        Ok(())
+    }
+
+    /// Sweeps a lane, and shows whose code is that of the signature. Returns false if the signatures must be
+    /// halved.
+    fn sweep(&mut self, column: usize, of_exact_code: &mut dyn FnMut(Candidate)) -> Result<bool> {
+        let (plan, view) = (&*self.plan, self.view);
+        let lane = *at(plan.lanes(), column)?;
+        let can_be_halved = plan.signatures() > 1;
+        let mut ranges = plan.ranges(view.context(), column, lane);
+        ranges.retain(|range| !self.is_over(range.query_index));
+        view.context().reads.add_lanes(ranges.len());
+        let most = self.budget.map(Budget::postings);
+        let mut counts = vec![0; self.counts_per_query.len()];
+        let (mut fits, found, room) = (true, &mut self.found, &mut self.room);
+        let mut visit = |query_index: u32, posting: crate::format::Posting| {
+            if let (Some(most), Some(count)) = (most, counts.get_mut(query_index as usize)) {
+                *count += 1;
+                if *count > most {
+                    return Ok(SweepControl::SkipRange);
+                }
+            }
+            let code = plan.code(query_index, column)?;
+            let id = posting.id;
+            let candidate = Candidate { id, query_index };
+            if plan.accepts(lane, code, posting.code) {
+                found.push(candidate);
+            }
+            if code == posting.code {
+                of_exact_code(candidate);
+            }
+            if found.len() > *room {
+                // Documents that are alike meet in many lanes.
+                found.sort_unstable();
+                found.dedup();
+                fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
+                *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
+            }
+            Ok(if fits {
+                SweepControl::GoOn
+            } else {
+                SweepControl::End
+            })
+        };
+        view.sweep(lane.table, lane.lane, &ranges, &mut visit)?;
+        for (counted, count) in self.counts_per_query.iter_mut().zip(counts) {
+            counted.postings = counted.postings.max(count);
+            counted.is_over |= most.is_some_and(|most| count > most);
+        }
+        Ok(fits)
+    }
+}
+
+impl CandidateSource for Sweep<'_> {
+    fn exact(&mut self, column: usize) -> Result<Option<Vec<Candidate>>> {
+        let view = self.view;
+        let (mut exact, mut room) = (Vec::new(), MAX_EXACT);
+        let mut note = |candidate: Candidate| {
+            if !view.is_dead(candidate.id) {
+                exact.push(candidate);
+            }
+            if exact.len() > room {
+                keep_first(&mut exact);
+                // Where the first of each signature are many, a trim frees little: the next one comes after
+                // as many again.
+                room = MAX_EXACT.max(2 * exact.len());
+            }
+        };
+        if !self.sweep(column, &mut note)? {
+            return Ok(None);
+        }
+        self.swept = Some(column);
+        // Postings beyond the budget were passed over, and the first by id may be among them: for such a
+        // signature the candidates that were noted say nothing.
+        exact.retain(|candidate| !self.is_over(candidate.query_index));
+        keep_first(&mut exact);
+        Ok(Some(exact))
+    }
+
+    fn leave_out(&mut self, query_index: usize) {
+        self.plan.leave_out(query_index);
+    }
+
+    fn all(mut self) -> Result<Option<Candidates>> {
+        for column in 0..self.plan.lanes().len() {
+            if Some(column) != self.swept && !self.sweep(column, &mut |_| ())? {
+                return Ok(None);
+            }
+        }
+        let plan = &*self.plan;
+        self.found.retain(|found| plan.is_asked(found.query_index));
+        self.found.sort_unstable();
+        self.found.dedup();
+        if let Some(budget) = self.budget {
+            self.count(budget)?;
+        }
+        Ok(Some(Candidates {
+            list: self.found,
+            counts_per_query: self.counts_per_query,
+            beyond: None,
+        }))
+    }
+}
