@@ -166,46 +166,6 @@ impl Store {
         SnapshotView::open(self.store()).map(Snapshot::new)
     }
 
-    /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
-    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
-    /// them is told that its document is new.
-    ///
-    /// While other threads write, this searches the committed documents, and needs no transaction if the
-    /// document is not new.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_if_new(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Novelty> {
-        self.insert_document_if_new(Document::new(key.as_ref()), signature)
-    }
-
-    /// Inserts a document under a key that must be free. The document is durable when this returns.
-    ///
-    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch` and
-    /// those of a [`Document`]) may be called from any number of threads. Calls of about the same time
-    /// share one transaction and one sync; each has the result that it would have alone, in the order in
-    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
-    /// [`queue`](Self::queue) is for callers that do not wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
-    /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
-    pub fn insert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
-        self.insert_document(Document::new(key.as_ref()), signature)
-    }
-
-    /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
-    /// [`WriteTransaction::upsert`]. The change is durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
-        self.upsert_document(Document::new(key.as_ref()), signature)
-    }
-
     /// Removes the document with a key, and returns its id if there is one. The change is durable when this
     /// returns.
     ///
@@ -232,47 +192,59 @@ impl Store {
     ///
     /// As [`insert`](Self::insert).
     pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.insert_document(Document::without_key(), signature)
+        self.insert(Document::without_key(), signature)
     }
 
-    /// Inserts a document with stamp and payload; the key is optional.
+    /// Inserts a document under a key that must be free. The document is durable when this returns.
+    ///
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch` and
+    /// those of a [`Document`]) may be called from any number of threads. Calls of about the same time
+    /// share one transaction and one sync; each has the result that it would have alone, in the order in
+    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
+    /// [`queue`](Self::queue) is for callers that do not wait.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_document(
+    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
+    /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
+    pub fn insert<'d>(
         &self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        self.group_commit.insert(document, signature)
+        self.group_commit.insert(document.into(), signature)
     }
 
-    /// Inserts a document with stamp and payload, as [`insert_if_new`](Self::insert_if_new); the key is
-    /// optional.
+    /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
+    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
+    /// them is told that its document is new.
+    ///
+    /// While other threads write, this searches the committed documents, and needs no transaction if the
+    /// document is not new.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn insert_document_if_new(
+    pub fn insert_if_new<'d>(
         &self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.group_commit.insert_if_new(document, signature)
+        self.group_commit.insert_if_new(document.into(), signature)
     }
 
-    /// Upserts a document with stamp and payload. Without a key it replaces nothing.
+    /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
+    /// [`WriteTransaction::upsert`]. The change is durable when this returns.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn upsert_document(
+    pub fn upsert<'d>(
         &self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        self.group_commit.upsert(document, signature)
+        self.group_commit.upsert(document.into(), signature)
     }
 
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
@@ -379,7 +351,7 @@ impl Store {
     /// # let signature = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
     /// for (key, day) in [("a", 18), ("b", 19), ("c", 20)] {
-    ///     transaction.insert_document(Document::new(key).stamp(day), &signature)?;
+    ///     transaction.insert(Document::new(key).stamp(day), &signature)?;
     /// }
     /// transaction.commit()?;
     /// store.touch("a", 21)?;

@@ -47,6 +47,15 @@ impl WriteTransaction {
         Self { transaction }
     }
 
+    /// Inserts a document without a key.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without `KeyExists`.
+    pub fn append(&mut self, signature: &Signature) -> Result<DocumentId> {
+        self.insert(Document::without_key(), signature)
+    }
+
     /// Inserts a document under a key.
     ///
     /// # Errors
@@ -55,21 +64,29 @@ impl WriteTransaction {
     /// 4,096 bytes, [`Error::SignatureMismatch`] for a signature that does not fit the schema: the
     /// transaction can go on then. After [`Error::Corrupt`], [`Error::Io`] and [`Error::Bug`] it can only be
     /// rolled back.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<DocumentId> {
-        self.insert_document(Document::new(key.as_ref()), signature)
+    pub fn insert<'d>(
+        &mut self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.transaction.insert(document.into(), signature)
     }
 
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
     /// see [`Upserted::revision`]. A document whose signature is unchanged keeps its id.
     ///
-    /// The new document has stamp 0 and no payload, whatever the old one had: [`upsert_document`](Self::upsert_document)
+    /// The new document has stamp 0 and no payload, whatever the old one had: [`upsert`](Self::upsert)
     /// gives it others, and [`touch`](Self::touch) renews a stamp alone.
     ///
     /// # Errors
     ///
     /// As [`insert`](Self::insert), without `KeyExists`.
-    pub fn upsert(&mut self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Upserted> {
-        self.upsert_document(Document::new(key.as_ref()), signature)
+    pub fn upsert<'d>(
+        &mut self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        self.transaction.upsert(document.into(), signature)
     }
 
     /// Inserts a document unless the store has its key or a near-duplicate of it.
@@ -77,64 +94,12 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`insert`](Self::insert), without `KeyExists`.
-    pub fn insert_if_new(
+    pub fn insert_if_new<'d>(
         &mut self,
-        key: impl AsRef<[u8]>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Novelty> {
-        self.insert_document_if_new(Document::new(key.as_ref()), signature)
-    }
-
-    /// Inserts a document without a key.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert), without `KeyExists`.
-    pub fn append(&mut self, signature: &Signature) -> Result<DocumentId> {
-        self.insert_document(Document::without_key(), signature)
-    }
-
-    /// Inserts a document with stamp and payload; the key is optional.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert); the payload may have up to 64 MiB.
-    pub fn insert_document(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<DocumentId> {
-        self.transaction.insert_document(document, signature)
-    }
-
-    /// Upserts a document with stamp and payload. Without a key it replaces nothing.
-    ///
-    /// If the signature is unchanged, only stamp and payload are written. If these are unchanged as well,
-    /// nothing is written, and a transaction without other changes commits without a sync.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_document`](Self::insert_document), without `KeyExists`.
-    pub fn upsert_document(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<Upserted> {
-        self.transaction.upsert_document(document, signature)
-    }
-
-    /// Inserts a document with stamp and payload, as [`insert_if_new`](Self::insert_if_new); the key is
-    /// optional.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert_document`](Self::insert_document), without `KeyExists`.
-    pub fn insert_document_if_new(
-        &mut self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<Novelty> {
-        self.transaction.insert_document_if_new(document, signature)
+        self.transaction.insert_if_new(document.into(), signature)
     }
 
     /// Gives the document with a key another stamp, later or earlier, and returns its id if there is one. Id,
@@ -148,7 +113,7 @@ impl WriteTransaction {
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let signature = store.sketch_text("some text or other")?;
     /// let mut transaction = store.begin_write()?;
-    /// let id = transaction.insert_document(Document::new("a").stamp(20), &signature)?;
+    /// let id = transaction.insert(Document::new("a").stamp(20), &signature)?;
     /// assert_eq!(transaction.touch("a", 21)?, Some(id));
     /// assert_eq!(transaction.touch("b", 21)?, None);
     /// assert_eq!(transaction.get_id(id)?.map(|record| record.stamp()), Some(21));
@@ -265,7 +230,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`insert_document`](Self::insert_document), and nothing of the batch is inserted: bad
+    /// As [`insert`](Self::insert), and nothing of the batch is inserted: bad
     /// input says its index in the batch. [`Error::KeyExists`] for the first key that is there or
     /// that an earlier document of the batch has; the id is then the one that this would have got.
     ///
@@ -298,7 +263,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`insert_document_if_new`](Self::insert_document_if_new); for bad input, which says its
+    /// As [`insert_if_new`](Self::insert_if_new); for bad input, which says its
     /// index in the batch, nothing of the batch is inserted.
     ///
     /// ```

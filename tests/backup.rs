@@ -53,8 +53,8 @@ fn some_change(transaction: &mut WriteTransaction, random: &mut Random) {
     let payload = vec![random.next() as u8; random.below(300) as usize];
     let document = Document::new(&key).stamp(random.next()).payload(&payload);
     match random.below(8) {
-        0..=3 => drop(transaction.upsert_document(document, &signature).unwrap()),
-        4 => drop(transaction.insert_document(document, &signature)),
+        0..=3 => drop(transaction.upsert(document, &signature).unwrap()),
+        4 => drop(transaction.insert(document, &signature)),
         5 => drop(transaction.append(&signature).unwrap()),
         _ => drop(transaction.remove(&key).unwrap()),
     }

@@ -103,7 +103,7 @@ fn insert_all(path: &Path, schema: &Schema, inputs: &[Input]) -> Store {
     let store = Store::create_with(path, schema.clone(), &sealing_after(64)).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for input in inputs {
-        match transaction.insert_document(input.document(), &input.signature) {
+        match transaction.insert(input.document(), &input.signature) {
             Ok(_) | Err(Error::KeyExists { .. }) => {}
             Err(error) => panic!("{error}"),
         }

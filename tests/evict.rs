@@ -47,7 +47,7 @@ fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64)
         let stamp = stamp(id);
         let document = Document::new(&key).stamp(stamp).payload(&payload);
         let signature = signature(u32::try_from(id).unwrap());
-        let found = transaction.insert_document(document, &signature);
+        let found = transaction.insert(document, &signature);
         assert_eq!(found.unwrap().get(), id);
         model.insert(id, stamp);
     }
@@ -193,9 +193,7 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
                 disturb(&store, &[20, 21, 22, 23, 33]);
                 let late = Document::new("late").stamp(1);
                 let mut transaction = store.begin_write().unwrap();
-                transaction
-                    .insert_document(late, &signature(9_999))
-                    .unwrap();
+                transaction.insert(late, &signature(9_999)).unwrap();
                 transaction.commit().unwrap();
             }
             ControlFlow::Continue(())
@@ -357,7 +355,7 @@ fn documents_of_all_sizes_are_shown_whole() {
     for (number, payload) in [(0, &large[..]), (1, b""), (2, &large[..]), (3, b"x")] {
         let document = Document::without_key().stamp(number).payload(payload);
         let signature = signature(u32::try_from(number).unwrap());
-        transaction.insert_document(document, &signature).unwrap();
+        transaction.insert(document, &signature).unwrap();
     }
     transaction.commit().unwrap();
     let is_large = |document: &StoredDocument<'_>| {

@@ -149,7 +149,7 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
         let (document, page) = (Document::new(&key).stamp(stamp), signature(content));
         let is_there = held.contains_key(&key);
         match random.below(5) {
-            0 => match store.insert_document(document, &page) {
+            0 => match store.insert(document, &page) {
                 Ok(_) => assert!(!is_there),
                 Err(Error::KeyExists { key: found, .. }) => {
                     assert!(is_there && found == key);
@@ -158,10 +158,10 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
                 Err(error) => panic!("{error}"),
             },
             1 => {
-                let upserted = store.upsert_document(document, &page).unwrap();
+                let upserted = store.upsert(document, &page).unwrap();
                 assert_eq!(upserted.replaced.is_some(), is_there);
             }
-            2 => match store.insert_document_if_new(document, &page).unwrap() {
+            2 => match store.insert_if_new(document, &page).unwrap() {
                 Novelty::New(_) => assert!(!is_there),
                 Novelty::SameKey(found) => {
                     assert!(is_there && found.key() == Some(&key[..]));
@@ -176,7 +176,7 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
             }
             _ => {
                 // Nobody waits for it: what this thread does next comes after it all the same.
-                let ticket = store.queue().upsert_document(document, &page).unwrap();
+                let ticket = store.queue().upsert(document, &page).unwrap();
                 if random.below(2) == 0 {
                     let upserted = ticket.wait().unwrap();
                     assert_eq!(upserted.replaced.is_some(), is_there);
@@ -289,7 +289,7 @@ fn what_waits_is_bounded_and_nothing_of_it_is_lost() {
         let number = u32::try_from(tickets.len()).unwrap();
         let key = number.to_be_bytes();
         let document = Document::new(&key).payload(&payload);
-        match store.queue().insert_document(document, &signature(number)) {
+        match store.queue().insert(document, &signature(number)) {
             Ok(ticket) => tickets.push(ticket),
             Err(error) => break error,
         }
@@ -427,7 +427,7 @@ fn a_loop_of_transactions_keeps_nobody_out() {
             stamp += 1;
             let progress = Document::new("progress").stamp(stamp);
             let page = signature(u32::MAX - 1);
-            transaction.upsert_document(progress, &page).unwrap();
+            transaction.upsert(progress, &page).unwrap();
             transaction.commit().unwrap();
         }
     });

@@ -114,15 +114,9 @@ fn apply(store: &mut WriteTransaction, change: &Change) {
     match change.kind {
         0..3 => drop(store.remove(&change.key).unwrap()),
         3..6 => {
-            store
-                .insert_document_if_new(change.document(), &signature)
-                .unwrap();
+            store.insert_if_new(change.document(), &signature).unwrap();
         }
-        _ => drop(
-            store
-                .upsert_document(change.document(), &signature)
-                .unwrap(),
-        ),
+        _ => drop(store.upsert(change.document(), &signature).unwrap()),
     }
 }
 
@@ -149,7 +143,7 @@ fn written(store: &Store, number: u64) -> WriteTransaction {
     let progress = (number + 1).to_le_bytes();
     let document = Document::new(PROGRESS).payload(&progress);
     transaction
-        .upsert_document(document, &signature(PROGRESS_NUMBER))
+        .upsert(document, &signature(PROGRESS_NUMBER))
         .unwrap();
     transaction
 }

@@ -41,7 +41,7 @@ fn insert(transaction: &mut WriteTransaction, held: &mut Held, numbers: std::ops
         let payload = vec![number as u8; number as usize % 7 * 3_000];
         let key = number.to_le_bytes();
         let document = Document::new(&key).stamp(5).payload(&payload);
-        let id = transaction.insert_document(document, &signature(number));
+        let id = transaction.insert(document, &signature(number));
         assert_eq!(id.unwrap().get(), u64::from(number));
         held.insert(number.into(), (5, payload));
     }
@@ -135,7 +135,7 @@ fn touches_of_the_largest_and_the_smallest() {
     let payload = vec![7; 5 << 20];
     let mut transaction = store.begin_write().unwrap();
     let large = Document::new("").stamp(1).payload(&payload);
-    let id = transaction.insert_document(large, &signature(1)).unwrap();
+    let id = transaction.insert(large, &signature(1)).unwrap();
     let bare = transaction.append(&signature(2)).unwrap();
     assert_eq!(transaction.touch("", 2).unwrap(), Some(id));
     assert!(transaction.touch_id(bare, u64::MAX).unwrap());
@@ -167,7 +167,7 @@ fn what_is_as_it_was_is_not_written() {
     let document = |stamp| Document::new("page").stamp(stamp).payload(b"payload");
     let upsert = |stamp| -> Upserted {
         let mut transaction = store.begin_write().unwrap();
-        let upserted = transaction.upsert_document(document(stamp), &signature(1));
+        let upserted = transaction.upsert(document(stamp), &signature(1));
         transaction.commit().unwrap();
         upserted.unwrap()
     };
@@ -208,7 +208,7 @@ fn what_is_as_it_was_is_not_written() {
     assert_eq!((record.stamp(), record.payload()), (0, &[][..]));
     // Of no key there is no earlier version.
     let mut transaction = store.begin_write().unwrap();
-    let other = transaction.upsert_document(Document::without_key(), &signature(1));
+    let other = transaction.upsert(Document::without_key(), &signature(1));
     assert_eq!(other.unwrap().revision, Revision::First);
     transaction.commit().unwrap();
     assert!(store.snapshot().unwrap().check().unwrap().is_clean());

@@ -91,14 +91,8 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     assert!(transaction.remove(&long_key).unwrap().is_none());
     let long_payload = vec![0; (64 << 20) + 1];
     let document = || Document::new("new").payload(&long_payload);
-    invalid(
-        transaction.insert_document(document(), &good).err(),
-        "payload",
-    );
-    invalid(
-        transaction.upsert_document(document(), &good).err(),
-        "payload",
-    );
+    invalid(transaction.insert(document(), &good).err(), "payload");
+    invalid(transaction.upsert(document(), &good).err(), "payload");
     let exists = transaction.insert("present", &good).err();
     assert!(
         matches!(exists, Some(Error::KeyExists { .. })),
@@ -213,7 +207,7 @@ fn large_payloads_come_back() {
         let (key, payload) = ([number], payload(number));
         let document = Document::new(&key).payload(&payload).stamp(number.into());
         transaction
-            .insert_document(document, &signature(number.into()))
+            .insert(document, &signature(number.into()))
             .unwrap();
     }
     let read = |record: Option<resemblance::Record>, number: u8| {
@@ -224,9 +218,7 @@ fn large_payloads_come_back() {
     let limit = vec![9; 64 << 20];
     let mut transaction = store.begin_write().unwrap();
     let document = Document::new("limit").payload(&limit);
-    transaction
-        .insert_document(document, &signature(77))
-        .unwrap();
+    transaction.insert(document, &signature(77)).unwrap();
     transaction.commit().unwrap();
     drop(store);
     let snapshot = Store::open(place.store()).unwrap().snapshot().unwrap();
@@ -244,9 +236,7 @@ fn what_a_long_transaction_has_written_can_be_removed_by_it() {
     for number in 0..14u32 {
         let key = number.to_le_bytes();
         let document = Document::new(&key).payload(&payload);
-        transaction
-            .insert_document(document, &signature(number))
-            .unwrap();
+        transaction.insert(document, &signature(number)).unwrap();
         if number % 2 == 1 {
             let early = number / 2;
             assert!(

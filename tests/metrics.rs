@@ -322,9 +322,7 @@ fn the_file_agrees_byte_by_byte() {
         let key = number.to_le_bytes();
         let mut transaction = store.begin_write().unwrap();
         let document = Document::new(&key).payload(&payload);
-        transaction
-            .upsert_document(document, &signature(number))
-            .unwrap();
+        transaction.upsert(document, &signature(number)).unwrap();
         transaction.commit().unwrap();
     }
     let snapshot = store.snapshot().unwrap();

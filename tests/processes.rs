@@ -185,7 +185,7 @@ fn fills(path: &str) {
         let mut transaction = store.begin_write().unwrap();
         let key = committed.to_le_bytes();
         let document = Document::new(&key).payload(&payload);
-        let inserted = transaction.insert_document(document, &signature(committed as u32));
+        let inserted = transaction.insert(document, &signature(committed as u32));
         match inserted.and_then(|_| transaction.commit()) {
             Ok(()) => committed += 1,
             Err(error) => break error,

@@ -96,7 +96,7 @@ fn go_on(store: &Store, numbers: std::ops::Range<u64>) {
             let payload = vec![7; (number % 13) as usize];
             let document = document.stamp(number * 3).payload(&payload);
             let signature = signature(&schema, number);
-            transaction.insert_document(document, &signature).unwrap();
+            transaction.insert(document, &signature).unwrap();
             if number % 6 == 1 {
                 let removed = DocumentId::new(number * 2 / 3);
                 transaction.remove_id(removed).unwrap();

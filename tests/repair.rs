@@ -75,9 +75,7 @@ fn filled(documents: u64) -> (MemoryFiles, Contents) {
                 _ => Document::new(&key),
             };
             let document = document.stamp(number * 3).payload(&payload);
-            transaction
-                .insert_document(document, &signature(number))
-                .unwrap();
+            transaction.insert(document, &signature(number)).unwrap();
         }
         if first >= 100 {
             transaction.remove(format!("key {}", first - 99)).unwrap();

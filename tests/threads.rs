@@ -139,7 +139,7 @@ fn readers_see_exactly_one_commit_each() {
                     let key = number.to_le_bytes();
                     let document = Document::new(&key).stamp(commit);
                     transaction
-                        .upsert_document(document, &member(1, number + commit / 2 % 2))
+                        .upsert(document, &member(1, number + commit / 2 % 2))
                         .unwrap();
                 }
                 transaction.commit().unwrap();

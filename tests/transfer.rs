@@ -41,7 +41,7 @@ impl Entry {
     }
 
     fn insert(&self, transaction: &mut WriteTransaction) {
-        let inserted = transaction.insert_document(self.document(), &self.signature);
+        let inserted = transaction.insert(self.document(), &self.signature);
         inserted.unwrap();
     }
 

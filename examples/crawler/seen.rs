@@ -116,7 +116,7 @@ impl SeenPages {
         let signature = self.sketcher.text(&page.text)?;
         let payload = payload_of(page)?;
         let document = Document::new(url).stamp(day).payload(&payload);
-        match self.store.insert_document_if_new(document, &signature)? {
+        match self.store.insert_if_new(document, &signature)? {
             Novelty::NearDuplicate(found) => {
                 let original = found.key().unwrap_or_default();
                 let copy = Seen::CopyOf {
@@ -138,7 +138,7 @@ impl SeenPages {
         let signature = self.sketcher.text(&page.text)?;
         let payload = payload_of(page)?;
         let document = Document::new(url).stamp(day).payload(&payload);
-        Ok(self.store.upsert_document(document, &signature)?.revision)
+        Ok(self.store.upsert(document, &signature)?.revision)
     }
 
     /// Remembers that there is nothing under a URL.
@@ -149,8 +149,7 @@ impl SeenPages {
     fn note(&self, url: &str, day: u64, seen: &Seen) -> Result<()> {
         let payload = serde_json::to_vec(seen)?;
         let document = Document::new(url).stamp(day).payload(&payload);
-        self.store
-            .upsert_document(document, &self.sketcher.text("")?)?;
+        self.store.upsert(document, &self.sketcher.text("")?)?;
         Ok(())
     }
 

@@ -215,12 +215,12 @@ fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Inp
         _ if which >= 230 => touch(transaction, model, input, which.is_multiple_of(2)),
         0 | 1 => {
             let entry = any_entry(model, input);
-            let upserted = transaction.upsert_document(document(&entry), &entry.signature);
+            let upserted = transaction.upsert(document(&entry), &entry.signature);
             model.judge_upsert(entry, &upserted.unwrap());
         }
         2 => {
             let entry = any_entry(model, input);
-            let result = transaction.insert_document(document(&entry), &entry.signature);
+            let result = transaction.insert(document(&entry), &entry.signature);
             match (
                 result,
                 entry.key.as_deref().and_then(|key| model.id_of(key)),
@@ -232,7 +232,7 @@ fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Inp
         }
         3 | 4 => {
             let entry = any_entry(model, input);
-            let novelty = transaction.insert_document_if_new(document(&entry), &entry.signature);
+            let novelty = transaction.insert_if_new(document(&entry), &entry.signature);
             model.judge(entry, &novelty.unwrap());
         }
         5 => {
@@ -240,7 +240,7 @@ fn change(transaction: &mut WriteTransaction, model: &mut Model, input: &mut Inp
                 key: None,
                 ..any_entry(model, input)
             };
-            let id = transaction.insert_document(document(&entry), &entry.signature);
+            let id = transaction.insert(document(&entry), &entry.signature);
             assert_eq!(id.unwrap().get(), model.insert(entry));
         }
         6 => {

@@ -115,7 +115,7 @@ impl BulkStore {
         row: &mut Vec<Option<u64>>,
     ) -> Result<DocumentId> {
         let id = self.next_id;
-        let key_code = document.key.map(hash_key);
+        let key_code = document.key().map(hash_key);
         document_codes(
             &self.store.context,
             key_code,

@@ -1,5 +1,7 @@
 //! Rows of the tables `documents` and `signatures`.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
@@ -60,12 +62,12 @@ impl<'a> DocumentRow<'a> {
     }
 }
 
-impl<'a> From<&Document<'a>> for DocumentRow<'a> {
-    fn from(document: &Document<'a>) -> Self {
+impl<'a> From<&'a Document<'_>> for DocumentRow<'a> {
+    fn from(document: &'a Document<'_>) -> Self {
         Self {
-            key: document.key,
+            key: document.key(),
             stamp: document.stamp,
-            payload: document.payload,
+            payload: &document.payload,
         }
     }
 }
@@ -73,9 +75,9 @@ impl<'a> From<&Document<'a>> for DocumentRow<'a> {
 impl<'a> From<DocumentRow<'a>> for Document<'a> {
     fn from(row: DocumentRow<'a>) -> Self {
         Self {
-            key: row.key,
+            key: row.key.map(Cow::Borrowed),
             stamp: row.stamp,
-            payload: row.payload,
+            payload: Cow::Borrowed(row.payload),
         }
     }
 }

@@ -71,25 +71,16 @@ impl Queue {
     /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for what cannot be
     /// stored, [`Error::QueueFull`] if 64 MiB of changes wait already, [`Error::ReadOnly`],
     /// [`Error::Closed`]. All others come with the ticket. So with the other forms below.
-    pub fn insert(
+    pub fn insert<'d>(
         &self,
-        key: impl AsRef<[u8]>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<DocumentId>> {
-        self.insert_document(Document::new(key.as_ref()), signature)
-    }
-
-    /// Queues [`Store::insert_document`](crate::Store::insert_document).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_document(
-        &self,
-        document: Document<'_>,
-        signature: &Signature,
-    ) -> Result<Ticket<DocumentId>> {
-        self.submit(WriteRequest::store(WriteKind::Insert, document, signature))
+        self.submit(WriteRequest::store(
+            WriteKind::Insert,
+            document.into(),
+            signature,
+        ))
     }
 
     /// Queues [`Store::upsert`](crate::Store::upsert).
@@ -97,21 +88,16 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn upsert(&self, key: impl AsRef<[u8]>, signature: &Signature) -> Result<Ticket<Upserted>> {
-        self.upsert_document(Document::new(key.as_ref()), signature)
-    }
-
-    /// Queues [`Store::upsert_document`](crate::Store::upsert_document).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn upsert_document(
+    pub fn upsert<'d>(
         &self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<Upserted>> {
-        self.submit(WriteRequest::store(WriteKind::Upsert, document, signature))
+        self.submit(WriteRequest::store(
+            WriteKind::Upsert,
+            document.into(),
+            signature,
+        ))
     }
 
     /// Queues [`Store::insert_if_new`](crate::Store::insert_if_new).
@@ -119,27 +105,14 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn insert_if_new(
+    pub fn insert_if_new<'d>(
         &self,
-        key: impl AsRef<[u8]>,
-        signature: &Signature,
-    ) -> Result<Ticket<Novelty>> {
-        self.insert_document_if_new(Document::new(key.as_ref()), signature)
-    }
-
-    /// Queues [`Store::insert_document_if_new`](crate::Store::insert_document_if_new).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_document_if_new(
-        &self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
     ) -> Result<Ticket<Novelty>> {
         self.submit(WriteRequest::store(
             WriteKind::InsertIfNew,
-            document,
+            document.into(),
             signature,
         ))
     }
@@ -150,7 +123,7 @@ impl Queue {
     ///
     /// As [`insert`](Self::insert).
     pub fn append(&self, signature: &Signature) -> Result<Ticket<DocumentId>> {
-        self.insert_document(Document::without_key(), signature)
+        self.insert(Document::without_key(), signature)
     }
 
     /// Queues [`Store::remove`](crate::Store::remove).

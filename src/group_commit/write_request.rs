@@ -112,9 +112,9 @@ impl<'a> WriteRequest<'a> {
     /// Stores a document: [`WriteKind::Insert`], [`WriteKind::Upsert`] or [`WriteKind::InsertIfNew`].
     pub(super) fn store(kind: WriteKind, document: Document<'a>, signature: &'a Signature) -> Self {
         Self {
-            key: document.key.map(Cow::Borrowed),
+            key: document.key,
             stamp: document.stamp,
-            payload: Cow::Borrowed(document.payload),
+            payload: document.payload,
             signature: Some(Cow::Borrowed(signature)),
             ..Self::bare(kind)
         }
@@ -173,9 +173,9 @@ impl<'a> WriteRequest<'a> {
 
     fn document(&self) -> Document<'_> {
         Document {
-            key: self.key.as_deref(),
+            key: self.key.as_deref().map(Cow::Borrowed),
             stamp: self.stamp,
-            payload: &self.payload,
+            payload: Cow::Borrowed(&self.payload),
         }
     }
 
@@ -189,12 +189,12 @@ impl<'a> WriteRequest<'a> {
         match self.kind {
             WriteKind::Insert => {
                 let (document, signature) = self.stored_or_bug()?;
-                let inserted = transaction.insert_document(document, signature);
+                let inserted = transaction.insert(document, signature);
                 inserted.map(WriteReply::Inserted)
             }
             WriteKind::Upsert => {
                 let (document, signature) = self.stored_or_bug()?;
-                let upserted = transaction.upsert_document(document, signature);
+                let upserted = transaction.upsert(document, signature);
                 upserted.map(WriteReply::Upserted)
             }
             WriteKind::InsertIfNew => {

@@ -13,7 +13,7 @@
 //! let store = Store::create(&path, schema)?;
 //! let visit = |url: &str, text: &str, day: u64| -> resemblance::Result<Revision> {
 //!     let page = store.sketch_text(text)?;
-//!     Ok(store.upsert_document(Document::new(url).stamp(day), &page)?.revision)
+//!     Ok(store.upsert(Document::new(url).stamp(day), &page)?.revision)
 //! };
 //!
 //! let text = "the first of many words that stand on this page for as long as it is there";

@@ -159,7 +159,7 @@ fn the_best_match_is_that_of_a_query() {
                     let signature = signature(schema, &mut random);
                     let expected = transaction.query(&signature).limit(1).run().unwrap();
                     let document = Document::without_key();
-                    let found = transaction.insert_document_if_new(document, &signature);
+                    let found = transaction.insert_if_new(document, &signature);
                     match (found.unwrap(), expected.first()) {
                         (Novelty::New(_), None) => {}
                         (Novelty::NearDuplicate(found), Some(expected)) => {
@@ -208,7 +208,7 @@ fn a_budget_bounds_what_is_compared_and_says_so() {
                         assert_eq!(within, all);
                     }
                     let document = Document::without_key();
-                    let found = transaction.insert_document_if_new(document, &signature);
+                    let found = transaction.insert_if_new(document, &signature);
                     let found = found.unwrap();
                     let is_whole = found.beyond_budget().is_none();
                     let expected = if is_whole { &all } else { &within };
@@ -263,7 +263,7 @@ fn many_are_as_one_after_the_other() {
                 let found = at_once.insert_many_if_new(&documents).unwrap();
                 let alone = documents
                     .iter()
-                    .map(|(document, s)| one_by_one.insert_document_if_new(*document, s).unwrap());
+                    .map(|(document, s)| one_by_one.insert_if_new(document, s).unwrap());
                 let alone: Vec<Novelty> = alone.collect();
                 assert_eq!(found, alone, "{schema}");
                 let is_beyond = |novelty: &&Novelty| novelty.beyond_budget().is_some();
@@ -375,9 +375,7 @@ fn reads_of_new(
 ) -> (u64, u64, u64) {
     let before = store.reads();
     let document = Document::without_key();
-    transaction
-        .insert_document_if_new(document, signature)
-        .unwrap();
+    transaction.insert_if_new(document, signature).unwrap();
     difference(before, store.reads())
 }
 

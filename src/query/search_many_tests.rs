@@ -101,9 +101,7 @@ fn fill(store: &Store, random: &mut Random) {
         let mut transaction = store.begin_write().unwrap();
         for _ in 0..random.below(120) + 1 {
             let (key, signature) = (random.key(), random.signature(store.schema()));
-            transaction
-                .upsert_document(document(&key), &signature)
-                .unwrap();
+            transaction.upsert(document(&key), &signature).unwrap();
         }
         for _ in 0..10 * commit {
             let id = random.below(transaction.len() + 50);
@@ -213,7 +211,7 @@ fn change_something(transaction: &mut WriteTransaction, random: &mut Random, sch
     for _ in 0..random.below(30) {
         let (key, signature) = (random.key(), random.signature(schema));
         let document = document(&key);
-        transaction.upsert_document(document, &signature).unwrap();
+        transaction.upsert(document, &signature).unwrap();
         let id = random.below(transaction.len() * 2);
         transaction.remove_id(DocumentId::new(id)).unwrap();
     }
@@ -239,9 +237,9 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
                     let signatures = random.signatures(schema, count);
                     let documents: Vec<_> = keys.iter().map(document).zip(&signatures).collect();
                     let found = at_once.insert_many_if_new(&documents).unwrap();
-                    let alone = documents.iter().map(|(document, signature)| {
-                        one_by_one.insert_document_if_new(*document, signature)
-                    });
+                    let alone = documents
+                        .iter()
+                        .map(|(document, signature)| one_by_one.insert_if_new(document, signature));
                     let alone: Vec<Novelty> = alone.map(Result::unwrap).collect();
                     assert_eq!(found, alone);
                     novelties.extend(found);
@@ -281,7 +279,7 @@ fn many_are_inserted_or_none() {
             match at_once.insert_many(&documents) {
                 Ok(ids) => {
                     let alone = documents.iter().map(|(document, signature)| {
-                        one_by_one.insert_document(*document, signature).unwrap()
+                        one_by_one.insert(document, signature).unwrap()
                     });
                     assert!(ids.into_iter().eq(alone));
                     inserted += count;
@@ -291,7 +289,7 @@ fn many_are_inserted_or_none() {
                     // What the first that is refused says, if those before it were let in.
                     let mut trial = Vec::new();
                     let alone = documents.iter().find_map(|(document, signature)| {
-                        let result = one_by_one.insert_document(*document, signature);
+                        let result = one_by_one.insert(document, signature);
                         result.map(|id| trial.push(id)).err()
                     });
                     assert_eq!(error.to_string(), alone.unwrap().to_string());

@@ -1,5 +1,7 @@
 //! Documents as callers give them and get them back, and the results of inserts and upserts.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
@@ -12,16 +14,66 @@ pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 
 /// The part of a document that is stored beside its signature: an optional key, a stamp and a payload.
 ///
+/// A key alone is a document, too, and so is a key with a payload.
+///
 /// ```
 /// use resemblance::Document;
-/// let document = Document::new("page/1").stamp(1_700_000_000).payload(b"title");
-/// # let _ = document;
+/// let document = Document::new("page/1").payload(b"title");
+/// assert_eq!(Document::from(("page/1", "title")), document);
+/// assert_eq!(Document::from("page/2"), Document::new("page/2"));
+/// let stamped = document.stamp(1_700_000_000);
+/// # let _ = stamped;
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) key: Option<Cow<'a, [u8]>>,
     pub(crate) stamp: u64,
-    pub(crate) payload: &'a [u8],
+    pub(crate) payload: Cow<'a, [u8]>,
+}
+
+/// Bytes of any kind, borrowed or owned, as keys and payloads are given.
+macro_rules! document_from {
+    ($($bytes:ty $(, $n:ident)? => |$value:ident| $cow:expr;)+) => {$(
+        /// A document with this key, stamp 0 and no payload.
+        impl<'a $(, const $n: usize)?> From<$bytes> for Document<'a> {
+            fn from($value: $bytes) -> Self {
+                Self {
+                    key: Some($cow),
+                    ..Self::without_key()
+                }
+            }
+        }
+    )+};
+}
+
+document_from! {
+    &'a str => |key| Cow::Borrowed(key.as_bytes());
+    &'a String => |key| Cow::Borrowed(key.as_bytes());
+    String => |key| Cow::Owned(key.into_bytes());
+    &'a [u8] => |key| Cow::Borrowed(key);
+    &'a Vec<u8> => |key| Cow::Borrowed(key.as_slice());
+    Vec<u8> => |key| Cow::Owned(key);
+    Cow<'a, [u8]> => |key| key;
+    &'a [u8; N], N => |key| Cow::Borrowed(key.as_slice());
+    [u8; N], N => |key| Cow::Owned(key.to_vec());
+}
+
+/// The same document, borrowed: no byte is copied.
+impl<'a> From<&'a Document<'_>> for Document<'a> {
+    fn from(document: &'a Document<'_>) -> Self {
+        Self {
+            key: document.key().map(Cow::Borrowed),
+            stamp: document.stamp,
+            payload: Cow::Borrowed(&document.payload),
+        }
+    }
+}
+
+/// A document with a key and a payload, and stamp 0.
+impl<'a, K: Into<Document<'a>>, P: AsRef<[u8]> + ?Sized> From<(K, &'a P)> for Document<'a> {
+    fn from((key, payload): (K, &'a P)) -> Self {
+        key.into().payload(payload.as_ref())
+    }
 }
 
 impl<'a> Document<'a> {
@@ -29,9 +81,8 @@ impl<'a> Document<'a> {
     #[must_use]
     pub fn new<K: AsRef<[u8]> + ?Sized>(key: &'a K) -> Self {
         Self {
-            key: Some(key.as_ref()),
-            stamp: 0,
-            payload: &[],
+            key: Some(Cow::Borrowed(key.as_ref())),
+            ..Self::without_key()
         }
     }
 
@@ -41,7 +92,7 @@ impl<'a> Document<'a> {
         Self {
             key: None,
             stamp: 0,
-            payload: &[],
+            payload: Cow::Borrowed(&[]),
         }
     }
 
@@ -55,12 +106,16 @@ impl<'a> Document<'a> {
     /// Sets the payload: any bytes, up to 64 MiB. Default: none.
     #[must_use]
     pub fn payload(mut self, payload: &'a [u8]) -> Self {
-        self.payload = payload;
+        self.payload = Cow::Borrowed(payload);
         self
     }
 
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
-        let key_bytes = self.key.map_or(0, <[u8]>::len);
+        let key_bytes = self.key().map_or(0, <[u8]>::len);
         if key_bytes > KEY_LIMIT_BYTES {
             let found = format!("{key_bytes} bytes");
             return Err(Error::invalid("key", found, "at most 4,096 bytes"));

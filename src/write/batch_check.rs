@@ -111,7 +111,7 @@ impl<'d> BatchCheck<'d> {
         insert: &BatchInsert<'_>,
     ) -> Result<Option<Self>> {
         let view = writer.view();
-        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
+        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
         let same_key = find_keys(view, &keys)?;
         let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
         let ask = |index, id| insert.ask(index, id);
@@ -155,7 +155,7 @@ impl<'d> BatchCheck<'d> {
                 None => None,
             };
             let stored = *at(&self.same_key, query_index)?;
-            let in_batch = || document.key.and_then(|key| inserted.id_of_key(key));
+            let in_batch = || document.key().and_then(|key| inserted.id_of_key(key));
             if let Some(id) = stored.or_else(in_batch) {
                 let same = Subject::new(signature).compare(writer.view(), id)?;
                 insert.novelties.push(Novelty::SameKey(same));

@@ -110,7 +110,7 @@ impl<'d> BatchDedup<'d> {
         id: u64,
     ) -> Result<()> {
         let (document, _) = at(self.documents, document_index)?;
-        if let Some(key) = document.key {
+        if let Some(key) = document.key() {
             self.ids_by_key.insert(key, id);
         }
         for (lane, code) in self.plan.row(document_index) {

@@ -23,7 +23,7 @@ pub(crate) fn find_duplicate(
     document: &Document<'_>,
     signature: &Signature,
 ) -> Result<DuplicateCheck> {
-    if let Some(key) = document.key
+    if let Some(key) = document.key()
         && let Some(id) = source.find_key(key)?
     {
         let same = Subject::new(signature).compare(source, id)?;

@@ -20,7 +20,7 @@ impl Transaction {
     ) -> Result<Vec<DocumentId>> {
         self.check_many(documents)?;
         self.change(|writer| {
-            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
+            let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
             if let Some((key, id)) = first_taken(writer, &keys)? {
                 let (key, id) = (key.to_vec(), DocumentId::new(id));
                 return Err(Error::KeyExists { key, id });

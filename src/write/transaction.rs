@@ -75,14 +75,14 @@ impl Transaction {
         result
     }
 
-    pub(crate) fn insert_document(
+    pub(crate) fn insert(
         &mut self,
         document: Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
         self.check(&document, signature)?;
         self.change(|writer| {
-            if let Some(key) = document.key
+            if let Some(key) = document.key()
                 && let Some(id) = writer.view().find_key(key)?
             {
                 return Err(Error::KeyExists {
@@ -94,7 +94,7 @@ impl Transaction {
         })
     }
 
-    pub(crate) fn upsert_document(
+    pub(crate) fn upsert(
         &mut self,
         document: Document<'_>,
         signature: &Signature,
@@ -103,7 +103,7 @@ impl Transaction {
         self.change(|writer| writer.upsert(&document, signature))
     }
 
-    pub(crate) fn insert_document_if_new(
+    pub(crate) fn insert_if_new(
         &mut self,
         document: Document<'_>,
         signature: &Signature,

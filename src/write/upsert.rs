@@ -38,7 +38,7 @@ impl Writer {
         document: &Document<'_>,
         signature: &Signature,
     ) -> Result<Upserted> {
-        let last = match document.key {
+        let last = match document.key() {
             Some(key) => self.view().find_key(key)?.map(|id| (key, id)),
             None => None,
         };

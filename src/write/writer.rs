@@ -132,7 +132,7 @@ impl Writer {
         let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
-        let key_code = document.key.map(hash_key);
+        let key_code = document.key().map(hash_key);
         let buffer = self.buffer.get_mut();
         buffer.push(&self.store.context, id, key_code, signature)?;
         let signature_row = self.store.context.signature_row(id, key_code, signature)?;

@@ -28,7 +28,7 @@ fn insert(store: &Store, numbers: impl Iterator<Item = u64>) -> resemblance::Res
         let payload = vec![number as u8; 20_000];
         let key = number.to_le_bytes();
         let document = Document::new(&key).payload(&payload);
-        transaction.insert_document(document, &signature(number))?;
+        transaction.insert(document, &signature(number))?;
     }
     transaction.commit()
 }

@@ -51,7 +51,7 @@ impl Case {
                 true => Document::new(&key),
                 false => Document::without_key(),
             };
-            transaction.insert_document(document.payload(b"new"), &signature)?;
+            transaction.insert(document.payload(b"new"), &signature)?;
         }
         transaction.remove_id(self.oldest)?;
         transaction.commit()
@@ -189,7 +189,7 @@ fn insert(plan: &Plan, store: &Store, model: &mut Model, number: u64) {
     let document = key.as_ref().map_or(Document::without_key(), Document::new);
     let document = document.payload(&payload);
     let mut transaction = store.begin_write().unwrap();
-    transaction.insert_document(document, &signature).unwrap();
+    transaction.insert(document, &signature).unwrap();
     // As soon as they can be in runs.
     if let Some(old) = number.checked_sub(7).filter(|old| old % 4 == 1) {
         transaction.remove_id(DocumentId::new(old)).unwrap();

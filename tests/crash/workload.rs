@@ -189,12 +189,12 @@ pub(crate) fn change(
     let entry = entry(key, payload_bytes, &model.schema, random);
     let id = match kind {
         _ if is_there => {
-            let upserted = transaction.upsert_document(document(&entry), &entry.signature)?;
+            let upserted = transaction.upsert(document(&entry), &entry.signature)?;
             model.upsert(entry).same(&upserted);
             return Ok(());
         }
         4 => transaction.insert_many(&[(document(&entry), &entry.signature)])?[0],
-        _ => transaction.insert_document(document(&entry), &entry.signature)?,
+        _ => transaction.insert(document(&entry), &entry.signature)?,
     };
     assert_eq!(id.get(), model.insert(entry));
     Ok(())

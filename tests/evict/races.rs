@@ -29,9 +29,7 @@ fn visit(store: &Store, known: &Known, clock: &AtomicU64, seed: u64, visits: u32
         if store.touch(key, stamp).unwrap().is_none() {
             let mut transaction = store.begin_write().unwrap();
             let document = Document::new(&key).stamp(stamp);
-            transaction
-                .insert_document(document, &signature(page))
-                .unwrap();
+            transaction.insert(document, &signature(page)).unwrap();
             transaction.commit().unwrap();
         }
         *last = Some(stamp);

@@ -22,7 +22,7 @@ pub(crate) fn make(path: &std::path::Path) {
     let second = store.sketch_text("the cat sat on THE hat").unwrap();
     let mut transaction = store.begin_write().unwrap();
     let document = Document::new("a").stamp(7).payload(b"mat");
-    transaction.insert_document(document, &first).unwrap();
+    transaction.insert(document, &first).unwrap();
     transaction.append(&second).unwrap();
     transaction.commit().unwrap();
 }

@@ -73,7 +73,7 @@ fn make(path: &Path, schema: Schema) -> Model {
         let key = format!("{number}");
         let mut transaction = store.begin_write().unwrap();
         let document = Document::new(&key);
-        let id = transaction.insert_document(document, &found).unwrap();
+        let id = transaction.insert(document, &found).unwrap();
         if number % 9 == 8 {
             let id = DocumentId::new(number / 2);
             assert!(transaction.remove_id(id).unwrap());

@@ -63,13 +63,13 @@ fn fill(store: &Store, own: &OwnSchema, builder: &mut Builder, round: u64) {
         let signature = store.sketch_text(&text).unwrap();
         let id = match &key {
             Some(_) => {
-                let upserted = transaction.upsert_document(document, &signature).unwrap();
+                let upserted = transaction.upsert(document, &signature).unwrap();
                 if let Some(replaced) = upserted.replaced {
                     builder.model.remove(&replaced.get()).unwrap();
                 }
                 upserted.id
             }
-            None => transaction.insert_document(document, &signature).unwrap(),
+            None => transaction.insert(document, &signature).unwrap(),
         };
         let expected = reader::Document {
             key: key.map(String::into_bytes),

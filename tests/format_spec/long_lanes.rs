@@ -58,7 +58,7 @@ impl Builder {
                 None => Document::without_key(),
             };
             let signature = sketcher.hashes([hash]).unwrap();
-            let id = transaction.insert_document(document, &signature).unwrap();
+            let id = transaction.insert(document, &signature).unwrap();
             let expected = reader::Document {
                 key,
                 stamp: 0,

@@ -121,7 +121,7 @@ fn insert(store: &Store, number: u64) {
     let payload: Vec<u8> = (0..number % 20).map(|byte| (byte * number) as u8).collect();
     let mut transaction = store.begin_write().unwrap();
     let document = document.stamp(number * 1_000_003).payload(&payload);
-    transaction.insert_document(document, &signature).unwrap();
+    transaction.insert(document, &signature).unwrap();
     transaction.commit().unwrap();
 }
 

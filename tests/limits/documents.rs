@@ -156,17 +156,17 @@ const BUILD: usize = WAYS.len();
 const WAYS: [Insert; 4] = [
     |store, document, signature| {
         let mut transaction = store.begin_write()?;
-        transaction.insert_document(document, signature)?;
+        transaction.insert(document, signature)?;
         transaction.commit()
     },
     |store, document, signature| {
         let mut transaction = store.begin_write()?;
-        transaction.upsert_document(document, signature)?;
+        transaction.upsert(document, signature)?;
         transaction.commit()
     },
     |store, document, signature| {
         let mut transaction = store.begin_write()?;
-        transaction.insert_document_if_new(document, signature)?;
+        transaction.insert_if_new(document, signature)?;
         transaction.commit()
     },
     |store, document, signature| {

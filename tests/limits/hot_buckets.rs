@@ -153,9 +153,7 @@ fn insertions(store: &Store, last: u64) {
         let mut transaction = store.begin_write().unwrap();
         let found = reads_little(store, BUDGET + 15, || {
             let document = Document::without_key();
-            transaction
-                .insert_document_if_new(document, &signature)
-                .unwrap()
+            transaction.insert_if_new(document, &signature).unwrap()
         });
         assert!(is_least(found.beyond_budget()), "{found:?}");
         assert_eq!(found.is_new(), expected.is_none());
@@ -174,7 +172,7 @@ fn insertions(store: &Store, last: u64) {
     for number in [0, 7, 14] {
         let mut transaction = store.begin_write().unwrap();
         let document = Document::without_key();
-        let found = transaction.insert_document_if_new(document, &near(number));
+        let found = transaction.insert_if_new(document, &near(number));
         let found = found.unwrap();
         assert_eq!((found.id().get(), found.is_new()), (number, false));
         assert_eq!(found.beyond_budget(), None);
@@ -204,9 +202,7 @@ fn a_prefix_of_all_is_probed_within_the_budget() {
         let mut transaction = store.begin_write().unwrap();
         let known = reads_little(&store, 0, || {
             let document = Document::without_key();
-            transaction
-                .insert_document_if_new(document, &signature)
-                .unwrap()
+            transaction.insert_if_new(document, &signature).unwrap()
         });
         assert_eq!((known.id().get(), known.beyond_budget()), (number, None));
     }

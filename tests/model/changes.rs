@@ -38,7 +38,7 @@ pub(crate) fn in_transaction(
         }
         Change::InsertDocument(key, drawn, stored) => {
             let entry = new_entry(&key.map(key_bytes), drawn, Some(*stored));
-            let result = transaction.insert_document(document(&entry), &entry.signature);
+            let result = transaction.insert(document(&entry), &entry.signature);
             expect_insert(model, entry, result);
         }
         Change::Append(drawn) => {
@@ -54,12 +54,12 @@ pub(crate) fn in_transaction(
         }
         Change::UpsertDocument(key, drawn, stored) => {
             let entry = new_entry(&key.map(key_bytes), drawn, Some(*stored));
-            let upserted = transaction.upsert_document(document(&entry), &entry.signature);
+            let upserted = transaction.upsert(document(&entry), &entry.signature);
             expect_upsert(model, entry, &upserted.unwrap());
         }
         Change::UpsertAgain(key, stored) => {
             if let Some(entry) = again(model, &key_bytes(*key), *stored) {
-                let upserted = transaction.upsert_document(document(&entry), &entry.signature);
+                let upserted = transaction.upsert(document(&entry), &entry.signature);
                 expect_upsert(model, entry, &upserted.unwrap());
             }
         }
@@ -81,7 +81,7 @@ pub(crate) fn in_transaction(
         }
         Change::InsertDocumentIfNew(key, drawn, stored) => {
             let entry = new_entry(&key.map(key_bytes), drawn, Some(*stored));
-            let novelty = transaction.insert_document_if_new(document(&entry), &entry.signature);
+            let novelty = transaction.insert_if_new(document(&entry), &entry.signature);
             expect_novelty(model, entry, novelty.unwrap());
         }
         Change::Remove(key) => {

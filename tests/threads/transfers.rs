@@ -55,14 +55,14 @@ fn put(transaction: &mut WriteTransaction, group: u64, balance: u64, commit: u64
         let (key, payload) = (key(group, member), balance.to_le_bytes());
         let document = Document::new(&key).stamp(commit).payload(&payload);
         let signature = signature(group, commit, member);
-        transaction.upsert_document(document, &signature).unwrap();
+        transaction.upsert(document, &signature).unwrap();
     }
 }
 
 fn tick(transaction: &mut WriteTransaction, commit: u64) {
     let document = Document::new(CLOCK).stamp(commit);
     let signature = signature(GROUPS, commit, 0);
-    transaction.upsert_document(document, &signature).unwrap();
+    transaction.upsert(document, &signature).unwrap();
 }
 
 fn balance(record: &Record) -> u64 {

@@ -25,7 +25,7 @@ fn small(place: &Place) -> (Store, Vec<u8>) {
             _ => Document::new(&key),
         };
         let document = document.stamp(random.next()).payload(&payload);
-        transaction.insert_document(document, &signature).unwrap();
+        transaction.insert(document, &signature).unwrap();
     }
     transaction.commit().unwrap();
     let stream = export(&store.snapshot().unwrap());

@@ -104,7 +104,7 @@ fn filled(store: &Store, count: u64, random: &mut Random) -> Vec<Entry> {
             1 if key.is_some() => {
                 let mut new = entry(signature_of(&schema, random), id as u64, random);
                 new.key = key;
-                let upserted = transaction.upsert_document(new.document(), &new.signature);
+                let upserted = transaction.upsert(new.document(), &new.signature);
                 let upserted = upserted.unwrap();
                 if upserted.replaced.is_none() {
                     // Both are empty: the document is in its place.

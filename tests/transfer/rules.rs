@@ -138,7 +138,7 @@ fn near_duplicates_are_left_out_as_by_one_call_each() {
     let mut counts = [0; 3];
     let mut transaction = expected.begin_write().unwrap();
     for entry in &merge.second {
-        let found = transaction.insert_document_if_new(entry.document(), &entry.signature);
+        let found = transaction.insert_if_new(entry.document(), &entry.signature);
         counts[match found.unwrap() {
             Novelty::New(_) => 0,
             Novelty::NearDuplicate(_) => 1,

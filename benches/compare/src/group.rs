@@ -229,7 +229,7 @@ impl Place {
                 let all = documents.iter();
                 if way == Way::Grouped || way == Way::Single {
                     return all
-                        .map(|(key, one)| store.insert_if_new(key, one))
+                        .map(|(key, one)| store.insert_if_new(*key, one))
                         .collect();
                 }
                 let mut transaction = store.begin_write()?;
@@ -237,7 +237,7 @@ impl Place {
                     let all: Vec<_> = all.map(|(key, one)| (Document::new(*key), *one)).collect();
                     transaction.insert_many_if_new(&all)?
                 } else {
-                    all.map(|(key, one)| transaction.insert_if_new(key, one))
+                    all.map(|(key, one)| transaction.insert_if_new(*key, one))
                         .collect::<resemblance::Result<_>>()?
                 };
                 transaction.commit()?;

@@ -69,7 +69,7 @@ fn documents(batch: &Batch) -> impl Iterator<Item = (Document<'_>, &Signature)> 
 
 fn append(transaction: &mut resemblance::WriteTransaction, batch: &Batch) -> Result<()> {
     for (number, (document, signature)) in (batch.first..).zip(documents(batch)) {
-        let id = transaction.insert_document(document, signature)?;
+        let id = transaction.insert(document, signature)?;
         assert_eq!(id.get(), number, "ids follow each other from 0");
     }
     Ok(())

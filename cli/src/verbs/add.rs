@@ -250,7 +250,7 @@ impl Addition<'_> {
             (Document::new(key), value)
         });
         let documents: Vec<(Document<'_>, &SketchedText)> = documents.collect();
-        let signatures = || documents.iter().map(|(d, s)| (*d, &s.signature));
+        let signatures = || documents.iter().map(|(d, s)| (d.into(), &s.signature));
         let added = if self.arguments.upsert {
             return Ok(false);
         } else if let Some(features) = &mut self.features {

@@ -170,7 +170,7 @@ impl Deduplicator {
             None => {
                 let signatures = documents.iter();
                 let signatures: Vec<_> = signatures
-                    .map(|(document, sketched)| (*document, &sketched.signature))
+                    .map(|(document, sketched)| (document.into(), &sketched.signature))
                     .collect();
                 self.transaction.insert_many_if_new(&signatures)
             }
@@ -189,7 +189,7 @@ impl Deduplicator {
     /// # Errors
     ///
     /// As [`Query::run`](crate::Query::run) and
-    /// [`WriteTransaction::insert_document`](crate::WriteTransaction::insert_document).
+    /// [`WriteTransaction::insert`](crate::WriteTransaction::insert).
     pub fn decide(
         &mut self,
         document: Document<'_>,
@@ -205,7 +205,7 @@ impl Deduplicator {
             return Ok(decision);
         }
         let signature = &sketched.signature;
-        let id = self.transaction.insert_document(document, signature)?;
+        let id = self.transaction.insert(document, signature)?;
         // The next document may be compared with this one, so its features must be readable by then.
         if let Some(features) = &mut self.features {
             features.put(id, &sketched.features)?;
@@ -284,7 +284,9 @@ mod tests {
                 decided.extend(together.decide_many(part).unwrap());
             }
             let one_by_one = batch.iter().map(|(document, sketched)| {
-                alone.decide(*document, sketched, Bounds::new()).unwrap()
+                alone
+                    .decide(document.into(), sketched, Bounds::new())
+                    .unwrap()
             });
             let one_by_one: Vec<_> = one_by_one.collect();
             for (a, b) in one_by_one.iter().zip(&decided) {

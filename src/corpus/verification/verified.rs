@@ -61,7 +61,7 @@ pub(crate) fn insert_many_if_new(
 ) -> Result<Vec<Novelty>> {
     let signatures: Vec<_> = documents
         .iter()
-        .map(|(document, sketched)| (*document, &sketched.signature))
+        .map(|(document, sketched)| (document.into(), &sketched.signature))
         .collect();
     let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;

@@ -252,7 +252,7 @@ impl ImportReport {
             Novelty::New(_) | Novelty::NewWithinBudget { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
             Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
-                return Err(key_exists(document.key, known.id()));
+                return Err(key_exists(document.key(), known.id()));
             }
             Novelty::SameKey(_) => self.skipped += 1,
         }
@@ -325,11 +325,11 @@ fn insert_by_rule(
 ) -> Result<()> {
     transaction.check_many(documents)?;
     transaction.change(|writer| {
-        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key).collect();
+        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
         let known = find_keys(writer.view(), &keys)?;
         let mut of_batch = HashMap::new();
         for ((document, signature), known) in documents.iter().zip(known) {
-            let key = document.key;
+            let key = document.key();
             // A stream may have a key twice.
             let holder = key.and_then(|key| of_batch.get(key).copied().or(known));
             if let Some(holder) = holder {

@@ -223,7 +223,7 @@ fn write(store: &Store, visits: &[Visit]) -> Result<()> {
     let mut transaction = store.begin_write()?;
     for visit in visits {
         let document = Document::new(&visit.key).stamp(visit.stamp);
-        let upserted = transaction.upsert_document(document, &visit.signature)?;
+        let upserted = transaction.upsert(document, &visit.signature)?;
         if found(&upserted) != Some(visit.found) {
             let (key, expected) = (&visit.key, visit.found);
             return Err(format!("{key}: {expected:?} was answered by {upserted:?}").into());
