@@ -124,7 +124,7 @@ impl StoreOptions {
     /// # let schema = Schema::builder().minhash(minhash).build()?;
     /// # let path = folder.path().join("pages.rsm");
     /// let options = StoreOptions::new().probe_budget(2);
-    /// let store = Store::create_with(path, schema, &options)?;
+    /// let store = options.create(path, schema)?;
     /// // All share a band; no two are near.
     /// let page = |number| Signature::from_minhash([vec![7; 2], vec![number; 14]].concat());
     /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New(_)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
 use crate::corpus::dedup::Deduplicator;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{
     self, CompactReport, EvictEvent, EvictOptions, EvictReport, ImportEvent, ImportOptions,
@@ -26,7 +26,7 @@ use crate::types::{CheckReport, Document, DocumentId, Novelty, Upserted};
 use crate::write::Transaction;
 
 #[cfg(doc)]
-use crate::{error::Error, maintain::ExistingKeys};
+use crate::maintain::ExistingKeys;
 
 /// A store for near-duplicate search in one file.
 ///
@@ -63,6 +63,90 @@ impl fmt::Debug for Store {
     }
 }
 
+/// What a store is created, opened, checked and compacted with.
+impl StoreOptions {
+    /// Creates a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::create`], and [`Error::InvalidParameter`] for an option out of its range.
+    pub fn create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
+        state::create(path.as_ref(), schema, self).map(Store::new)
+    }
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`], and [`Error::InvalidParameter`] for an option out of its range.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
+        state::open(path.as_ref(), self).map(Store::new)
+    }
+
+    /// Opens the store at `path`, or creates it if nothing has that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the store has
+    /// another schema than this: the message shows both.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = |words| Schema::builder().text(Text::words(words)).minhash(MinHash::new(64)).build();
+    /// drop(Store::options().open_or_create(&path, schema(2)?)?);
+    /// assert!(Store::options().open_or_create(&path, schema(2)?).is_ok());
+    /// let other = Store::options().open_or_create(&path, schema(3)?);
+    /// assert!(matches!(other, Err(Error::InvalidParameter { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn open_or_create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
+        let path = path.as_ref();
+        let created = match self.open(path) {
+            Err(Error::NotFound { .. }) => self.create(path, schema.clone()),
+            opened => opened,
+        };
+        let store = match created {
+            // Another process has created it in between.
+            Err(Error::AlreadyExists { .. }) => self.open(path)?,
+            created => created?,
+        };
+        if *store.schema() != schema {
+            let found = format!("a store with another schema: {}", store.schema());
+            return Err(Error::invalid("schema", found, schema));
+        }
+        Ok(store)
+    }
+
+    /// Opens a store for reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open_read_only`], and [`Error::InvalidParameter`] for an option out of its range.
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Store> {
+        state::open_read_only(path.as_ref(), self).map(Store::new)
+    }
+
+    /// Checks a store as [`Store::check`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::check`].
+    pub fn check(&self, path: impl AsRef<Path>) -> Result<CheckReport> {
+        maintain::check_file(path, self)
+    }
+
+    /// Compacts a store as [`Store::compact`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::compact`].
+    pub fn compact(&self, path: impl AsRef<Path>) -> Result<CompactReport> {
+        maintain::compact_with(path, self)
+    }
+}
+
 impl Store {
     fn new(store: OpenStore) -> Self {
         Self {
@@ -74,6 +158,22 @@ impl Store {
         self.group_commit.store()
     }
 
+    /// Returns the default options, to be changed and then used to create or open a store.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().cache_bytes(256 << 20).open_or_create(&path, schema)?;
+    /// # let _ = store;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options() -> StoreOptions {
+        StoreOptions::new()
+    }
+
     /// Creates a store with default options.
     ///
     /// # Errors
@@ -81,20 +181,7 @@ impl Store {
     /// [`Error::AlreadyExists`] if something has that name; it is left as it is.
     /// [`Error::Io`] if the file cannot be made.
     pub fn create(path: impl AsRef<Path>, schema: Schema) -> Result<Self> {
-        Self::create_with(path, schema, &StoreOptions::new())
-    }
-
-    /// Creates a store.
-    ///
-    /// # Errors
-    ///
-    /// As [`create`](Self::create), and [`Error::InvalidParameter`] for an option out of its range.
-    pub fn create_with(
-        path: impl AsRef<Path>,
-        schema: Schema,
-        options: &StoreOptions,
-    ) -> Result<Self> {
-        state::create(path.as_ref(), schema, options).map(Self::new)
+        Self::options().create(path, schema)
     }
 
     /// Opens a store with default options. Never creates one. After a crash it repairs the file.
@@ -105,16 +192,7 @@ impl Store {
     /// [`Error::UnknownFeatures`], [`Error::Locked`], [`Error::Corrupt`], [`Error::SelfTest`],
     /// [`Error::Io`]: each says what was found.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, &StoreOptions::new())
-    }
-
-    /// Opens a store.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), and [`Error::InvalidParameter`] for an option out of its range.
-    pub fn open_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
-        state::open(path.as_ref(), options).map(Self::new)
+        Self::options().open(path)
     }
 
     /// Opens a store for reading, with default options. Several processes may do so at the same time, as
@@ -124,16 +202,7 @@ impl Store {
     ///
     /// As [`open`](Self::open), and [`Error::NeedsRecovery`] after a crash.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_read_only_with(path, &StoreOptions::new())
-    }
-
-    /// Opens a store for reading.
-    ///
-    /// # Errors
-    ///
-    /// As [`open_read_only`](Self::open_read_only).
-    pub fn open_read_only_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<Self> {
-        state::open_read_only(path.as_ref(), options).map(Self::new)
+        Self::options().open_read_only(path)
     }
 
     /// Makes the signature of a text.
@@ -166,6 +235,57 @@ impl Store {
         SnapshotView::open(self.store()).map(Snapshot::new)
     }
 
+    /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
+    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
+    /// them is told that its document is new.
+    ///
+    /// While other threads write, this searches the committed documents, and needs no transaction if the
+    /// document is not new.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_if_new<'d>(
+        &self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<Novelty> {
+        self.group_commit.insert_if_new(document.into(), signature)
+    }
+
+    /// Inserts a document, under a key that must be free or without one. It is durable when this returns.
+    ///
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
+    /// share one transaction and one sync; each has the result that it would have alone, in the order in
+    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
+    /// [`queue`](Self::queue) is for callers that do not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
+    /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
+    pub fn insert<'d>(
+        &self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.group_commit.insert(document.into(), signature)
+    }
+
+    /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
+    /// [`WriteTransaction::upsert`]. The change is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn upsert<'d>(
+        &self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<Upserted> {
+        self.group_commit.upsert(document.into(), signature)
+    }
+
     /// Removes the document with a key, and returns its id if there is one. The change is durable when this
     /// returns.
     ///
@@ -193,58 +313,6 @@ impl Store {
     /// As [`insert`](Self::insert).
     pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
         self.insert(Document::without_key(), signature)
-    }
-
-    /// Inserts a document under a key that must be free. The document is durable when this returns.
-    ///
-    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch` and
-    /// those of a [`Document`]) may be called from any number of threads. Calls of about the same time
-    /// share one transaction and one sync; each has the result that it would have alone, in the order in
-    /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
-    /// [`queue`](Self::queue) is for callers that do not wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
-    /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
-    pub fn insert<'d>(
-        &self,
-        document: impl Into<Document<'d>>,
-        signature: &Signature,
-    ) -> Result<DocumentId> {
-        self.group_commit.insert(document.into(), signature)
-    }
-
-    /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
-    /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
-    /// them is told that its document is new.
-    ///
-    /// While other threads write, this searches the committed documents, and needs no transaction if the
-    /// document is not new.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_if_new<'d>(
-        &self,
-        document: impl Into<Document<'d>>,
-        signature: &Signature,
-    ) -> Result<Novelty> {
-        self.group_commit.insert_if_new(document.into(), signature)
-    }
-
-    /// Inserts a document in place of the one with the same key, if there is one, and compares the two: see
-    /// [`WriteTransaction::upsert`]. The change is durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn upsert<'d>(
-        &self,
-        document: impl Into<Document<'d>>,
-        signature: &Signature,
-    ) -> Result<Upserted> {
-        self.group_commit.upsert(document.into(), signature)
     }
 
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
@@ -606,16 +674,7 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
-        Self::check_with(path, &StoreOptions::new())
-    }
-
-    /// Checks as [`check`](Self::check), with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Self::check).
-    pub fn check_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
-        maintain::check_file(path, options)
+        Self::options().check(path)
     }
 
     /// Merges all runs of a store that nobody has open into one, drops everything of removed
@@ -638,16 +697,7 @@ impl Store {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
-        Self::compact_with(path, &StoreOptions::new())
-    }
-
-    /// Compacts as [`compact`](Self::compact), with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`compact`](Self::compact).
-    pub fn compact_with(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CompactReport> {
-        maintain::compact_with(path, options)
+        Self::options().compact(path)
     }
 
     /// Makes a new store of every document that can still be read of a damaged one: whose two rows
@@ -792,7 +842,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with) and [`Schema::rebanded`];
+    /// As [`StoreOptions::open`] and [`Schema::rebanded`];
     /// [`Error::ReadOnly`] for a store that this release may only read;
     /// [`Error::Corrupt`] if a page or a row is damaged;
     /// [`Error::Io`] if a disk is full, for one. The store is as it was then. Only

@@ -56,12 +56,12 @@ impl WriteTransaction {
         self.insert(Document::without_key(), signature)
     }
 
-    /// Inserts a document under a key.
+    /// Inserts a document, under a key that must be free or without one.
     ///
     /// # Errors
     ///
     /// [`Error::KeyExists`] if the key is there, [`Error::InvalidParameter`] for a key of more than
-    /// 4,096 bytes, [`Error::SignatureMismatch`] for a signature that does not fit the schema: the
+    /// 4,096 bytes or a payload of more than 64 MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema: the
     /// transaction can go on then. After [`Error::Corrupt`], [`Error::Io`] and [`Error::Bug`] it can only be
     /// rolled back.
     pub fn insert<'d>(
@@ -75,8 +75,10 @@ impl WriteTransaction {
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
     /// see [`Upserted::revision`]. A document whose signature is unchanged keeps its id.
     ///
-    /// The new document has stamp 0 and no payload, whatever the old one had: [`upsert`](Self::upsert)
-    /// gives it others, and [`touch`](Self::touch) renews a stamp alone.
+    /// Stamp and payload are those given, whatever the old document had; [`touch`](Self::touch) renews a
+    /// stamp alone. If the signature is unchanged, only stamp and payload are written. If these are
+    /// unchanged as well, nothing is written, and a transaction without other changes commits without a
+    /// sync. A document without a key replaces nothing.
     ///
     /// # Errors
     ///

@@ -119,7 +119,7 @@ fn assert_same(copy: &Snapshot, expected: &Snapshot, random: &mut Random) {
 
 /// That a copy can be written to as the store itself could.
 fn assert_writable(path: &Path, random: &mut Random) {
-    let store = Store::open_with(path, &options()).unwrap();
+    let store = options().open(path).unwrap();
     let mut expected: BTreeMap<u64, Record> = BTreeMap::new();
     for record in records(&store.snapshot().unwrap()) {
         expected.insert(record.id().get(), record);
@@ -142,7 +142,7 @@ fn assert_writable(path: &Path, random: &mut Random) {
 #[test]
 fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     let (done, commits) = (AtomicBool::new(false), AtomicU64::new(0));
     let (mut merging, mut dead, mut unsealed) = (0, 0, 0);
     thread::scope(|scope| {
@@ -178,7 +178,7 @@ fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
             assert!(events > 4, "{events}");
             let report = report.unwrap();
             assert_eq!(report.documents, snapshot.len());
-            let copy = Store::open_with(&path, &options()).unwrap();
+            let copy = options().open(&path).unwrap();
             assert_same(&copy.snapshot().unwrap(), &snapshot, &mut random);
             let stats = snapshot.stats().unwrap();
             assert_eq!(
@@ -200,7 +200,7 @@ fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
 
 /// A closed store with a merge under way, in whose first phase rows of removed documents go.
 fn merging_store(path: &Path) {
-    let store = Store::create_with(path, schema(), &options()).unwrap();
+    let store = options().create(path, schema()).unwrap();
     let mut random = Random(7);
     for commits in 0.. {
         assert!(commits < 5_000, "no merge was seen under way");
@@ -267,7 +267,7 @@ fn a_copy_has_the_rows_of_the_store_byte_by_byte() {
 }
 
 fn empty_store(place: &Place) -> Store {
-    Store::create_with(place.store(), schema(), &options()).unwrap()
+    options().create(place.store(), schema()).unwrap()
 }
 
 #[test]
@@ -475,7 +475,7 @@ impl Files for SmallDisk {
 fn a_full_disk_leaves_no_copy_and_the_store_goes_on() {
     let place = Place::new();
     merging_store(&place.store());
-    let store = Store::open_with(place.store(), &options()).unwrap();
+    let store = options().open(place.store()).unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut random = Random(3);
     let mut failed = 0;
@@ -490,7 +490,7 @@ fn a_full_disk_leaves_no_copy_and_the_store_goes_on() {
         commit_some(&store, &mut random, 5);
         match result {
             Ok(_) => {
-                let copy = Store::open_with("copy.rsm", &options).unwrap();
+                let copy = options.open("copy.rsm").unwrap();
                 assert_same(&copy.snapshot().unwrap(), &snapshot, &mut random);
                 break;
             }

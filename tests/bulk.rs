@@ -100,7 +100,7 @@ fn build(path: &Path, schema: &Schema, options: &BulkOptions, inputs: &[Input]) 
 
 /// The same, one by one in one transaction; documents whose key is there are left out.
 fn insert_all(path: &Path, schema: &Schema, inputs: &[Input]) -> Store {
-    let store = Store::create_with(path, schema.clone(), &sealing_after(64)).unwrap();
+    let store = sealing_after(64).create(path, schema.clone()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for input in inputs {
         match transaction.insert(input.document(), &input.signature) {
@@ -183,7 +183,7 @@ fn a_built_store_answers_as_one_that_was_filled() {
         assert_eq!((report.spills, report.spilled_bytes), (0, 0));
         check_clean(&place.store());
         let filled = insert_all(&place.file("filled.rsm"), &schema, &inputs);
-        let built = Store::open_with(place.store(), &sealing_after(64)).unwrap();
+        let built = sealing_after(64).open(place.store()).unwrap();
         assert_alike(&built, &filled, &inputs);
     }
 }
@@ -265,7 +265,7 @@ fn of_a_key_that_comes_twice_the_first_document_stays() {
         assert!(left_out.iter().all(is_its_key));
         check_clean(&place.store());
         let filled = insert_all(&place.file("filled.rsm"), schema, &inputs);
-        let built = Store::open_with(place.store(), &sealing_after(64)).unwrap();
+        let built = sealing_after(64).open(place.store()).unwrap();
         assert_alike(&built, &filled, &inputs[..700]);
     }
 }
@@ -323,7 +323,7 @@ fn a_built_store_takes_more_documents() {
     let inputs = with_repetitions(schema, 1_500);
     let options = small().duplicate_keys(DuplicateKeys::KeepFirst);
     build(&place.store(), schema, &options, &inputs[..900]);
-    let built = Store::open_with(place.store(), &sealing_after(64)).unwrap();
+    let built = sealing_after(64).open(place.store()).unwrap();
     let filled = insert_all(&place.file("filled.rsm"), schema, &inputs[..900]);
     for store in [&built, &filled] {
         for batch in inputs[900..].chunks(50) {

@@ -21,7 +21,7 @@ const STORE: &str = "store";
 fn stored() -> Vec<u8> {
     let files = MemoryFiles::default();
     let options = files.options(&sealing_after(64));
-    let store = Store::create_with(STORE, schema(), &options).unwrap();
+    let store = options.create(STORE, schema()).unwrap();
     for number in 0..200 {
         store
             .insert(format!("key {number}"), &signature(number))
@@ -50,14 +50,10 @@ fn attempts(bytes: &[u8]) -> Vec<(&'static str, Option<Error>, bool)> {
         )
     };
     vec![
-        attempt("open", &|options| Store::open_with(STORE, options).err()),
-        attempt("read", &|options| {
-            Store::open_read_only_with(STORE, options).err()
-        }),
-        attempt("check", &|options| Store::check_with(STORE, options).err()),
-        attempt("compact", &|options| {
-            Store::compact_with(STORE, options).err()
-        }),
+        attempt("open", &|options| options.open(STORE).err()),
+        attempt("read", &|options| options.open_read_only(STORE).err()),
+        attempt("check", &|options| options.check(STORE).err()),
+        attempt("compact", &|options| options.compact(STORE).err()),
         attempt("repair", &|options| {
             Store::repair(STORE, "target", &repairing(options)).err()
         }),
@@ -153,12 +149,12 @@ fn damage_is_still_damage() {
         damaged[at] ^= 4;
         let files = MemoryFiles::with(STORE, damaged);
         let options = files.options(&sealing_after(64));
-        let error = Store::open_with(STORE, &options).err().unwrap();
+        let error = options.open(STORE).err().unwrap();
         assert!(
             matches!(error, Error::Corrupt { .. }),
             "byte {at}: {error:?}"
         );
-        assert!(!Store::check_with(STORE, &options).unwrap().is_clean());
+        assert!(!options.check(STORE).unwrap().is_clean());
         Store::repair(STORE, "target", &repairing(&options)).unwrap();
     }
 }

@@ -118,7 +118,7 @@ fn a_store_that_was_not_closed_is_told() {
 fn seals_and_merges_are_told() {
     let place = begin();
     let path = place.store();
-    let store = Store::create_with(&path, schema(), &sealing_after(8)).unwrap();
+    let store = sealing_after(8).create(&path, schema()).unwrap();
     for number in 0..100u32 {
         store
             .insert(number.to_le_bytes(), &signature(number))
@@ -190,7 +190,7 @@ fn damage_is_told_and_ends_the_use() {
 fn nothing_of_documents_is_told_above_debug() {
     let place = begin();
     let path = place.store();
-    let store = Store::create_with(&path, schema(), &sealing_after(4)).unwrap();
+    let store = sealing_after(4).create(&path, schema()).unwrap();
     for number in 0..40u32 {
         store
             .insert(format!("private/{number}"), &signature(number))

@@ -112,8 +112,9 @@ fn any_which(random: &mut Random, model: &Stamps) -> Which {
 fn exactly_what_is_to_go_goes() {
     for (seed, flush_after) in [(1, 7), (2, 40), (3, 1_000)] {
         let place = Place::new();
-        let store =
-            Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap();
+        let store = sealing_after(flush_after)
+            .create(place.store(), schema())
+            .unwrap();
         let mut model = Stamps::new();
         let mut random = Random(seed);
         for _ in 0..16 {
@@ -175,7 +176,7 @@ fn disturb(store: &Store, ids: &[u64]) {
 #[test]
 fn what_changes_before_its_turn_is_spared_and_counted() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(30)).unwrap();
+    let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 200, |id| id % 10);
     // All are read at once, and 120 chosen; a slice takes 10 of them.
@@ -215,7 +216,7 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
 #[test]
 fn keeping_the_newest_takes_none_in_excess() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(30)).unwrap();
+    let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 100, |id| id);
     let options = EvictOptions::new().slice_documents(5);
@@ -250,7 +251,7 @@ fn stopped_or_crashed_it_goes_on() {
     for which in [Which::OlderThan(6), Which::KeepNewest(80), Which::Where(2)] {
         let (files, path) = (MemoryFiles::default(), Path::new("store.rsm"));
         let options = sealing_after(30);
-        let store = Store::create_with(path, schema(), &files.options(&options)).unwrap();
+        let store = files.options(&options).create(path, schema()).unwrap();
         let mut model = Stamps::new();
         add(&store, &mut model, 200, |id| id % 10);
         let gone = expected(&model, which);
@@ -288,7 +289,7 @@ fn stopped_or_crashed_it_goes_on() {
         assert_eq!(stamps(&store.snapshot().unwrap()), after, "{which:?}");
         for image in images {
             let crashed = MemoryFiles::with(path, image);
-            let store = Store::open_with(path, &crashed.options(&options)).unwrap();
+            let store = crashed.options(&options).open(path).unwrap();
             let held = stamps(&store.snapshot().unwrap());
             assert!(after.keys().all(|id| held.contains_key(id)));
             assert!(held.keys().all(|id| model.contains_key(id)));
@@ -349,7 +350,7 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
 #[test]
 fn documents_of_all_sizes_are_shown_whole() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(2)).unwrap();
+    let store = sealing_after(2).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     let large = vec![9; 3 << 20];
     for (number, payload) in [(0, &large[..]), (1, b""), (2, &large[..]), (3, b"x")] {
@@ -388,7 +389,7 @@ fn the_space_of_what_is_evicted_is_used_again() {
     for by_age in [true, false] {
         let place = Place::new();
         let options = sealing_after(500).merge_slice(5_000);
-        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let store = options.create(place.store(), schema()).unwrap();
         let mut model = Stamps::new();
         add(&store, &mut model, KEPT, |id| id);
         let used = |store: &Store| {

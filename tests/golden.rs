@@ -91,7 +91,7 @@ fn kept_stores_take_new_documents() {
     for (name, _) in making::STORES {
         let path = place.file(name);
         unpack(name, &path);
-        let store = Store::open_with(&path, &common::sealing_after(8)).unwrap();
+        let store = common::sealing_after(8).open(&path).unwrap();
         let before = store.snapshot().unwrap().len();
         for number in 500..520 {
             let signature = making::signature(store.schema(), number);

@@ -37,7 +37,7 @@ fn member(family: u32, number: u32) -> Signature {
 
 fn store(place: &Place, calls: usize, wait: Duration) -> Store {
     let options = sealing_after(64).group_calls(calls).group_wait(wait);
-    Store::create_with(place.store(), schema(), &options).unwrap()
+    options.create(place.store(), schema()).unwrap()
 }
 
 /// Drives a future on this thread, as the simplest of runtimes.

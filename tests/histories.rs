@@ -67,7 +67,7 @@ fn pairs(store: &Store) -> BTreeSet<(String, String, u64, u32)> {
 
 fn create(path: &Path, flush_after: u64) -> Store {
     let options = StoreOptions::new().flush_after(flush_after);
-    Store::create_with(path, schema(), &options).unwrap()
+    options.create(path, schema()).unwrap()
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn pairs_do_not_depend_on_the_history_of_the_store() {
     drop(create(&path, 64));
     let options = StoreOptions::new().flush_after(64);
     for piece in documents.chunks(40) {
-        let store = Store::open_with(&path, &options).unwrap();
+        let store = options.open(&path).unwrap();
         let mut transaction = store.begin_write().unwrap();
         insert(&mut transaction, piece);
         transaction.commit().unwrap();

@@ -155,7 +155,7 @@ fn play() {
     let Ok(path) = std::env::var(STORE) else {
         return;
     };
-    let open = |turn| Store::open_with(&path, &options(turn)).unwrap();
+    let open = |turn| options(turn).open(&path).unwrap();
     let mut store = open(0);
     let mut done = transactions_in(&store);
     println!();
@@ -259,7 +259,7 @@ fn a_killed_writer_loses_nothing_that_was_acknowledged() {
         if kill % 3 == 0 {
             common::check_clean(&path);
         }
-        let store = Store::open_with(&path, &options(kill)).unwrap();
+        let store = options(kill).open(&path).unwrap();
         let found = transactions_in(&store);
         let acknowledged = printed.unwrap_or(model.transactions);
         assert!(

@@ -66,7 +66,7 @@ fn a_touch_changes_a_stamp_and_nothing_else() {
     for (flush_after, batch, rounds) in [(8, 30, 20), (16, 4, 90), (1_000, 40, 20)] {
         let place = Place::new();
         let options = sealing_after(flush_after);
-        let mut store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let mut store = options.create(place.store(), schema()).unwrap();
         let mut expected = Held::new();
         let mut before: Option<(Snapshot, Held)> = None;
         let mut random = Random(flush_after);
@@ -115,7 +115,7 @@ fn a_touch_changes_a_stamp_and_nothing_else() {
             if round == 15 {
                 before = None;
                 drop(store);
-                store = Store::open_with(place.store(), &options).unwrap();
+                store = options.open(place.store()).unwrap();
             }
         }
         drop((before, store));
@@ -131,7 +131,7 @@ fn a_touch_changes_a_stamp_and_nothing_else() {
 #[test]
 fn touches_of_the_largest_and_the_smallest() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(2)).unwrap();
+    let store = sealing_after(2).create(place.store(), schema()).unwrap();
     let payload = vec![7; 5 << 20];
     let mut transaction = store.begin_write().unwrap();
     let large = Document::new("").stamp(1).payload(&payload);
@@ -163,7 +163,7 @@ fn what_is_as_it_was_is_not_written() {
     let files = MemoryFiles::default();
     let path = Path::new("store.rsm");
     let options = files.options(&sealing_after(3));
-    let store = Store::create_with(path, schema(), &options).unwrap();
+    let store = options.create(path, schema()).unwrap();
     let document = |stamp| Document::new("page").stamp(stamp).payload(b"payload");
     let upsert = |stamp| -> Upserted {
         let mut transaction = store.begin_write().unwrap();

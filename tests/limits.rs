@@ -154,7 +154,7 @@ fn note(what: &str, begun: Instant) {
 #[test]
 fn ids_run_out_without_a_loss() {
     let place = Place::new();
-    let open = || Store::open_with(place.store(), &sealing_after(2)).unwrap();
+    let open = || sealing_after(2).open(place.store()).unwrap();
     drop(Store::create(place.store(), schema()).unwrap());
     state::change(&place.store(), |state| {
         state.next_id = u64::MAX - 6;
@@ -186,7 +186,7 @@ fn runs_run_out_without_a_loss() {
     let place = Place::new();
     drop(Store::create(place.store(), schema()).unwrap());
     state::change(&place.store(), |state| state.next_run = u32::MAX);
-    let store = Store::open_with(place.store(), &sealing_after(2)).unwrap();
+    let store = sealing_after(2).open(place.store()).unwrap();
     store.insert("a", &signature(1)).unwrap();
     let mut transaction = store.begin_write().unwrap();
     assert!(transaction.insert("b", &signature(2)).is_err());
@@ -201,7 +201,7 @@ fn runs_run_out_without_a_loss() {
 fn large_payloads_come_back() {
     let place = Place::new();
     let payload = |number: u8| vec![number; 3 << 20];
-    let store = Store::create_with(place.store(), schema(), &sealing_after(3)).unwrap();
+    let store = sealing_after(3).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..6u8 {
         let (key, payload) = ([number], payload(number));

@@ -19,21 +19,21 @@ fn a_store_lives_in_memory() {
         let minhash = MinHash::new(16).banding(4, 4);
         Schema::builder().minhash(minhash).build().unwrap()
     };
-    let store = Store::create_with("a", schema(), &options).unwrap();
+    let store = options.create("a", schema()).unwrap();
     for number in 0..50u64 {
         store
             .insert(number.to_le_bytes(), &signature(number))
             .unwrap();
     }
     drop(store);
-    let again = Store::create_with("a", schema(), &options);
+    let again = options.create("a", schema());
     assert!(matches!(again, Err(Error::AlreadyExists { .. })));
-    assert!(Store::check_with("a", &options).unwrap().is_clean());
-    Store::compact_with("a", &options).unwrap();
+    assert!(options.check("a").unwrap().is_clean());
+    options.compact("a").unwrap();
     let bulk = BulkOptions::new().store(options.clone());
     let rebanding = Rebanding::new().banding(8, 2);
     Store::reband("a", &rebanding, &bulk).unwrap();
-    let store = Store::open_with("a", &options).unwrap();
+    let store = options.open("a").unwrap();
     for number in 0..50 {
         let found = store.snapshot().unwrap().query(&signature(number)).run();
         assert_eq!(found.unwrap().len(), 1);
@@ -42,10 +42,7 @@ fn a_store_lives_in_memory() {
     build.insert(Document::new("key"), &signature(1)).unwrap();
     build.finish().unwrap();
     assert_eq!(files.names().len(), 2);
-    assert!(matches!(
-        Store::open_with("c", &options),
-        Err(Error::NotFound { .. })
-    ));
-    let kept = Store::open_read_only_with("b", &options).unwrap();
+    assert!(matches!(options.open("c"), Err(Error::NotFound { .. })));
+    let kept = options.open_read_only("b").unwrap();
     assert_eq!(kept.snapshot().unwrap().len(), 1);
 }

@@ -80,7 +80,7 @@ fn holds(store: &Store, documents: u64) {
 #[test]
 fn a_commit_merges_in_proportion_to_what_it_brings() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     let most = 2 * DOCUMENTS_A_COMMIT * LANES + 4 * SEAL_AFTER;
     let (mut before, mut under_way) = (BTreeMap::new(), 0);
     for commit in 0..250 {
@@ -112,7 +112,7 @@ fn a_commit_merges_in_proportion_to_what_it_brings() {
 #[test]
 fn a_crash_in_the_middle_of_a_merge_loses_nothing() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     let image = place.file("image");
     let mut under_way = 0;
     for commit in 0..120 {
@@ -131,7 +131,7 @@ fn a_crash_in_the_middle_of_a_merge_loses_nothing() {
         }
         std::fs::copy(place.store(), &image).unwrap();
         drop(transaction);
-        let crashed = Store::open_with(&image, &options()).unwrap();
+        let crashed = options().open(&image).unwrap();
         holds(&crashed, documents);
         assert!(!merges(&crashed).is_empty());
         insert(&crashed, documents..documents + DOCUMENTS_A_COMMIT);
@@ -147,10 +147,10 @@ fn a_crash_in_the_middle_of_a_merge_loses_nothing() {
 #[test]
 fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
     let place = Place::new();
-    drop(Store::create_with(place.store(), schema(), &options()).unwrap());
+    drop(options().create(place.store(), schema()).unwrap());
     let (mut left, mut shrunk) = (None, 0);
     for commit in 0..150 {
-        let store = Store::open_with(place.store(), &options()).unwrap();
+        let store = options().open(place.store()).unwrap();
         let first = commit * DOCUMENTS_A_COMMIT;
         insert(&store, first..first + DOCUMENTS_A_COMMIT);
         if let Some((run, merge)) = merges(&store).pop_first() {
@@ -203,7 +203,7 @@ fn two_threads_leave_the_file_that_one_leaves() {
     let (one, two) = (Place::new(), Place::new());
     let stores = [(&one, false), (&two, true)].map(|(place, on)| {
         let options = options().merge_in_parallel(on);
-        Store::create_with(place.store(), schema(), &options).unwrap()
+        options.create(place.store(), schema()).unwrap()
     });
     let (mut stores, mut under_way) = (Some(stores), 0);
     for commit in 0..75 {
@@ -226,7 +226,7 @@ fn two_threads_leave_the_file_that_one_leaves() {
         assert!(content(&one.store()) == content(&two.store()), "{commit}");
         stores = Some([(&one, false), (&two, true)].map(|(place, on)| {
             let options = options().merge_in_parallel(on);
-            Store::open_with(place.store(), &options).unwrap()
+            options.open(place.store()).unwrap()
         }));
     }
     assert!(under_way > 15, "{under_way}");
@@ -237,7 +237,7 @@ fn two_threads_leave_the_file_that_one_leaves() {
 #[test]
 fn a_damaged_block_stops_a_merge_and_loses_nothing() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..3 * SEAL_AFTER);
     drop(store);
     let database = common::engine::database(place.store());
@@ -255,7 +255,7 @@ fn a_damaged_block_stops_a_merge_and_loses_nothing() {
     drop(database);
     for on in [true, false] {
         let options = options().merge_in_parallel(on);
-        let store = Store::open_with(place.store(), &options).unwrap();
+        let store = options.open(place.store()).unwrap();
         let mut transaction = store.begin_write().unwrap();
         let mut outcome = Ok(());
         for number in 3 * SEAL_AFTER..9 * SEAL_AFTER {
@@ -321,7 +321,7 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
 fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
     for step in [5, 70] {
         let place = Place::new();
-        let mut store = Store::create_with(place.store(), schema(), &options()).unwrap();
+        let mut store = options().create(place.store(), schema()).unwrap();
         let sealed = 3 * SEAL_AFTER;
         let mut documents = 4 * SEAL_AFTER - DOCUMENTS_A_COMMIT;
         insert(&store, 0..documents);
@@ -357,13 +357,13 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
                 std::fs::copy(place.store(), &image).unwrap();
                 drop(transaction);
                 check_clean(&image);
-                let crashed = Store::open_with(&image, &options()).unwrap();
+                let crashed = options().open(&image).unwrap();
                 assert_eq!(stats(&crashed).dead_rows, least);
                 holds_without(&crashed, documents, step, sealed);
             } else {
                 drop(store);
                 check_clean(&place.store());
-                store = Store::open_with(place.store(), &options()).unwrap();
+                store = options().open(place.store()).unwrap();
                 holds_without(&store, documents, step, sealed);
             }
         }
@@ -382,7 +382,7 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
 #[test]
 fn what_dies_during_a_merge_is_dropped_by_the_next() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..4 * SEAL_AFTER);
     assert_eq!(merges(&store).len(), 1);
     remove(&store, (0..1_000).step_by(10));
@@ -404,7 +404,7 @@ fn what_dies_during_a_merge_is_dropped_by_the_next() {
 #[test]
 fn a_dead_document_without_rows_is_damage() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..4 * SEAL_AFTER - 1);
     remove(&store, (0..1_000).step_by(10));
     drop(store);
@@ -420,7 +420,7 @@ fn a_dead_document_without_rows_is_damage() {
     let report = Store::check(place.store()).unwrap();
     let found: Vec<u8> = report.problems.iter().map(|p| p.invariant).collect();
     assert_eq!(found, [4], "{:#?}", report.problems);
-    let store = Store::open_with(place.store(), &options()).unwrap();
+    let store = options().open(place.store()).unwrap();
     // The seal begins the merge, and the first rows that it drops are these.
     let error = store.append(&signature(4 * SEAL_AFTER)).err();
     assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
@@ -431,7 +431,7 @@ fn a_dead_document_without_rows_is_damage() {
 #[test]
 fn stats_say_what_compact_would_gain() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     insert(&store, 0..20_000);
     let mut transaction = store.begin_write().unwrap();
     for number in (0..20_000u64).filter(|number| number % 3 > 0) {

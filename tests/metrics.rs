@@ -107,7 +107,7 @@ fn a_history_is_counted_call_by_call() {
 #[test]
 fn queries_and_what_they_compare_are_counted() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(8)).unwrap();
+    let store = sealing_after(8).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..60 {
         transaction.append(&signature(number % 20)).unwrap();
@@ -149,7 +149,7 @@ fn seals_and_merges_add_up_to_the_runs() {
     let place = Place::new();
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
-    let store = Store::create_with(place.store(), schema(), &options).unwrap();
+    let store = options.create(place.store(), schema()).unwrap();
     let stats = || store.snapshot().unwrap().stats().unwrap();
     let mut ended = 0;
     for number in 0..400u32 {
@@ -308,7 +308,11 @@ impl StorageBackend for WatchedFile {
 #[test]
 fn the_file_agrees_byte_by_byte() {
     let files = Watched::default();
-    let store = Store::create_with("a", schema(), &files.options().cache_bytes(0)).unwrap();
+    let store = files
+        .options()
+        .cache_bytes(0)
+        .create("a", schema())
+        .unwrap();
     files.check(&store.metrics());
     for number in 0..100u32 {
         store
@@ -336,7 +340,7 @@ fn the_file_agrees_byte_by_byte() {
 #[test]
 fn a_commit_that_fails_is_counted_as_such() {
     let files = Watched::default();
-    let store = Store::create_with("a", schema(), &files.options()).unwrap();
+    let store = files.options().create("a", schema()).unwrap();
     store.append(&signature(1)).unwrap();
     let syncs = store.metrics().sync_latencies.count;
     files.seen.fails.store(true, Ordering::SeqCst);
@@ -370,7 +374,7 @@ fn what_threads_do_adds_up() {
     const CALLS: u64 = 60;
     let place = Place::new();
     filled(&place.store(), 20);
-    let store = Store::open_with(place.store(), &sealing_after(16)).unwrap();
+    let store = sealing_after(16).open(place.store()).unwrap();
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let store = store.clone();

@@ -95,9 +95,7 @@ fn options_out_of_range_create_and_open_nothing() {
     let place = Place::new();
     for documents in [0, (1 << 20) + 1, u64::MAX] {
         let options = StoreOptions::new().flush_after(documents);
-        let error = Store::create_with(place.store(), schema(), &options)
-            .err()
-            .unwrap();
+        let error = options.create(place.store(), schema()).err().unwrap();
         let named = matches!(
             error,
             Error::InvalidParameter {
@@ -310,7 +308,7 @@ fn damaged_rows_of_meta_are_seen() {
 fn a_lost_mark_of_a_dead_document_is_seen() {
     const DEAD: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("dead");
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(10)).unwrap();
+    let store = sealing_after(10).create(place.store(), schema()).unwrap();
     for number in 0..30u32 {
         store
             .insert(number.to_le_bytes(), &signature(number))

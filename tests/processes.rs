@@ -63,7 +63,7 @@ fn a_copy_of_an_open_file_needs_a_writer_first() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 20);
-    let store = Store::open_with(&path, &sealing_after(8)).unwrap();
+    let store = sealing_after(8).open(&path).unwrap();
     for number in 20..40u32 {
         store
             .insert(number.to_le_bytes(), &signature(number))
@@ -132,7 +132,7 @@ fn play() {
 /// commits, or in the middle of a third that must not be seen.
 fn aborts(part: &str, path: &str) {
     let options = sealing_after(8).quick_repair(part == "quick");
-    let store = Store::create_with(path, schema(), &options).unwrap();
+    let store = options.create(path, schema()).unwrap();
     for number in 0..25u32 {
         store
             .insert(number.to_le_bytes(), &signature(number))
@@ -178,7 +178,7 @@ fn what_was_committed_survives_an_abort() {
 /// What a process does that may write no file beyond some length, as on a full disk: documents of
 /// 20 kB until one is refused.
 fn fills(path: &str) {
-    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
+    let store = sealing_after(8).create(path, schema()).unwrap();
     let payload = [7; 20_000];
     let mut committed = 0u64;
     let error = loop {

@@ -111,11 +111,11 @@ fn go_on(store: &Store, numbers: std::ops::Range<u64>) {
 }
 
 fn create(path: &Path, schema: &Schema) -> Store {
-    Store::create_with(path, schema.clone(), &sealing_after(64)).unwrap()
+    sealing_after(64).create(path, schema.clone()).unwrap()
 }
 
 fn open(path: &Path) -> Store {
-    Store::open_with(path, &sealing_after(64)).unwrap()
+    sealing_after(64).open(path).unwrap()
 }
 
 fn stats(path: &Path) -> Stats {

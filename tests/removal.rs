@@ -73,7 +73,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
     for (flush_after, batch) in [(64, 50), (16, 200), (200, 7)] {
         let place = Place::new();
         let options = sealing_after(flush_after);
-        let mut store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let mut store = options.create(place.store(), schema()).unwrap();
         let mut first = (0, 0);
         for version in 0..=10u32 {
             // Another order each time, so that the dead are spread over all runs.
@@ -102,7 +102,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
             assert!(now.1 <= 2 * first.1, "all: {now:?}, at first {first:?}");
             if version == 5 {
                 drop(store);
-                store = Store::open_with(place.store(), &options).unwrap();
+                store = options.open(place.store()).unwrap();
                 the_dead_are_few(&stats(&store));
                 holds(&store, version);
             }
@@ -125,7 +125,7 @@ fn removing_everything_leaves_an_empty_store() {
     for flush_after in [1, 10, 1_000] {
         let place = Place::new();
         let options = sealing_after(flush_after);
-        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let store = options.create(place.store(), schema()).unwrap();
         for round in 0..3u64 {
             let mut transaction = store.begin_write().unwrap();
             for document in 0..120u32 {
@@ -190,7 +190,7 @@ fn removing_everything_leaves_an_empty_store() {
 fn documents_that_are_filed_nowhere_leave_no_trace() {
     let place = Place::new();
     let options = sealing_after(4);
-    let store = Store::create_with(place.store(), schema(), &options).unwrap();
+    let store = options.create(place.store(), schema()).unwrap();
     let empty = store.sketcher().features([""; 0]).unwrap();
     for round in 0..6u64 {
         let first = round * 20;
@@ -229,7 +229,7 @@ fn a_bucket_of_thousands_is_found_whole_and_shrinks() {
     let builder = Schema::builder().minhash(MinHash::new(16).banding(2, 4));
     let schema = builder.simhash(SimHash::bits64()).build().unwrap();
     let options = sealing_after(700);
-    let store = Store::create_with(place.store(), schema, &options).unwrap();
+    let store = options.create(place.store(), schema).unwrap();
     // One bucket in every lane, over several blocks and runs, between others on both sides.
     let hot = Signature::from_parts(Some(vec![5; 16]), Some(u64::MAX / 2));
     let mut live = Vec::new();
@@ -274,7 +274,7 @@ fn the_dead_of_several_bitmaps() {
         .build()
         .unwrap();
     let options = sealing_after(3_000);
-    let store = Store::create_with(place.store(), schema, &options).unwrap();
+    let store = options.create(place.store(), schema).unwrap();
     let fingerprint = |id: u64| id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = 0u64;
     let is_removed =

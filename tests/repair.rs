@@ -63,7 +63,10 @@ fn signature(number: u64) -> Signature {
 /// not sealed; and a few large payloads.
 fn filled(documents: u64) -> (MemoryFiles, Contents) {
     let files = MemoryFiles::default();
-    let store = Store::create_with(STORE, schema(), &files.options(&sealing_after(64))).unwrap();
+    let store = files
+        .options(&sealing_after(64))
+        .create(STORE, schema())
+        .unwrap();
     for first in (0..documents).step_by(50) {
         let mut transaction = store.begin_write().unwrap();
         for number in first..(first + 50).min(documents) {
@@ -127,9 +130,9 @@ fn try_repair(
     let report = report.inspect_err(|_| assert_eq!(files.names(), [Path::new(STORE)]))?;
     assert_eq!(files.names(), [STORE, TARGET].map(Path::new));
     let store_options = files.options(&sealing_after(64));
-    let checked = Store::check_with(TARGET, &store_options).unwrap();
+    let checked = store_options.check(TARGET).unwrap();
     assert!(checked.is_clean(), "{:#?}", checked.problems);
-    let store = Store::open_with(TARGET, &store_options).unwrap();
+    let store = store_options.open(TARGET).unwrap();
     let snapshot = store.snapshot().unwrap();
     let kept = contents(&snapshot);
     assert_eq!(kept.len() as u64, report.documents);
@@ -186,7 +189,7 @@ fn a_sound_store_is_kept_as_it_is() {
     // Ids that were given are not given again.
     let target = MemoryFiles::with(STORE, bytes);
     Store::repair(STORE, TARGET, &repair_options(&target)).unwrap();
-    let store = Store::open_with(TARGET, &target.options(&sealing_after(64))).unwrap();
+    let store = target.options(&sealing_after(64)).open(TARGET).unwrap();
     let id = store.insert("new", &signature(9_999)).unwrap();
     assert!(before.keys().all(|before| *before < id.get()));
     assert!(id.get() > before.len() as u64, "some were removed");
@@ -202,7 +205,7 @@ fn stores_with_few_documents_or_none_are_kept() {
     }
     let (files, _) = filled(1);
     let options = files.options(&sealing_after(64));
-    let store = Store::open_with(STORE, &options).unwrap();
+    let store = options.open(STORE).unwrap();
     assert!(store.remove("key 0").unwrap().is_some());
     drop(store);
     let (report, kept) = repair(&files.read(STORE));
@@ -214,7 +217,7 @@ fn nothing_is_overwritten_and_writers_are_kept_out() {
     let place = common::Place::new();
     let path = place.store();
     let options = sealing_after(64);
-    let store = Store::create_with(&path, schema(), &options).unwrap();
+    let store = options.create(&path, schema()).unwrap();
     store.insert("a", &signature(1)).unwrap();
     let target = place.file("target");
     let repair = || Store::repair(&path, &target, &RepairOptions::new());

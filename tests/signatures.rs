@@ -212,7 +212,7 @@ fn external_values_are_kept_in_the_width_that_was_declared() {
             let builder = Schema::builder().minhash(minhash).empty_documents(empty);
             let schema = builder.build().unwrap();
             assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::External);
-            let store = Store::create_with(place.store(), schema, &sealing_after(4)).unwrap();
+            let store = sealing_after(4).create(place.store(), schema).unwrap();
             let most = u32::MAX >> (32 - u32::from(bits));
             let value = |seed: u64, i: u64| Random(seed * 100 + i).next() as u32 & most;
             let make = |seed| Signature::from_minhash((0..32).map(|i| value(seed, i)).collect());
@@ -278,7 +278,7 @@ fn nothing_is_made_of_documents_where_values_are_external() {
 fn cut_store(place: &Place, minhash: MinHash) -> (Store, Vec<(Signature, Signature)>) {
     let schema = of(minhash);
     let sketcher = schema.sketcher();
-    let store = Store::create_with(place.store(), schema, &sealing_after(8)).unwrap();
+    let store = sealing_after(8).create(place.store(), schema).unwrap();
     let whole: Vec<_> = (0..30)
         .map(|number| {
             sketcher

@@ -21,7 +21,9 @@ fn schema(max_distance: u8, expected_documents: u64) -> Schema {
 }
 
 fn store(place: &Place, schema: Schema, flush_after: u64) -> Store {
-    Store::create_with(place.store(), schema, &sealing_after(flush_after)).unwrap()
+    sealing_after(flush_after)
+        .create(place.store(), schema)
+        .unwrap()
 }
 
 /// The answer of a query as (id, distance), best first.

@@ -77,7 +77,9 @@ fn member(family: u64, number: u64) -> Signature {
 }
 
 fn store(place: &Place, flush_after: u64) -> Store {
-    Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap()
+    sealing_after(flush_after)
+        .create(place.store(), schema())
+        .unwrap()
 }
 
 /// One commit replaces the documents of the one before, or renews them in their place, and brings one

@@ -79,7 +79,7 @@ fn entry(signature: Signature, number: u64, random: &mut Random) -> Entry {
 }
 
 fn create(place: &Place, name: &str, schema: Schema) -> Store {
-    Store::create_with(place.file(name), schema, &sealing_after(40)).unwrap()
+    sealing_after(40).create(place.file(name), schema).unwrap()
 }
 
 /// Inserts documents in several transactions.

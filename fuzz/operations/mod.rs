@@ -60,7 +60,7 @@ impl Episode {
         let options = options(input);
         let start = input.byte();
         if start < 200 {
-            let store = Store::create_with(episode.path(), schema, &options);
+            let store = options.create(episode.path(), schema);
             episode.store = Some(store.unwrap());
             return episode;
         }
@@ -77,7 +77,7 @@ impl Episode {
             episode.model.insert(entry);
         }
         build.finish().unwrap();
-        episode.store = Some(Store::open_with(episode.path(), &options).unwrap());
+        episode.store = Some(options.open(episode.path()).unwrap());
         episode
     }
 
@@ -161,7 +161,7 @@ impl Episode {
     }
 
     fn open(&mut self, input: &mut Input<'_>) {
-        let store = Store::open_with(self.path(), &options(input)).unwrap();
+        let store = options(input).open(self.path()).unwrap();
         assert_eq!(store.schema(), &self.model.schema);
         self.store = Some(store);
     }

@@ -25,7 +25,7 @@
 //! # let path = folder.path().join("seen.rsm");
 //!
 //! let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-//! let store = Store::create_with(&path, schema, &StoreOptions::new().probe_budget(1_000))?;
+//! let store = Store::options().probe_budget(1_000).create(&path, schema)?;
 //! let page = store.sketch_text("404: the page that you were looking for is not here")?;
 //! let novelty = store.insert_if_new("https://example.org/404", &page)?;
 //! if let Some(left_out) = novelty.beyond_budget() {

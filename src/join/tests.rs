@@ -63,7 +63,7 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
 fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions::new().flush_after(40);
-    let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
+    let store = options.create(folder.path().join("s"), schema).unwrap();
     let mut random = Random(seed);
     for round in 0..7u32 {
         let mut transaction = store.begin_write().unwrap();
@@ -290,7 +290,7 @@ fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));
     let schema = schema.simhash(SimHash::bits64()).build().unwrap();
     let options = StoreOptions::new().flush_after(100);
-    let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
+    let store = options.create(folder.path().join("s"), schema).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..600u32 {
         let (family, member) = (number % 7, (number / 7) % 3);

@@ -127,7 +127,9 @@ fn create(
     schema: &Schema,
     options: &StoreOptions,
 ) -> Store {
-    Store::create_with(folder.path().join(name), schema.clone(), options).unwrap()
+    options
+        .create(folder.path().join(name), schema.clone())
+        .unwrap()
 }
 
 /// Documents, equal ones among them, some of which go again.

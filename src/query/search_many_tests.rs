@@ -92,7 +92,9 @@ fn document(key: &Option<Vec<u8>>) -> Document<'_> {
 
 fn create(folder: &tempfile::TempDir, name: &str, schema: &Schema, flush_after: u64) -> Store {
     let options = StoreOptions::new().flush_after(flush_after);
-    Store::create_with(folder.path().join(name), schema.clone(), &options).unwrap()
+    options
+        .create(folder.path().join(name), schema.clone())
+        .unwrap()
 }
 
 /// Several commits, after each of which some documents go.

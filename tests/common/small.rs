@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{MinHash, Schema, Signature, SimHash, Store, Text};
+use resemblance::{MinHash, Schema, Signature, SimHash, Text};
 
 use super::sealing_after;
 
@@ -22,7 +22,7 @@ pub(crate) fn signature(number: u32) -> Signature {
 
 /// A store of `documents` documents, closed.
 pub(crate) fn filled(path: &Path, documents: u32) {
-    let store = Store::create_with(path, schema(), &sealing_after(8)).unwrap();
+    let store = sealing_after(8).create(path, schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..documents {
         transaction

@@ -130,18 +130,18 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
         (file, options)
     };
     let (_file, options) = file();
-    let opened = Store::open_read_only_with(PATH, &options);
+    let opened = options.open_read_only(PATH);
     outcome.read(("reading", case), opened, &read);
     write(&mut outcome, case, &file().1);
     check(&mut outcome, case, &file().1, is_full);
     if is_full {
         let (_file, options) = file();
-        let compacted = Store::compact_with(PATH, &options).map(drop);
+        let compacted = options.compact(PATH).map(drop);
         let mut allowed = contents(case, |state| Some(&state.compacted));
         if !outcome.note("compact", compacted) {
             allowed.extend(&read);
         }
-        let opened = Store::open_with(PATH, &options);
+        let opened = options.open(PATH);
         outcome.read(("after compact", case), opened, &allowed);
 
         let (_file, options) = file();
@@ -150,7 +150,7 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
             if !outcome.note("reband", case.reband(&options)) {
                 allowed.extend(&read);
             }
-            let opened = Store::open_with(PATH, &options);
+            let opened = options.open(PATH);
             outcome.read(("after reband", case), opened, &allowed);
         }
     }
@@ -163,7 +163,7 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
 
 fn write(outcome: &mut Outcome, case: &Case, options: &StoreOptions) {
     let read = contents(case, |state| Some(&state.read));
-    let opened = Store::open_with(PATH, options);
+    let opened = options.open(PATH);
     let Some(store) = outcome.read(("opened", case), opened, &read) else {
         return;
     };
@@ -173,12 +173,12 @@ fn write(outcome: &mut Outcome, case: &Case, options: &StoreOptions) {
     if !done {
         allowed.extend(&read);
     }
-    let opened = Store::open_with(PATH, options);
+    let opened = options.open(PATH);
     outcome.read(("after writing", case), opened, &allowed);
 }
 
 fn check(outcome: &mut Outcome, case: &Case, options: &StoreOptions, is_full: bool) {
-    match Store::check_with(PATH, options) {
+    match options.check(PATH) {
         Ok(report) => {
             outcome.is_clean = report.is_clean();
             let unnamed = report
@@ -193,7 +193,7 @@ fn check(outcome: &mut Outcome, case: &Case, options: &StoreOptions, is_full: bo
     }
     if is_full {
         let read = contents(case, |state| Some(&state.read));
-        let opened = Store::open_with(PATH, options);
+        let opened = options.open(PATH);
         outcome.read(("after check", case), opened, &read);
     }
 }

@@ -1,6 +1,6 @@
 //! Files of other kinds.
 
-use resemblance::{Error, Store};
+use resemblance::Error;
 
 use crate::common::Random;
 use crate::common::engine::seal;
@@ -17,10 +17,10 @@ fn refused(name: &str, bytes: &[u8]) -> Vec<Error> {
     let options = file.options(&CASES[0].options);
     let attempts = guarded(name, || {
         [
-            Store::open_with(PATH, &options).err(),
-            Store::open_read_only_with(PATH, &options).err(),
-            Store::check_with(PATH, &options).err(),
-            Store::compact_with(PATH, &options).err(),
+            options.open(PATH).err(),
+            options.open_read_only(PATH).err(),
+            options.check(PATH).err(),
+            options.compact(PATH).err(),
             CASES[0].reband(&options).err(),
         ]
     });
@@ -108,10 +108,10 @@ fn refused_or_changed(name: &str, bytes: &[u8]) {
         let file = OneFile::new(Image::new(bytes.to_vec()));
         let options = file.options(&CASES[0].options);
         let result = guarded(name, || match attempt {
-            0 => Store::open_with(PATH, &options).is_err(),
-            1 => Store::open_read_only_with(PATH, &options).is_err(),
-            2 => Store::compact_with(PATH, &options).is_err(),
-            _ => !Store::check_with(PATH, &options).is_ok_and(|report| report.is_clean()),
+            0 => options.open(PATH).is_err(),
+            1 => options.open_read_only(PATH).is_err(),
+            2 => options.compact(PATH).is_err(),
+            _ => !options.check(PATH).is_ok_and(|report| report.is_clean()),
         });
         let refused = result.unwrap_or_else(|what| panic!("{name}: {what}"));
         assert!(refused, "{name} was let in, attempt {attempt}");

@@ -43,14 +43,16 @@ struct Large {
 }
 
 fn content(file: &OneFile, questions: &Questions, errors: &mut Vec<resemblance::Error>) -> Content {
-    let store = Store::open_with(PATH, &file.options(&options())).unwrap();
+    let store = file.options(&options()).open(PATH).unwrap();
     Content::read(&store.snapshot().unwrap(), questions, errors)
 }
 
 fn large() -> Large {
     let memory = MemoryFiles::default();
     let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
-    let created = Store::create_with(PATH, schema.build().unwrap(), &memory.options(&options()));
+    let created = memory
+        .options(&options())
+        .create(PATH, schema.build().unwrap());
     insert(&created.unwrap(), 0..DOCUMENTS).unwrap();
     let image = Image::new(memory.read(PATH));
     let numbers = (0..DOCUMENTS).step_by(5);
@@ -62,7 +64,7 @@ fn large() -> Large {
     let mut errors = Vec::new();
     let file = OneFile::new(image.clone());
     let before = content(&file, &questions, &mut errors);
-    let store = Store::open_with(PATH, &file.options(&options())).unwrap();
+    let store = file.options(&options()).open(PATH).unwrap();
     insert(&store, DOCUMENTS..DOCUMENTS + 5).unwrap();
     let snapshot = store.snapshot().unwrap();
     let after = Content::read(&snapshot, &questions, &mut errors);
@@ -116,7 +118,7 @@ impl Episode<'_> {
 
     fn reading(&mut self, flips: u64) {
         let before = [&self.large.before];
-        let store = Store::open_read_only_with(PATH, &self.options()).unwrap();
+        let store = self.options().open_read_only(PATH).unwrap();
         self.flip(flips);
         self.read("read-only, after the flips", &before, &store);
         self.flip(flips);
@@ -125,7 +127,7 @@ impl Episode<'_> {
 
     fn writing(&mut self, flips: u64) {
         let large = self.large;
-        let store = Store::open_with(PATH, &self.options()).unwrap();
+        let store = self.options().open(PATH).unwrap();
         if self.random.below(2) == 0 {
             self.read("before the flips", &[&large.before], &store);
         }
@@ -147,7 +149,7 @@ impl Episode<'_> {
         let both = [&large.reopened, &large.before];
         let is_certain = is_inserted && is_closed;
         let allowed = if is_certain { &both[..1] } else { &both[..] };
-        match Store::open_with(PATH, &self.options()) {
+        match self.options().open(PATH) {
             Ok(store) => self.read("opened again", allowed, &store),
             Err(error) => self.outcome.error("opening again", &error),
         }

@@ -207,7 +207,7 @@ fn insert(plan: &Plan, store: &Store, model: &mut Model, number: u64) {
 fn build(plan: &Plan) -> Built {
     let memory = MemoryFiles::default();
     let options = memory.options(&options(plan));
-    let store = Store::create_with(PATH, plan.schema.clone(), &options).unwrap();
+    let store = options.create(PATH, plan.schema.clone()).unwrap();
     let mut model = Model::new(plan.schema.clone());
     let mut built = Built {
         files: Vec::new(),
@@ -270,7 +270,7 @@ fn case(plan: Plan) -> Case {
 }
 
 fn snapshot(file: &OneFile, options: &StoreOptions) -> Snapshot {
-    let store = Store::open_with(PATH, &file.options(options)).unwrap();
+    let store = file.options(options).open(PATH).unwrap();
     store.snapshot().unwrap()
 }
 
@@ -310,11 +310,10 @@ fn state(case: &Case, image: &Image, model: &Model) -> State {
     State {
         read: changed(case, image, |_| {}),
         written: changed(case, image, |options| {
-            case.write(&Store::open_with(PATH, options).unwrap())
-                .unwrap();
+            case.write(&options.open(PATH).unwrap()).unwrap();
         }),
         compacted: changed(case, image, |options| {
-            Store::compact_with(PATH, options).unwrap();
+            options.compact(PATH).unwrap();
         }),
         rebanded: is_rebandable.then_some(rebanded),
     }
@@ -325,7 +324,7 @@ fn state(case: &Case, image: &Image, model: &Model) -> State {
 fn used(case: &Case) -> Vec<Range<usize>> {
     let file = OneFile::watched(case.image.clone());
     let options = file.options(&case.options);
-    let report = Store::check_with(PATH, &options).unwrap();
+    let report = options.check(PATH).unwrap();
     assert!(report.is_clean(), "{}: {:?}", case.name, report.problems);
     let mut reads = file.reads.lock().unwrap().clone();
     reads.retain(|range| range.start > 0);

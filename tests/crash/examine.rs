@@ -77,7 +77,7 @@ pub(crate) fn which(store: &Store, possible: &[Option<Arc<Model>>]) -> Found<Arc
 }
 
 pub(crate) fn is_clean(path: &Path, options: &StoreOptions) -> Found<()> {
-    match Store::check_with(path, options) {
+    match options.check(path) {
         Ok(report) if report.is_clean() => Ok(()),
         found => Err(format!("check: {found:?}")),
     }
@@ -94,14 +94,14 @@ impl Recovery<'_> {
     /// A look at the file before it is opened for writing.
     fn look(&mut self, possible: &Possible) -> Found<()> {
         match self.random.below(6) {
-            0 => match Store::open_read_only_with(self.path, &self.options) {
+            0 => match self.options.open_read_only(self.path) {
                 Ok(store) => which(&store, possible).map(drop),
                 Err(Error::NeedsRecovery { .. }) => Ok(()),
                 Err(error) => Err(format!("read-only: {error}")),
             },
             1 => is_clean(self.path, &self.options),
             2 => {
-                let compacted = Store::compact_with(self.path, &self.options);
+                let compacted = self.options.compact(self.path);
                 compacted
                     .map(drop)
                     .map_err(|error| format!("compact: {error}"))
@@ -111,7 +111,7 @@ impl Recovery<'_> {
     }
 
     fn open(&mut self, possible: &Possible) -> Found<(Store, Arc<Model>)> {
-        let store = Store::open_with(self.path, &self.options);
+        let store = self.options.open(self.path);
         let store = store.map_err(|error| format!("opening: {error}"))?;
         let model = which(&store, possible)?;
         Ok((store, model))
@@ -163,17 +163,17 @@ fn not_there(path: &Path, files: &MemoryFiles, possible: &Possible) -> Found<boo
         return Ok(false);
     }
     let options = StoreOptions::new().files(Arc::new(files.clone()));
-    match Store::open_with(path, &options) {
+    match options.open(path) {
         Ok(_) if possible.iter().any(Option::is_some) => return Ok(false),
         Ok(_) => return Err("found a store where there was none".into()),
         Err(error) if is_not_there(&error) => {}
         Err(error) => return Err(format!("no store yet, but: {error}")),
     }
     let schema = crate::workload::schemas().remove(0).1;
-    match Store::create_with(path, schema.clone(), &options) {
+    match options.create(path, schema.clone()) {
         Err(Error::AlreadyExists { .. }) => {
             files.remove(path).map_err(|error| error.to_string())?;
-            let again = Store::create_with(path, schema, &options);
+            let again = options.create(path, schema);
             again
                 .map(|_| true)
                 .map_err(|error| format!("creating: {error}"))
@@ -207,7 +207,7 @@ pub(crate) fn one_store(
 /// A file that an unfinished build left: whatever is in it, looking at it does no harm.
 pub(crate) fn left_over(image: &Image, path: &Path) -> Found<()> {
     let options = StoreOptions::new().files(Arc::new(files_of(image)));
-    match Store::open_with(path, &options) {
+    match options.open(path) {
         Ok(_) => is_clean(path, &options),
         Err(error) if is_not_there(&error) => Ok(()),
         Err(error) => Err(format!("left over: {error}")),

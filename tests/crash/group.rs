@@ -56,7 +56,7 @@ fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
         let good = StoreOptions::new()
             .flush_after(16)
             .files(Arc::new(files.clone()));
-        drop(Store::create_with(path, schema(), &good).unwrap());
+        drop(good.create(path, schema()).unwrap());
         let failure = Failure {
             kind: Some(kind),
             nth,
@@ -67,10 +67,10 @@ fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
         let options = StoreOptions::new()
             .flush_after(16)
             .files(Arc::new(failing.clone()));
-        let store = Store::open_with(path, &options).unwrap();
+        let store = options.open(path).unwrap();
         let told = insert_all(&store);
         drop(store);
-        let store = Store::open_with(path, &good).unwrap();
+        let store = good.open(path).unwrap();
         let snapshot = store.snapshot().unwrap();
         for (number, told) in told {
             let is_there = snapshot.contains(number.to_be_bytes()).unwrap();

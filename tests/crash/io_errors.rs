@@ -162,7 +162,7 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
     let options = attempt.options.clone();
     match verb {
         Verb::Create => {
-            let created = Store::create_with(path, schema.clone(), &options);
+            let created = options.create(path, schema.clone());
             let empty = Arc::new(Model::new(schema.clone()));
             if let Some(store) = attempt.take("create", created) {
                 attempt.possible = vec![Some(empty)];
@@ -172,13 +172,13 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             }
         }
         Verb::Session => {
-            let opened = Store::open_with(path, &options);
+            let opened = options.open(path);
             if let Some(store) = attempt.take("open", opened) {
                 attempt.session(&store);
             }
         }
         Verb::Read => {
-            let opened = Store::open_read_only_with(path, &options);
+            let opened = options.open_read_only(path);
             if let Some(store) = attempt.take("open read-only", opened) {
                 attempt.reads(&store);
                 let checked = store.snapshot().and_then(|snapshot| snapshot.check());
@@ -186,11 +186,11 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             }
         }
         Verb::Check => {
-            let checked = Store::check_with(path, &options);
+            let checked = options.check(path);
             clean(attempt, checked);
         }
         Verb::Compact => {
-            let compacted = Store::compact_with(path, &options);
+            let compacted = options.compact(path);
             attempt.take("compact", compacted);
         }
         Verb::Reband => {
@@ -237,7 +237,7 @@ fn build(schema: &Schema, attempt: &mut Attempt) {
 fn back_up(attempt: &mut Attempt) {
     let model = attempt.model().unwrap();
     let options = attempt.options.clone();
-    let opened = Store::open_with(FIRST, &options);
+    let opened = options.open(FIRST);
     let Some(store) = attempt.take("open", opened) else {
         return;
     };
@@ -286,7 +286,7 @@ fn fail(verb: Verb, base: &Base, failure: Failure) -> Found<u64> {
         } else if !is_there {
             return Err(format!("{} is gone", path.display()));
         }
-        let store = Store::open_with(path, &options);
+        let store = options.open(path);
         let store = store.map_err(|error| format!("opening again: {error}"))?;
         which(&store, possible)?;
         let mut random = Random(1);

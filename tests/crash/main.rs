@@ -27,7 +27,7 @@ use common::Random;
 use common::oracle::{Entry, Model};
 use disk::{Change, Disk, Image, Kept, State};
 use examine::{crash_again, each_store, is_clean, left_over, one_store, which};
-use resemblance::{Store, StoreOptions};
+use resemblance::StoreOptions;
 use workload::{Course, FIRST, run, schemas, signature};
 
 static ENGINE_PANICS: AtomicUsize = AtomicUsize::new(0);
@@ -181,7 +181,7 @@ fn a_second_crash_in_a_roll_back_is_recovered_from() {
     let disk = Disk::default();
     let options = |disk: &Disk| StoreOptions::new().files(Arc::new(disk.clone()));
     let schema = schemas().remove(0).1;
-    let store = Store::create_with(path, schema.clone(), &options(&disk)).unwrap();
+    let store = options(&disk).create(path, schema.clone()).unwrap();
     let mut random = Random(5);
     let mut state = State::default();
     let mut model = Model::new(schema.clone());
@@ -205,7 +205,7 @@ fn a_second_crash_in_a_roll_back_is_recovered_from() {
     let torn = state.image(Kept::HeadAlone, &mut random);
 
     let disk = Disk::with(&torn);
-    drop(Store::open_with(path, &options(&disk)).unwrap());
+    drop(options(&disk).open(path).unwrap());
     let mut state = State::of(&torn);
     let possible = vec![Some(Arc::new(model))];
     let changes = disk.changes();
@@ -216,7 +216,7 @@ fn a_second_crash_in_a_roll_back_is_recovered_from() {
             let image = state.image(kept, &mut random);
             one_store(&image, path, &possible, &mut random).unwrap();
             let disk = Disk::with(&image);
-            let store = Store::open_with(path, &options(&disk)).unwrap();
+            let store = options(&disk).open(path).unwrap();
             which(&store, &possible).unwrap();
             drop(store);
             is_clean(path, &options(&disk)).unwrap();

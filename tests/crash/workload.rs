@@ -338,25 +338,23 @@ impl Runner {
     fn create(&mut self, schema: &Schema) {
         let path = Path::new(FIRST);
         let options = self.options();
-        let create = || Store::create_with(path, schema.clone(), &options);
+        let create = || options.create(path, schema.clone());
         let store = self.call("create", path, Model::new(schema.clone()), create);
         self.session(store, path);
     }
 
     fn open(&mut self, path: &Path) {
-        let store = Store::open_with(path, &self.options()).unwrap();
+        let store = self.options().open(path).unwrap();
         self.session(store, path);
     }
 
     fn compact(&mut self, path: &Path) {
         let (options, model) = (self.options(), self.model(path));
-        self.call("compact", path, model, || {
-            Store::compact_with(path, &options)
-        });
+        self.call("compact", path, model, || options.compact(path));
     }
 
     fn check(&mut self, path: &Path) {
-        let report = Store::check_with(path, &self.options()).unwrap();
+        let report = self.options().check(path).unwrap();
         assert!(report.is_clean(), "{report:?}");
     }
 
@@ -374,7 +372,7 @@ impl Runner {
     fn back_up(&mut self) {
         let model = self.model(Path::new(FIRST));
         let options = self.options();
-        let store = Store::open_with(Path::new(FIRST), &options).unwrap();
+        let store = options.open(Path::new(FIRST)).unwrap();
         let snapshot = store.snapshot().unwrap();
         let path = Path::new(COPY);
         self.call("backup", path, model, || {

@@ -23,7 +23,7 @@ impl Stored {
         let folder = tempfile::tempdir().unwrap();
         let options = StoreOptions::new().flush_after(flush_after);
         let path = folder.path().join("corpus.rsm");
-        let store = Store::create_with(path, schema, &options).unwrap();
+        let store = options.create(path, schema).unwrap();
         let sketch = |text: &String| store.sketch_text(text).unwrap();
         let signatures: Vec<Signature> = corpus.texts.iter().map(sketch).collect();
         for (batch, signatures) in signatures.chunks(1_000).enumerate() {

@@ -65,8 +65,9 @@ fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
 fn what_was_touched_in_time_is_never_evicted() {
     for flush_after in [10, 1_000] {
         let place = Place::new();
-        let store =
-            Store::create_with(place.store(), schema(), &sealing_after(flush_after)).unwrap();
+        let store = sealing_after(flush_after)
+            .create(place.store(), schema())
+            .unwrap();
         let known: Known = (0..PAGES).map(|page| (page, Mutex::new(None))).collect();
         let clock = AtomicU64::new(0);
         let done = AtomicBool::new(false);
@@ -105,7 +106,7 @@ fn what_was_touched_in_time_is_never_evicted() {
 #[test]
 fn two_that_evict_count_each_document_once() {
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &sealing_after(50)).unwrap();
+    let store = sealing_after(50).create(place.store(), schema()).unwrap();
     let mut model = super::Stamps::new();
     super::add(&store, &mut model, 600, |id| id % 7);
     let evict = || {

@@ -1,6 +1,6 @@
 //! The store of two documents, and the example of a block.
 
-use resemblance::{Document, MinHash, Schema, SimHash, Store, StoreOptions, Text};
+use resemblance::{Document, MinHash, Schema, SimHash, StoreOptions, Text};
 
 use crate::blocks::{self, Block};
 use crate::reader::{self, Tables};
@@ -17,7 +17,7 @@ pub(crate) fn make(path: &std::path::Path) {
         .build()
         .unwrap();
     let options = StoreOptions::new().flush_after(2);
-    let store = Store::create_with(path, schema, &options).unwrap();
+    let store = options.create(path, schema).unwrap();
     let first = store.sketch_text("The cat sat on the mat.").unwrap();
     let second = store.sketch_text("the cat sat on THE hat").unwrap();
     let mut transaction = store.begin_write().unwrap();

@@ -64,9 +64,9 @@ fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, reci
 /// Makes a store in two runs and a memtable, with removed documents; says what must be in it.
 fn make(path: &Path, schema: Schema) -> Model {
     let options = StoreOptions::new().flush_after(SEAL_AFTER);
-    drop(Store::create_with(path, schema, &options).unwrap());
+    drop(options.create(path, schema).unwrap());
     let own = reader::Store::read(path);
-    let store = Store::open_with(path, &options).unwrap();
+    let store = options.open(path).unwrap();
     let mut model = Model::new();
     for number in 0..DOCUMENTS {
         let (found, signature) = document(&store, &own, number);

@@ -97,14 +97,14 @@ fn every_document_has_exactly_its_postings() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.rsm");
     let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
-    drop(Store::create_with(&path, schema(), &options).unwrap());
+    drop(options.create(&path, schema()).unwrap());
     let own = reader::Store::read(&path).schema;
     let mut builder = Builder {
         model: Model::new(),
         random: 0,
     };
     let mut seen = Seen::default();
-    let mut store = Store::open_with(&path, &options).unwrap();
+    let mut store = options.open(&path).unwrap();
     for round in 1..=40 {
         fill(&store, &own, &mut builder, round);
         if round > 24 {
@@ -112,7 +112,7 @@ fn every_document_has_exactly_its_postings() {
             let read = reader::Store::read(&path);
             seen.add(&stored::check(&read, &builder.model));
             check_counters(&read, &builder.model, round);
-            store = Store::open_with(&path, &options).unwrap();
+            store = options.open(&path).unwrap();
         }
     }
     assert!(

@@ -32,10 +32,10 @@ struct Builder {
 impl Builder {
     fn create(path: &Path) -> Self {
         let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
-        drop(Store::create_with(path, schema(), &options).unwrap());
+        drop(options.create(path, schema()).unwrap());
         Self {
             own: reader::Store::read(path).schema,
-            store: Store::open_with(path, &options).unwrap(),
+            store: options.open(path).unwrap(),
             model: Model::new(),
         }
     }
@@ -83,7 +83,7 @@ impl Builder {
         let read = reader::Store::read(path);
         let seen = stored::check(&read, &model);
         let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
-        let store = Store::open_with(path, &options).unwrap();
+        let store = options.open(path).unwrap();
         (Self { store, own, model }, read, seen)
     }
 }

@@ -128,7 +128,7 @@ fn insert(store: &Store, number: u64) {
 /// Runs of several levels, a merge under way, removed and replaced documents, some not sealed.
 fn filled(path: &Path, schema: Schema) {
     let options = StoreOptions::new().flush_after(8).merge_slice(40);
-    let store = Store::create_with(path, schema, &options).unwrap();
+    let store = options.create(path, schema).unwrap();
     for number in 0..70 {
         insert(&store, number);
         let mut transaction = store.begin_write().unwrap();

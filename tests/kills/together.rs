@@ -23,7 +23,7 @@ fn key(thread: u32, number: u32) -> Vec<u8> {
 }
 
 fn open(path: impl AsRef<Path>) -> Store {
-    Store::open_with(path, &sealing_after(64)).unwrap()
+    sealing_after(64).open(path).unwrap()
 }
 
 /// Not a test of its own: the program that is killed. Each thread brings its pages one after the other

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use resemblance::{
-    Bounds, DocumentId, JoinOptions, MinHash, Novelty, Schema, Signature, Store, StoreOptions,
+    Bounds, DocumentId, JoinOptions, MinHash, Novelty, Schema, Signature, StoreOptions,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -49,7 +49,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
 fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
     let place = Place::new();
     let options = StoreOptions::new().flush_after(documents() / 4);
-    let store = Store::create_with(place.store(), schema(), &options).unwrap();
+    let store = options.create(place.store(), schema()).unwrap();
     let signatures: Vec<Signature> = (0..documents()).map(make).collect();
     let ((), load) = timed(|| {
         for batch in signatures.chunks(signatures.len() / 10) {

@@ -44,7 +44,7 @@ fn keys_with_one_code_are_different_keys() {
     let (absent, keys) = keys.split_last().unwrap();
     for flush_after in [2, 1_000] {
         let place = Place::new();
-        let store = Store::create_with(place.store(), schema(), &sealing_after(flush_after));
+        let store = sealing_after(flush_after).create(place.store(), schema());
         let store = store.unwrap();
         for (number, key) in (0..).zip(keys) {
             assert!(!store.snapshot().unwrap().contains(key).unwrap());

@@ -21,7 +21,7 @@ fn refused<T>(result: Result<T>, name: &str) {
 }
 
 fn open(path: &Path) -> Store {
-    Store::open_with(path, &sealing_after(4)).unwrap()
+    sealing_after(4).open(path).unwrap()
 }
 
 /// Documents with these numbers, and no others, in a file in which nothing is wrong.
@@ -137,7 +137,7 @@ fn postings_that_moved_are_counted_to_the_end() {
 fn counters_that_cannot_be_are_seen() {
     let place = Place::new();
     let path = place.store();
-    let store = Store::create_with(&path, schema(), &sealing_after(4)).unwrap();
+    let store = sealing_after(4).create(&path, schema()).unwrap();
     (0..10).for_each(|number| insert(&store, number).unwrap());
     store.remove(1u32.to_le_bytes()).unwrap();
     drop(store);

@@ -219,7 +219,7 @@ fn keys_payloads_and_stamps_at_their_ends() {
     for (way, insert) in WAYS.into_iter().enumerate() {
         let place = Place::new();
         let options = StoreOptions::new().flush_after(2);
-        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let store = options.create(place.store(), schema()).unwrap();
         for (number, (key, payload, stamp)) in (0..).zip(extremes(way)) {
             let document = Document::new(&key).payload(&payload).stamp(stamp);
             insert(&store, document, &signature(number)).unwrap();

@@ -53,7 +53,7 @@ fn fingerprint(number: u64) -> Signature {
 
 fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget: u64) -> Store {
     let options = StoreOptions::new().flush_after(documents() / 2);
-    let store = Store::create_with(place.store(), schema.clone(), &options).unwrap();
+    let store = options.create(place.store(), schema.clone()).unwrap();
     for batch in 0..10 {
         let numbers = batch * documents() / 10..(batch + 1) * documents() / 10;
         let signatures: Vec<Signature> = numbers.map(signature).collect();
@@ -63,7 +63,7 @@ fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget:
         transaction.commit().unwrap();
     }
     drop(store);
-    Store::open_with(place.store(), &options.probe_budget(budget)).unwrap()
+    options.probe_budget(budget).open(place.store()).unwrap()
 }
 
 /// So many blocks may be read within the budget: of each lane of a run the postings that it allows
@@ -213,7 +213,7 @@ fn a_prefix_of_all_is_probed_within_the_budget() {
 fn budgets_that_mean_nothing_are_refused() {
     let place = Place::new();
     let none = StoreOptions::new().probe_budget(0);
-    let refused = Store::create_with(place.store(), bands(), &none).unwrap_err();
+    let refused = none.create(place.store(), bands()).unwrap_err();
     assert!(refused.to_string().contains("probe_budget"), "{refused}");
     let store = Store::create(place.store(), bands()).unwrap();
     let (snapshot, page) = (store.snapshot().unwrap(), near(1));

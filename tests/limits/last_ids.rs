@@ -126,12 +126,12 @@ fn set_next_id(path: &Path, next_id: u64, is_sealed: bool) -> Store {
         }
         state.next_id = next_id;
     });
-    Store::open_with(path, &options()).unwrap()
+    options().open(path).unwrap()
 }
 
 /// A store whose next id is a little before the last chunk.
 fn near_the_end(path: &Path, leap: Leap, ids: &mut Ids) -> Store {
-    let store = Store::create_with(path, schema(), &options()).unwrap();
+    let store = options().create(path, schema()).unwrap();
     match leap {
         Leap::Alone => {}
         Leap::InMemtable => insert(&store, ids, 0..2 * SEAL_AFTER + 50),
@@ -205,9 +205,9 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     holds(&store.snapshot().unwrap(), &ids);
     drop(store);
     check_clean(&path);
-    Store::compact_with(&path, &options()).unwrap();
+    options().compact(&path).unwrap();
     check_clean(&path);
-    let store = Store::open_with(&path, &options()).unwrap();
+    let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);
     joins(&store.snapshot().unwrap(), &ids);
     drop(store);
@@ -218,7 +218,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     let small_memory = BulkOptions::new().memory_bytes(1 << 20);
     Store::reband(&path, &rebanding, &small_memory).unwrap();
     check_clean(&path);
-    let store = Store::open_with(&path, &options()).unwrap();
+    let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);
     joins(&store.snapshot().unwrap(), &ids);
 }

@@ -156,7 +156,7 @@ fn load(path: &Path, corpus: &Corpus) -> Store {
             .unwrap();
     }
     assert!(build.finish().unwrap().spilled_bytes > 0);
-    let store = Store::open_with(path, &options()).unwrap();
+    let store = options().open(path).unwrap();
     for batch in 0..10 {
         let first = half + batch * half / 10;
         insert(&store, first..half + (batch + 1) * half / 10, corpus);
@@ -205,10 +205,10 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    Store::compact_with(&path, &options()).unwrap();
+    options().compact(&path).unwrap();
     step("compacted");
     check_clean(&path);
-    let store = Store::open_with(&path, &options()).unwrap();
+    let store = options().open(&path).unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.stats().unwrap().runs.len(), 1);
     queries(&snapshot, corpus, 9, true);
@@ -250,7 +250,7 @@ fn all_alike(name: &str, schema: Schema) {
     let step = |what: &str| note(&format!("{name}: {what}"), begun);
     let place = Place::new();
     let path = place.store();
-    let store = Store::create_with(&path, schema.clone(), &options()).unwrap();
+    let store = options().create(&path, schema.clone()).unwrap();
     let signature = alike(&schema);
     for _ in 0..10 {
         let mut transaction = store.begin_write().unwrap();
@@ -299,7 +299,7 @@ fn all_alike(name: &str, schema: Schema) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    Store::compact_with(&path, &options()).unwrap();
+    options().compact(&path).unwrap();
     check_clean(&path);
     let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
     assert_eq!(found(&snapshot), [1, 3, 5, 7, 9]);
@@ -321,7 +321,9 @@ fn one_key_replaced_again_and_again() {
     let corpus = bands();
     let place = Place::new();
     let options = StoreOptions::new().flush_after(200);
-    let store = Store::create_with(place.store(), corpus.schema.clone(), &options).unwrap();
+    let store = options
+        .create(place.store(), corpus.schema.clone())
+        .unwrap();
     let replacements = if is_long() { 200_000 } else { 10_000 };
     for batch in 0..replacements / 100 {
         let mut transaction = store.begin_write().unwrap();

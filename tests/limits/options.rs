@@ -61,18 +61,18 @@ fn caches_seals_and_slices_of_any_size() {
     ];
     for options in options {
         let place = Place::new();
-        let store = Store::create_with(place.store(), schema(), &options).unwrap();
+        let store = options.create(place.store(), schema()).unwrap();
         fill(&store);
         holds(&store);
         drop(store);
         check_clean(&place.store());
-        Store::compact_with(place.store(), &options).unwrap();
-        holds(&Store::open_with(place.store(), &options).unwrap());
+        options.compact(place.store()).unwrap();
+        holds(&options.open(place.store()).unwrap());
         check_clean(&place.store());
     }
     for documents in [0, (1 << 20) + 1] {
         let options = new().flush_after(documents);
-        let refused = Store::create_with(Place::new().store(), schema(), &options).err();
+        let refused = options.create(Place::new().store(), schema()).err();
         assert!(matches!(refused, Some(Error::InvalidParameter { .. })));
     }
 }

@@ -143,7 +143,9 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         let schema = builder.build().unwrap();
         let place = Place::new();
         let mut model = Model::new(schema.clone());
-        let store = Store::create_with(place.store(), schema.clone(), &sealing_after(30)).unwrap();
+        let store = sealing_after(30)
+            .create(place.store(), schema.clone())
+            .unwrap();
         let path = place.file("built");
         let mut build = Store::bulk_build(&path, schema.clone(), &BulkOptions::new()).unwrap();
         let mut transaction = store.begin_write().unwrap();

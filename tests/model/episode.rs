@@ -49,7 +49,7 @@ impl Episode {
     pub(crate) fn new(schema: &Schema, opened: &Opened) -> Self {
         let place = Place::new();
         let path = place.store();
-        let store = Store::create_with(path, schema.clone(), &opened.options()).unwrap();
+        let store = opened.options().create(path, schema.clone()).unwrap();
         Self {
             place,
             built: 0,
@@ -189,7 +189,7 @@ impl Episode {
 
     fn compact(&mut self, opened: &Opened) {
         self.close();
-        let report = Store::compact_with(self.path(), &opened.options()).unwrap();
+        let report = opened.options().compact(self.path()).unwrap();
         let (before, after) = (report.size_before_bytes, report.size_after_bytes);
         assert!(after <= before, "{report:?}");
         self.reopen(opened);
@@ -225,7 +225,7 @@ impl Episode {
 
     pub(crate) fn reopen(&mut self, opened: &Opened) {
         self.close();
-        let store = Store::open_with(self.path(), &opened.options()).unwrap();
+        let store = opened.options().open(self.path()).unwrap();
         assert_eq!(store.schema(), &self.model.schema);
         self.store = Some(store);
     }

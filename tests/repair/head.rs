@@ -1,7 +1,5 @@
 //! The first bytes of the file, and files that were not closed.
 
-use resemblance::Store;
-
 use crate::common::memory::MemoryFiles;
 use crate::common::sealing_after;
 use crate::{STORE, contents, filled, repair, schema, signature, try_repair};
@@ -23,7 +21,7 @@ fn a_damaged_head_costs_nothing() {
         let problem = &report.damage[0];
         assert!(problem.place.contains("head of the file"), "{problem:?}");
         let files = MemoryFiles::with(STORE, bytes);
-        let checked = Store::check_with(STORE, &files.options(&sealing_after(64)));
+        let checked = files.options(&sealing_after(64)).check(STORE);
         assert!(checked.unwrap().problems.contains(problem));
     }
 }
@@ -50,7 +48,7 @@ fn without_a_head_a_scan_finds_the_documents() {
 fn a_file_that_was_not_closed_needs_no_recovery() {
     let files = MemoryFiles::default();
     let options = files.options(&sealing_after(64));
-    let store = Store::create_with(STORE, schema(), &options).unwrap();
+    let store = options.create(STORE, schema()).unwrap();
     let mut states = Vec::new();
     for number in 0..40 {
         store

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use resemblance::Store;
-
 use crate::common::memory::MemoryFiles;
 use crate::common::{Random, sealing_after};
 use crate::oracle::{PAGE_BYTES, engine_is_content, paths};
@@ -11,7 +9,7 @@ use crate::{STORE, assert_kept, filled, ids, repair, schema, try_repair};
 
 fn problems(bytes: &[u8]) -> Vec<String> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
-    let report = Store::check_with(STORE, &files.options(&sealing_after(64))).unwrap();
+    let report = files.options(&sealing_after(64)).check(STORE).unwrap();
     if !report.is_clean() {
         assert!(files.read(STORE) == bytes, "a damaged file was changed");
     }

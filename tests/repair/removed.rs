@@ -15,7 +15,7 @@ fn removed_documents_may_be_back_but_no_key_is_there_twice() {
     let place = Place::new();
     let path = place.store();
     let options = StoreOptions::clone(&sealing_after(64));
-    let store = Store::create_with(&path, schema(), &options).unwrap();
+    let store = options.create(&path, schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..64u64 {
         let key = format!("key {number}");

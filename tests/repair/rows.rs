@@ -8,7 +8,7 @@ use resemblance::{Error, MinHash, RepairOptions, Schema, Store};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {
-    let store = Store::create_with(place.store(), schema(), &sealing_after(64)).unwrap();
+    let store = sealing_after(64).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..100u64 {
         let key = format!("key {number}");

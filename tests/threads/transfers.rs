@@ -225,7 +225,7 @@ fn time() -> Duration {
 fn no_snapshot_is_ever_torn() {
     const LEAST_COMMITS: u64 = 120;
     let place = Place::new();
-    let store = Store::create_with(place.store(), schema(), &options()).unwrap();
+    let store = options().create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     (0..GROUPS).for_each(|group| put(&mut transaction, group, TOTAL / GROUPS, 1));
     tick(&mut transaction, 1);

@@ -201,7 +201,7 @@ impl Place {
                 let sync_delay = options.sync_delay;
                 settings = settings.files(Arc::new(SlowDisk { sync_delay }));
             }
-            store = Some(Store::open_with(&path, &settings)?);
+            store = Some(settings.open(&path)?);
         }
         Ok(Self {
             store,

@@ -26,9 +26,9 @@ pub struct Ours {
 impl Ours {
     pub fn open(form: Form, path: &Path) -> Result<Self> {
         let store = if path.exists() {
-            Store::open_with(path, &store_options())?
+            store_options().open(path)?
         } else {
-            Store::create_with(path, form.schema()?, &store_options())?
+            store_options().create(path, form.schema()?)?
         };
         Ok(Self {
             store,
@@ -55,7 +55,7 @@ pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
 }
 
 pub fn compact(path: &Path) -> Result<()> {
-    Store::compact_with(path, &store_options())?;
+    store_options().compact(path)?;
     Ok(())
 }
 

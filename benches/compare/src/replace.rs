@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<()> {
     );
     let folder = tempfile::tempdir_in(&options.folder)?;
     let path = folder.path().join("replaced.rsm");
-    let store = Store::create_with(&path, FORM.schema()?, &store_options())?;
+    let store = store_options().create(&path, FORM.schema()?)?;
     println!(
         "round |  file (length) | ratio, greatest | tables used (dead rows) | commits: median, \
          longest | written, by a commit at most"
@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<()> {
         report(round, &store, &outcome, loaded_bytes)?;
     }
     drop(store);
-    Store::compact_with(&path, &store_options())?;
+    store_options().compact(&path)?;
     println!("compacted: {:.1} MiB", allocated_bytes(&path)? as f64 / MIB);
     Ok(())
 }

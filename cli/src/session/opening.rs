@@ -12,10 +12,10 @@ use crate::failure::{Failure, Result};
 /// opening for writing; if there is no room to note that it was repaired, it is read as it is then.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     let options = &context.store_options;
-    match Store::open_read_only_with(path, options) {
+    match options.open_read_only(path) {
         Err(unreadable @ Error::NeedsRecovery { .. }) => {
             let name = path.display();
-            match Store::open_with(path, options) {
+            match options.open(path) {
                 Ok(store) => drop(store),
                 Err(error @ (Error::Io { .. } | Error::Storage(_))) => {
                     let why = Failure::from(error);
@@ -23,12 +23,12 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
                 }
                 Err(other) => return Err(other.into()),
             }
-            match Store::open_read_only_with(path, options) {
+            match options.open_read_only(path) {
                 // Nothing tells of a failure to close: a full disk, as a rule.
                 Err(Error::NeedsRecovery { .. }) => {
                     let note = format!("{name} cannot be closed properly; is its disk full?");
                     context.messages.note(note);
-                    Ok(Store::open_with(path, options)?)
+                    Ok(options.open(path)?)
                 }
                 opened => {
                     let note = format!("{name} was not closed properly; repaired");

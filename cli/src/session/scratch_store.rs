@@ -28,7 +28,7 @@ impl ScratchStore {
         options: &StoreOptions,
     ) -> Result<Self> {
         let made = Self::make(context, |path| {
-            let store = Store::create_with(path, schema.clone(), options);
+            let store = options.create(path, schema.clone());
             let name = temporary_name(&context.temp_dir);
             Ok((store.map_err(|e| Failure::store(name, e))?, ()))
         })?;
@@ -43,7 +43,7 @@ impl ScratchStore {
         let options = &context.store_options;
         Self::make(context, |path| {
             let built = build(path)?;
-            let store = Store::open_read_only_with(path, options);
+            let store = options.open_read_only(path);
             let name = temporary_name(&context.temp_dir);
             Ok((store.map_err(|e| Failure::store(name, e))?, built))
         })

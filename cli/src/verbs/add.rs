@@ -71,7 +71,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     if let Some(budget) = arguments.budget {
         options = options.probe_budget(budget.get());
     }
-    let store = Store::open_with(&arguments.store, &options)?;
+    let store = options.open(&arguments.store)?;
     must_take_text(store.schema())?;
     if arguments.verify.is_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{Error, Store};
+use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
@@ -32,7 +32,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let mut progress = ProgressDisplay::new("checking", context.messages.quiet);
     let checked = context
         .interrupt
-        .while_working(&mut progress, move || Ok(Store::check_with(path, &options)))?;
+        .while_working(&mut progress, move || Ok(options.check(path)))?;
     let columns = vec![
         Column::new("invariant"),
         Column::new("place"),

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::Store;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
@@ -30,7 +29,8 @@ pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result
     let options = context.store_options.clone();
     let mut progress = ProgressDisplay::new("compacting", context.messages.quiet);
     let report = context.interrupt.while_working(&mut progress, move || {
-        Store::compact_with(&path, &options)
+        options
+            .compact(&path)
             .map_err(|error| Failure::unfinished(path.display(), error))
     })?;
     let columns = vec![

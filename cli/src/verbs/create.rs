@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::Store;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, SchemaOptions};
@@ -33,7 +32,7 @@ pub(crate) struct CreateArguments {
 
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
     let schema = arguments.schema.build(&arguments.bounds)?;
-    let store = Store::create_with(&arguments.store, schema, &context.store_options)?;
+    let store = context.store_options.create(&arguments.store, schema)?;
     let name = arguments.store.display();
     context
         .messages

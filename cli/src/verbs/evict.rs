@@ -48,7 +48,7 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     let store = if arguments.dry_run {
         open_to_read(context, path)?
     } else {
-        Store::open_with(path, &context.store_options)?
+        context.store_options.open(path)?
     };
     let before = store.snapshot()?.len();
     let mut progress = ProgressDisplay::new("evicting", context.messages.quiet);

@@ -71,7 +71,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     let options = ImportOptions::new()
         .existing_keys(arguments.keys.rule())
         .if_new(arguments.if_new);
-    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let store = context.store_options.open(&arguments.store)?;
     let report = import_stream(context, arguments, &store, &options)?;
     context.messages.note(summary(&report));
     context.messages.advise(&store.design()?);

@@ -94,7 +94,7 @@ impl RebandChanges {
 pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<Outcome> {
     let rebanding = arguments.changes.rebanding();
     let options = bulk_options(context);
-    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let store = context.store_options.open(&arguments.store)?;
     let estimate = store.estimate_reband(&rebanding, &options)?;
     drop(store);
     context.messages.note(expectation(&estimate));

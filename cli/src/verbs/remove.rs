@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{DocumentId, Store};
+use resemblance::DocumentId;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::parse_key;
@@ -34,7 +34,7 @@ pub(crate) struct RemoveArguments {
 pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<Outcome> {
     let parse = |key: &OsString| parse_key(key, arguments.escaped);
     let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
-    let store = Store::open_with(&arguments.store, &context.store_options)?;
+    let store = context.store_options.open(&arguments.store)?;
     let failure = |error| Failure::unfinished(arguments.store.display(), error);
     let mut transaction = store.begin_write().map_err(failure)?;
     let mut removed = 0_u64;

@@ -60,7 +60,7 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
 }
 
 fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
-    let store = Store::open_read_only_with(path, &context.store_options);
+    let store = context.store_options.open_read_only(path);
     let store = store.map_err(|error| Failure::store(path.display(), error))?;
     Ok(store.schema().clone())
 }

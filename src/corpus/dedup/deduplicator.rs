@@ -92,7 +92,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`Store::create_with`](crate::Store::create_with).
+    /// As [`StoreOptions::create`](crate::StoreOptions::create).
     pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let make = |file: &Path| create_in(file, file, schema.clone(), options);
         let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;

@@ -7,7 +7,7 @@ use crate::snapshot::Snapshot;
 fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     let options = StoreOptions::new().flush_after(4_000);
-    let store = Store::create_with(folder.path().join("s"), schema, &options).unwrap();
+    let store = options.create(folder.path().join("s"), schema).unwrap();
     let signature = signature(store.schema(), &mut Random(3));
     let mut transaction = store.begin_write().unwrap();
     for _ in 0..count {

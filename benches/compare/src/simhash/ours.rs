@@ -22,14 +22,14 @@ impl Ours {
     pub fn open(folder: &Path, options: &Options) -> Result<Self> {
         let path = path(folder);
         let store = if path.exists() {
-            Store::open_with(path, &store_options())?
+            store_options().open(path)?
         } else {
             let simhash = SimHash::bits64().max_distance(u8::try_from(DISTANCE)?);
             let schema = Schema::builder()
                 .simhash(simhash)
                 .expected_documents(options.expected.unwrap_or(options.documents))
                 .build()?;
-            Store::create_with(path, schema, &store_options())?
+            store_options().create(path, schema)?
         };
         Ok(Self {
             store,
@@ -43,7 +43,7 @@ impl Ours {
 }
 
 pub fn compact(folder: &Path) -> Result<()> {
-    Store::compact_with(path(folder), &store_options())?;
+    store_options().compact(path(folder))?;
     Ok(())
 }
 

@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<()> {
     );
     let folder = tempfile::tempdir_in(&options.folder)?;
     let path = folder.path().join("soak.rsm");
-    let store = Store::create_with(&path, schema(options)?, &store_options())?;
+    let store = store_options().create(&path, schema(options)?)?;
     let mut soak = Soak::new(&store, options, &path)?;
     soak.visit_all(options)?;
     let Soak { world, curves, .. } = soak;
