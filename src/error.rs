@@ -210,6 +210,11 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The handle, snapshot, transaction, ticket or iterator was made in another process: this one was
+    /// forked from it. Nothing was read or written. Open the store in the process that uses it, after
+    /// the fork; sketchers work in any process.
+    #[error("the store was opened before a fork, in another process; open it in this one")]
+    Forked,
     /// The file was not closed properly and must be opened for writing once before it can be read.
     #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
     NeedsRecovery {
@@ -296,6 +301,7 @@ impl Error {
             },
             Self::ReadOnly => Self::ReadOnly,
             Self::Busy => Self::Busy,
+            Self::Forked => Self::Forked,
             other => Self::Storage(other.to_string().into()),
         }
     }

@@ -32,7 +32,8 @@ use crate::maintain::ExistingKeys;
 ///
 /// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
 /// any number read, and neither waits for the other. The file is locked against other processes until
-/// the last handle, snapshot and transaction is dropped.
+/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
+/// of them are refused with [`Error::Forked`]: open the store there instead.
 ///
 /// ```
 /// use resemblance::{MinHash, Novelty, Schema, Store, Text};

@@ -1,5 +1,7 @@
 //! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg loom`:
-//! loom's models go through the possible orders of threads' steps.
+//! loom's models go through the possible orders of threads' steps. And the process that threads are in.
+
+use crate::error::{Error, Result};
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::{
@@ -11,3 +13,34 @@ pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard},
     thread::{self, ThreadId},
 };
+
+/// The process in which a value was made. After a `fork` the child has a copy of the memory, but shares
+/// the file and its locks with the parent, and none of the parent's threads goes on in it: a mutex that
+/// one of them held is never released, and one that is waited for never ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HomeProcess(u32);
+
+impl HomeProcess {
+    pub(crate) fn current() -> Self {
+        Self(std::process::id())
+    }
+
+    pub(crate) fn is_current(self) -> bool {
+        self == Self::current()
+    }
+
+    /// # Errors
+    /// [`Error::Forked`] in any other process.
+    pub(crate) fn check(self) -> Result<()> {
+        match self.is_current() {
+            true => Ok(()),
+            false => Err(Error::Forked),
+        }
+    }
+}
+
+impl Default for HomeProcess {
+    fn default() -> Self {
+        Self::current()
+    }
+}

@@ -168,6 +168,11 @@ impl BulkStore {
 
     /// Waits until the rows before are in the tables; room for more.
     fn wait(&mut self) -> Result<RowBatch> {
+        if let Err(error) = self.store.context.health.check_home() {
+            // The thread goes on in the process that started it.
+            std::mem::forget(self.flushing.take());
+            return Err(error);
+        }
         let Some(flushing) = self.flushing.take() else {
             return Ok(Vec::new());
         };
@@ -283,6 +288,10 @@ impl BulkStore {
 impl Drop for BulkStore {
     fn drop(&mut self) {
         let _ = self.wait();
+        if !self.store.context.health.is_at_home() {
+            std::mem::forget(self.write.take());
+            return;
+        }
         if let Some(write) = self.write.take().and_then(Arc::into_inner) {
             // A full disk can make the engine panic here as well; the file is thrown away.
             let _ = catch_engine_panic(|| Ok(write.abort()?));

@@ -47,6 +47,19 @@ impl fmt::Display for UnknownAccess {
 
 impl std::error::Error for UnknownAccess {}
 
+/// An access to the file from another process than the one that opened it; inside of
+/// [`std::io::Error`].
+#[derive(Debug)]
+pub(super) struct ForkedAccess;
+
+impl fmt::Display for ForkedAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the file was opened in another process")
+    }
+}
+
+impl std::error::Error for ForkedAccess {}
+
 /// Refuses what is not whole pages behind the head, before anything is read or written: to verify it
 /// would be to find damage where there is none.
 pub(super) fn refuse_partial_pages(
@@ -87,6 +100,9 @@ pub(super) fn page_error(error: &std::io::Error) -> Option<Error> {
         return Some(Error::UntriedEngine {
             detail: access.detail.into(),
         });
+    }
+    if inner.is::<ForkedAccess>() {
+        return Some(Error::Forked);
     }
     let page = inner.downcast_ref::<DamagedPage>()?;
     Some(Error::corrupt(page.place(), page.detail))

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::observe::SharedCounters;
+use crate::sync::HomeProcess;
 
 /// Runs nothing but calls of the engine: opening, committing, closing. A panic there comes of damaged
 /// pages, and becomes [`Error::Corrupt`].
@@ -52,23 +53,31 @@ fn engine_stopped(message: &str) -> Error {
 }
 
 /// A value of the engine that is dropped without a panic: a lock that an earlier panic poisoned makes
-/// the engine panic again whenever one of its values is dropped, outside any call.
-pub(crate) struct PanicSafe<T>(Option<T>);
+/// the engine panic again whenever one of its values is dropped, outside any call. In another process
+/// than the one that made it, the value is forgotten: the engine would write to the file and unlock it.
+pub(crate) struct PanicSafe<T> {
+    value: Option<T>,
+    home: HomeProcess,
+}
 
 impl<T> PanicSafe<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(Some(value))
+        Self {
+            value: Some(value),
+            home: HomeProcess::current(),
+        }
     }
 
     pub(crate) fn get(&self) -> Result<&T> {
-        self.0
+        self.value
             .as_ref()
             .or_bug("a value of the engine, already dropped")
     }
 
     /// Returns the value itself, for a call that consumes it; the caller catches panics of that call.
     pub(crate) fn into_inner(mut self) -> Result<T> {
-        self.0
+        self.home.check()?;
+        self.value
             .take()
             .or_bug("a value of the engine, already dropped")
     }
@@ -79,13 +88,15 @@ impl<I: Iterator> Iterator for PanicSafe<I> {
 
     #[inline]
     fn next(&mut self) -> Option<I::Item> {
-        self.0.as_mut()?.next()
+        self.value.as_mut()?.next()
     }
 }
 
 impl<T> Drop for PanicSafe<T> {
     fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
+        if !self.home.is_current() {
+            std::mem::forget(self.value.take());
+        } else if let Some(value) = self.value.take() {
             let _ = catch_engine_panic(|| {
                 drop(value);
                 Ok(())

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::engine::FileSource;
 use crate::engine::errors::io_error;
 use crate::error::{Error, Result};
+use crate::sync::HomeProcess;
 
 /// How the names begin.
 const PREFIX: &str = ".resemblance-";
@@ -21,6 +22,7 @@ pub(crate) struct TemporaryFile {
     path: PathBuf,
     is_ours: bool,
     files: FileSource,
+    home: HomeProcess,
 }
 
 impl TemporaryFile {
@@ -44,6 +46,7 @@ impl TemporaryFile {
                         path,
                         is_ours: true,
                         files: files.clone(),
+                        home: HomeProcess::current(),
                     };
                     return Ok((scratch, made));
                 }
@@ -72,6 +75,7 @@ impl TemporaryFile {
 
     /// Gives the file its name, unless something has it.
     pub(crate) fn publish(mut self, target: &Path) -> Result<()> {
+        self.home.check()?;
         let published = self.files.0.publish(&self.path, target);
         published.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::AlreadyExists {
@@ -86,7 +90,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_ours && self.home.is_current() {
             // Nobody is left to be told.
             let _ = self.files.0.remove(&self.path);
         }

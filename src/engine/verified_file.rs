@@ -17,13 +17,14 @@ use std::time::Instant;
 use redb::{BackendError, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::engine::errors::{DamagedPage, refuse_partial_pages};
+use crate::engine::errors::{DamagedPage, ForkedAccess, refuse_partial_pages};
 use crate::engine::layout::{UnknownLayout, recognize, unknown_layout};
 use crate::engine::page_layout::{
     Child, Geometry, HEAD_BYTES, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages, Widths,
     check_head, seal_head,
 };
 use crate::observe::SharedCounters;
+use crate::sync::HomeProcess;
 
 fn damaged(offset: u64, detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
@@ -320,6 +321,7 @@ impl Verification {
 #[derive(Debug)]
 pub(super) struct VerifiedFile {
     file: Box<dyn StorageBackend>,
+    home: HomeProcess,
     verification: Arc<Verification>,
 }
 
@@ -328,6 +330,7 @@ impl VerifiedFile {
         let verification = Arc::<Verification>::default();
         let verified = Self {
             file,
+            home: HomeProcess::current(),
             verification: Arc::clone(&verification),
         };
         (verified, verification)
@@ -416,17 +419,29 @@ impl VerifiedFile {
     }
 }
 
+impl VerifiedFile {
+    /// The file, in the process that opened it. In any other the engine must do nothing to the file: not
+    /// even close it, which would release locks that both processes share.
+    fn at_home(&self) -> Result<&dyn StorageBackend> {
+        match self.home.is_current() {
+            true => Ok(&*self.file),
+            false => Err(Error::other(ForkedAccess)),
+        }
+    }
+}
+
 impl StorageBackend for VerifiedFile {
     fn len(&self) -> Result<u64> {
-        self.note(self.file.len())
+        self.note(self.at_home()?.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.at_home()?;
         self.note(self.read_verified(offset, out))
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        self.note(self.file.set_len(len))?;
+        self.note(self.at_home()?.set_len(len))?;
         let pages = len.div_ceil(PAGE_BYTES as u64);
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
         let expectations = &self.verification.expectations;
@@ -437,18 +452,19 @@ impl StorageBackend for VerifiedFile {
 
     fn sync_data(&self) -> Result<()> {
         let began = Instant::now();
-        self.note(self.file.sync_data())?;
+        self.note(self.at_home()?.sync_data())?;
         let latencies = &self.verification.counters.count.sync_latencies;
         latencies.record(began.elapsed());
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.at_home()?;
         self.note(self.write_verified(offset, data))
     }
 
     fn close(&self) -> Result<()> {
-        self.file.close()
+        self.at_home()?.close()
     }
 
     fn try_lock_range(
@@ -456,7 +472,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<bool, BackendError> {
-        self.file.try_lock_range(start, end)
+        self.at_home()?.try_lock_range(start, end)
     }
 
     fn try_lock_shared_range(
@@ -464,7 +480,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<bool, BackendError> {
-        self.file.try_lock_shared_range(start, end)
+        self.at_home()?.try_lock_shared_range(start, end)
     }
 
     fn lock_range(
@@ -472,7 +488,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<(), BackendError> {
-        self.file.lock_range(start, end)
+        self.at_home()?.lock_range(start, end)
     }
 
     fn lock_shared_range(
@@ -480,7 +496,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<(), BackendError> {
-        self.file.lock_shared_range(start, end)
+        self.at_home()?.lock_shared_range(start, end)
     }
 
     fn unlock_range(
@@ -488,7 +504,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<(), BackendError> {
-        self.file.unlock_range(start, end)
+        self.at_home()?.unlock_range(start, end)
     }
 
     fn query_lock_range(
@@ -496,7 +512,7 @@ impl StorageBackend for VerifiedFile {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> std::result::Result<bool, BackendError> {
-        self.file.query_lock_range(start, end)
+        self.at_home()?.query_lock_range(start, end)
     }
 }
 

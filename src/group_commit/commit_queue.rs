@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::group_commit::reply::ReplySlot;
-use crate::sync::{Condvar, Mutex, MutexGuard, thread};
+use crate::sync::{Condvar, HomeProcess, Mutex, MutexGuard, thread};
 
 /// Limits of one group.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +78,7 @@ struct QueueState<C, A> {
 
 /// The commit queue of a store.
 pub(super) struct CommitQueue<C, A> {
+    home: HomeProcess,
     state: Mutex<QueueState<C, A>>,
     /// Signalled when as many requests wait as the leader waits for, and when nobody leads any more.
     changed: Condvar,
@@ -87,18 +88,35 @@ pub(super) struct CommitQueue<C, A> {
     tickets: AtomicUsize,
 }
 
-impl<C, A> Default for CommitQueue<C, A> {
+impl<C, A> Default for QueueState<C, A> {
     fn default() -> Self {
-        let state = QueueState {
+        Self {
             waiting: VecDeque::new(),
             is_led: false,
             size_bytes: 0,
             expected_threads: 0,
             wake_at: usize::MAX,
             started: None,
-        };
+        }
+    }
+}
+
+/// In another process the requests stay with the one that queued them, and so does its thread.
+impl<C, A> Drop for CommitQueue<C, A> {
+    fn drop(&mut self) {
+        if !self.home.is_current() {
+            let state = self.state.get_mut();
+            let state = state.unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(state));
+        }
+    }
+}
+
+impl<C, A> Default for CommitQueue<C, A> {
+    fn default() -> Self {
         Self {
-            state: Mutex::new(state),
+            home: HomeProcess::current(),
+            state: Mutex::new(QueueState::default()),
             changed: Condvar::new(),
             commit_nanos: AtomicU64::new(0),
             tickets: AtomicUsize::new(0),

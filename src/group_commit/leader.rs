@@ -44,6 +44,10 @@ struct LastHandle {
 
 impl Drop for LastHandle {
     fn drop(&mut self) {
+        // In another process nobody leads, and nothing ends.
+        if !self.group.store.context.health.is_at_home() {
+            return;
+        }
         // With a write transaction on this thread, the leader waits for this very thread.
         if !self.group.store.writer_lock.is_held_here() {
             self.group.queue.wait_idle();
@@ -113,6 +117,7 @@ impl GroupCommitHandle {
     /// Waits for what has been queued, and closes the file if nothing else holds it; returns whether
     /// it is closed now.
     pub(crate) fn close(self) -> Result<bool> {
+        self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
             true => self.flush(),
             false => Ok(()),

@@ -17,6 +17,7 @@ use crate::group_commit::write_request::{
 use crate::invariant::bug;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
+use crate::sync::HomeProcess;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 
 /// Bytes of keys, payloads and signatures that may wait for a commit.
@@ -173,6 +174,7 @@ impl Queue {
         Ok(Ticket {
             slot,
             store: Arc::downgrade(&group.store),
+            home: HomeProcess::current(),
             of: PhantomData,
         })
     }
@@ -184,6 +186,7 @@ pub struct Ticket<T> {
     slot: Arc<ReplySlot<Result<WriteReply>>>,
     /// Tells whether the thread that waits holds the write transaction that all others wait for.
     store: std::sync::Weak<OpenStore>,
+    home: HomeProcess,
     of: PhantomData<fn() -> T>,
 }
 
@@ -202,6 +205,7 @@ impl<T: FromReply> Ticket<T> {
     /// Those of the call that was queued; [`Error::Busy`] if this thread holds a write transaction,
     /// for which the change waits.
     pub fn wait(self) -> Result<T> {
+        self.home.check()?;
         let store = self.store.upgrade();
         if store.is_some_and(|store| store.writer_lock.is_held_here()) {
             return Err(Error::Busy);
@@ -214,7 +218,10 @@ impl<T: FromReply> Future for Ticket<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        self.slot.poll(context).map(take_ticket_reply)
+        match self.home.check() {
+            Ok(()) => self.slot.poll(context).map(take_ticket_reply),
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 

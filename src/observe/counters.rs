@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::observe::counter::{Counter, LocalCounter};
 use crate::observe::metrics::{Counters, Metrics};
+use crate::sync::HomeProcess;
 use crate::types::Novelty;
 
 /// Counters that all handles of an open file share.
@@ -82,6 +83,7 @@ impl SharedCounters {
         LiveSnapshot {
             counters: Arc::clone(self),
             number,
+            home: HomeProcess::current(),
         }
     }
 
@@ -140,10 +142,14 @@ impl Drop for WaitingCall<'_> {
 pub(crate) struct LiveSnapshot {
     counters: Arc<SharedCounters>,
     number: u64,
+    home: HomeProcess,
 }
 
 impl Drop for LiveSnapshot {
     fn drop(&mut self) {
+        if !self.home.is_current() {
+            return;
+        }
         self.counters.lock_snapshots().remove(&self.number);
         self.counters.count.snapshots.subtract(1);
     }

@@ -13,6 +13,7 @@ use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
+use crate::sync::HomeProcess;
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
@@ -233,6 +234,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
 /// The reasons for which a store may not be used any more, if there are any.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
+    home: HomeProcess,
     /// Closed for every use.
     closed: Mutex<Option<String>>,
     /// Closed for writing.
@@ -254,7 +256,20 @@ fn check(reason: &Mutex<Option<String>>) -> Result<()> {
 
 impl Health {
     fn check(&self) -> Result<()> {
+        // First: in another process a lock may never be released.
+        self.check_home()?;
         check(&self.closed)
+    }
+
+    /// True in the process that opened the store.
+    pub(crate) fn is_at_home(&self) -> bool {
+        self.home.is_current()
+    }
+
+    /// # Errors
+    /// [`Error::Forked`] in any process but the one that opened the store.
+    pub(crate) fn check_home(&self) -> Result<()> {
+        self.home.check()
     }
 
     pub(crate) fn check_writes(&self) -> Result<()> {

@@ -24,6 +24,7 @@ pub(crate) struct OpenStore {
 
 impl OpenStore {
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.context.health.check_home()?;
         match self.writable {
             true => Ok(()),
             false => Err(Error::ReadOnly),

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::error::Error;
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
 use crate::state::context::SharedContext;
+use crate::sync::HomeProcess;
 
 /// The time from opening a store to closing it. Dropping it logs the end.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub(super) struct Session {
     path: PathBuf,
     counters: Arc<SharedCounters>,
     opened: Instant,
+    home: HomeProcess,
 }
 
 impl Session {
@@ -29,12 +31,16 @@ impl Session {
             path: context.path.clone(),
             counters: Arc::clone(&context.counters),
             opened: Instant::now(),
+            home: HomeProcess::current(),
         }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if !self.home.is_current() {
+            return;
+        }
         let (documents, age) = (self.counters.count.documents.get(), self.opened.elapsed());
         events::info(
             STORE,

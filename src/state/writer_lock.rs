@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, thread};
+use crate::sync::{Condvar, HomeProcess, Mutex, MutexGuard, ThreadId, thread};
 
 /// The lock of a store's write transaction.
 ///
@@ -38,6 +38,7 @@ impl WriterLock {
     fn guard(self: &Arc<Self>) -> WriterGuard {
         WriterGuard {
             lock: Arc::clone(self),
+            home: HomeProcess::current(),
         }
     }
 
@@ -85,10 +86,14 @@ impl WriterLock {
 #[derive(Debug)]
 pub(crate) struct WriterGuard {
     lock: Arc<WriterLock>,
+    home: HomeProcess,
 }
 
 impl Drop for WriterGuard {
     fn drop(&mut self) {
+        if !self.home.is_current() {
+            return;
+        }
         let mut queue = self.lock.lock();
         let next = queue.waiting.pop_front();
         queue.holder = next.as_ref().map(|turn| turn.thread);

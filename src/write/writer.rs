@@ -104,6 +104,7 @@ impl Writer {
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
+        self.store.context.health.check_home()?;
         match &self.failure {
             Some(failure) => Err(Error::Closed {
                 reason: format!("the transaction failed and can only be rolled back: {failure}"),
@@ -334,7 +335,9 @@ fn open_write(write: Option<&WriteTransaction>) -> Result<&WriteTransaction> {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if let Some(write) = self.write.take() {
+        if !self.store.context.health.is_at_home() {
+            std::mem::forget(self.write.take());
+        } else if let Some(write) = self.write.take() {
             if self.has_written_runs {
                 // The cache may hold filters of these runs, and the next transaction writes other runs
                 // under the same numbers.

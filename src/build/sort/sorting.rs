@@ -8,6 +8,7 @@ use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
+use crate::sync::HomeProcess;
 
 /// The postings of a build.
 pub(crate) struct Sorter {
@@ -28,11 +29,27 @@ pub(crate) struct Sorter {
 type Spilled = (SortBatch, Result<Vec<Extent>>);
 
 /// A thread that is waited for, whatever happens.
-struct Job(Option<JoinHandle<Spilled>>);
+struct Job {
+    handle: Option<JoinHandle<Spilled>>,
+    home: HomeProcess,
+}
 
 impl Job {
+    fn new(handle: JoinHandle<Spilled>) -> Self {
+        Self {
+            handle: Some(handle),
+            home: HomeProcess::current(),
+        }
+    }
+
     fn wait(&mut self) -> Option<Spilled> {
-        self.0.take().and_then(|handle| handle.join().ok())
+        let handle = self.handle.take();
+        if !self.home.is_current() {
+            // The thread goes on in the process that started it.
+            std::mem::forget(handle);
+            return None;
+        }
+        handle.and_then(|handle| handle.join().ok())
     }
 }
 
@@ -116,7 +133,7 @@ impl Sorter {
         let full = std::mem::replace(&mut self.batch, empty);
         let (spill, threads) = (Arc::clone(&self.spill), self.threads);
         let job = thread::spawn(move || sort_and_spill(full, &spill, threads));
-        self.job = Some(Job(Some(job)));
+        self.job = Some(Job::new(job));
         Ok(())
     }
 

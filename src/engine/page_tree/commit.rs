@@ -18,6 +18,7 @@ use crate::engine::page_tree::page_file::PageFile;
 use crate::engine::page_tree::remains::{intact_rows, meant};
 use crate::engine::page_tree::walk::{LeafPage, PageDamage, Tree, Walk, WalkStep};
 use crate::error::{Error, Result};
+use crate::sync::HomeProcess;
 use crate::types::Problem;
 
 /// The pages of the commit that a file holds.
@@ -71,6 +72,7 @@ pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> 
     };
     let pages = PageFile {
         file,
+        home: HomeProcess::current(),
         length_bytes,
         geometry,
     };
