@@ -210,6 +210,19 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The file system has no locks, so that nothing would keep two processes from writing at once, which
+    /// loses documents. Nothing was written. Keep the store on another file system, or see
+    /// [`StoreOptions::without_lock`](crate::StoreOptions::without_lock).
+    #[error(
+        "{} cannot be locked: its file system has no locks, and two writers at once would damage the \
+         store; keep it on another file system, or open it without a lock if you are sure that nobody \
+         else does",
+        path.display()
+    )]
+    LocksUnsupported {
+        /// The file.
+        path: PathBuf,
+    },
     /// The handle, snapshot, transaction, ticket or iterator was made in another process: this one was
     /// forked from it. Nothing was read or written. Open the store in the process that uses it, after
     /// the fork; sketchers work in any process.

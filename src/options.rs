@@ -25,6 +25,7 @@ pub struct StoreOptions {
     pub(crate) group_calls: usize,
     pub(crate) group_wait: Duration,
     pub(crate) probe_budget: Option<u64>,
+    is_without_lock: bool,
     has_bands: bool,
     files: FileSource,
 }
@@ -50,6 +51,7 @@ impl StoreOptions {
             group_calls: 1_024,
             group_wait: Duration::from_millis(1),
             probe_budget: None,
+            is_without_lock: false,
             has_bands: true,
             files: FileSource::default(),
         }
@@ -143,6 +145,19 @@ impl StoreOptions {
         self
     }
 
+    /// Opens files also where the file system has no locks, as some network and user-space file systems
+    /// do not: without this that is [`Error::LocksUnsupported`]. Where there are locks they are used.
+    ///
+    /// Then nothing keeps a second process, or a second handle of this one, from opening the store beside
+    /// this one. **If two write at once they overwrite each other's pages: documents are lost and the file
+    /// is damaged, and neither gets an error.** Use it only where you make sure yourself that one process
+    /// has the store open for writing, and none beside it.
+    #[must_use]
+    pub fn without_lock(mut self) -> Self {
+        self.is_without_lock = true;
+        self
+    }
+
     /// Sets the merge debt, in postings, at which a commit advances a merge, unless fewer are left. Small
     /// slices let tests see merges of small runs under way.
     #[doc(hidden)]
@@ -204,5 +219,9 @@ impl FileOptions for StoreOptions {
     fn cache_size(&self) -> usize {
         let pages = self.cache_bytes - self.filter_cache_bytes();
         usize::try_from(pages).unwrap_or(usize::MAX)
+    }
+
+    fn is_without_lock(&self) -> bool {
+        self.is_without_lock
     }
 }

@@ -8,7 +8,7 @@ use redb::{Database, ReadOnlyDatabase, ReadTransaction, WriteTransaction};
 
 use crate::engine::errors::{io_error, open_error};
 use crate::engine::files::Access;
-use crate::engine::files::FileOptions;
+use crate::engine::files::{FileOptions, open_lockable};
 use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
@@ -39,7 +39,7 @@ impl RedbFile {
     /// Creates the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         check_engine()?;
-        let file = options.file_source().open(path, Access::Create);
+        let file = open_lockable(path, Access::Create, options);
         let file = file.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
             _ => io_error("creating", path, error),
@@ -173,7 +173,7 @@ pub(super) fn open_bytes(
     options: &dyn FileOptions,
 ) -> Result<Box<dyn redb::StorageBackend>> {
     check_engine()?;
-    let file = options.file_source().open(path, access);
+    let file = open_lockable(path, access, options);
     file.map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::NotFound { path: path.into() },
         ErrorKind::IsADirectory => Error::NotAStore {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::Error;
 
+use super::files::NoLocks;
 use super::layout::UnknownLayout;
 use super::page_layout::PAGE_BYTES;
 
@@ -133,6 +134,10 @@ pub(crate) fn engine_error(error: impl Into<redb::Error>) -> Error {
     }
 }
 
+pub(super) fn is_without_locks(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NoLocks>())
+}
+
 pub(super) fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
     match error {
         redb::DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.into() },
@@ -141,6 +146,9 @@ pub(super) fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
             reason: format!("its pages have the old layout {version}"),
         },
         redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
+            if is_without_locks(&error) {
+                return Error::LocksUnsupported { path: path.into() };
+            }
             if let Some(damage) = page_error(&error) {
                 return damage;
             }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::StorageBackend;
 use redb::backends::FileBackend;
+use redb::{BackendError, StorageBackend};
 
 /// The purpose for which a file is opened.
 #[doc(hidden)]
@@ -41,6 +42,11 @@ pub trait Files: fmt::Debug + Send + Sync {
 
     /// Returns the length of a file and its size on the disk, in bytes.
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
+
+    /// Returns true if other processes can open the files, so that they must be locked.
+    fn are_shared(&self) -> bool {
+        false
+    }
 }
 
 /// The settings that opening a file takes.
@@ -50,6 +56,102 @@ pub(crate) trait FileOptions {
 
     /// Bytes that redb's cache of pages may take.
     fn cache_size(&self) -> usize;
+
+    /// True if a file that cannot be locked is opened all the same.
+    fn is_without_lock(&self) -> bool;
+}
+
+/// Opens a file, which refuses to go on without a lock where it needs one.
+pub(super) fn open_lockable(
+    path: &Path,
+    access: Access,
+    options: &dyn FileOptions,
+) -> Result<Box<dyn StorageBackend>> {
+    let file = options.file_source().open(path, access)?;
+    if options.is_without_lock() || !options.file_source().are_shared() {
+        return Ok(file);
+    }
+    Ok(Box::new(LockedFile { file }))
+}
+
+/// Says that the file system has no locks; inside of [`std::io::Error`].
+#[derive(Debug)]
+pub(super) struct NoLocks;
+
+impl fmt::Display for NoLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the file system does not support locks")
+    }
+}
+
+impl std::error::Error for NoLocks {}
+
+/// A file that must be locked: redb goes on without a lock where the system says that it has none.
+#[derive(Debug)]
+struct LockedFile {
+    file: Box<dyn StorageBackend>,
+}
+
+type Locked<T> = std::result::Result<T, BackendError>;
+
+/// Refuses to do without a lock of the whole file, the last one that redb asks for.
+fn insist(start: Bound<u64>, end: Bound<u64>, locked: Locked<bool>) -> Locked<bool> {
+    let is_whole =
+        end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
+    match locked {
+        Err(BackendError::Unsupported) if is_whole => Err(BackendError::Io(Error::other(NoLocks))),
+        locked => locked,
+    }
+}
+
+impl StorageBackend for LockedFile {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.file.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        insist(start, end, self.file.try_lock_range(start, end))
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        insist(start, end, self.file.try_lock_shared_range(start, end))
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.file.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.file.query_lock_range(start, end)
+    }
 }
 
 /// The files of the operating system.
@@ -114,6 +216,10 @@ impl Files for Disk {
         #[cfg(not(unix))]
         let allocated = metadata.len();
         Ok((metadata.len(), allocated))
+    }
+
+    fn are_shared(&self) -> bool {
+        true
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use redb::StorageBackend;
+use redb::{BackendError, StorageBackend};
 
 use crate::engine::database::open_bytes;
-use crate::engine::errors::io_error;
+use crate::engine::errors::{io_error, is_without_locks};
 use crate::engine::files::Access;
 use crate::engine::files::FileOptions;
 use crate::engine::layout::unknown_layout;
@@ -108,6 +108,9 @@ fn lock(file: &dyn StorageBackend, path: &Path) -> Result<()> {
     let locked = locked.or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
     match locked {
         Ok(false) => Err(Error::Locked { path: path.into() }),
+        Err(BackendError::Io(error)) if is_without_locks(&error) => {
+            Err(Error::LocksUnsupported { path: path.into() })
+        }
         _ => Ok(()),
     }
 }
