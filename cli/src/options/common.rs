@@ -22,6 +22,10 @@ pub(crate) struct CommonOptions {
     /// store's]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) temp_dir: Option<PathBuf>,
+    /// Open stores also where the file system has no locks. Nothing keeps a second process from the
+    /// store then: two that write at once lose documents and damage it
+    #[arg(long, global = true)]
+    pub(crate) no_lock: bool,
     /// Print only errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,

@@ -27,6 +27,9 @@ impl Context {
         if let Some(bytes) = options.cache {
             store_options = store_options.cache_bytes(bytes);
         }
+        if options.no_lock {
+            store_options = store_options.without_lock();
+        }
         Self {
             messages: Messages {
                 quiet: options.quiet,
