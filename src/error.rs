@@ -228,7 +228,8 @@ pub enum Error {
     /// the fork; sketchers work in any process.
     #[error("the store was opened before a fork, in another process; open it in this one")]
     Forked,
-    /// The file was not closed properly and must be opened for writing once before it can be read.
+    /// The file was not closed properly and must be opened for writing once before it can be read. Readers
+    /// of this release recover such a file in memory instead, and do not return it.
     #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
     NeedsRecovery {
         /// The file.

@@ -221,6 +221,10 @@ impl FileOptions for StoreOptions {
         usize::try_from(pages).unwrap_or(usize::MAX)
     }
 
+    fn shared_source(&self) -> FileSource {
+        self.files.clone()
+    }
+
     fn is_without_lock(&self) -> bool {
         self.is_without_lock
     }

@@ -197,11 +197,13 @@ impl Store {
     }
 
     /// Opens a store for reading, with default options. Several processes may do so at the same time, as
-    /// long as none has it open for writing.
+    /// long as none has it open for writing. Nothing is ever written to the file, which may be on media
+    /// that cannot be written: after a crash its recovery, for which the file is read twice, is made in
+    /// memory, each time until a writer opens it.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and [`Error::NeedsRecovery`] after a crash.
+    /// As [`open`](Self::open).
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }
@@ -654,12 +656,13 @@ impl Store {
         self.store().context.reads.get()
     }
 
-    /// Checks a store that nobody has open: the pages of the file and the checksums of all rows,
-    /// then, if the pages are whole, everything of ours in it.
+    /// Checks a store that nobody has open for writing: the pages of the file and the checksums of all
+    /// rows, then, if the pages are whole, everything of ours in it. Nothing is written to the file, and
+    /// others may read it meanwhile.
     ///
     /// The report names every damaged page, with the documents whose rows can be below it, and every damaged
-    /// row. A file with damaged pages or rows is not changed; in others the storage engine may correct
-    /// its record of free pages. If pages are damaged no documents are counted, and
+    /// row. A record of free pages that is wrong is a problem that concerns no document, and that
+    /// [`compact`](Self::compact) mends. If pages are damaged no documents are counted, and
     /// [`repair`](Self::repair) says how many can be kept.
     ///
     /// # Errors

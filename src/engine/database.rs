@@ -1,12 +1,15 @@
 //! The open redb file: opening, creating and closing it, and its transactions.
 
 use std::io::ErrorKind;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyDatabase, ReadTransaction, WriteTransaction};
+use redb::{
+    BackendError, Database, ReadOnlyDatabase, ReadTransaction, StorageBackend, WriteTransaction,
+};
 
-use crate::engine::errors::{io_error, open_error};
+use crate::engine::errors::{io_error, is_without_locks, open_error};
 use crate::engine::files::Access;
 use crate::engine::files::{FileOptions, open_lockable};
 use crate::engine::layout_check::check_engine;
@@ -182,6 +185,21 @@ pub(super) fn open_bytes(
         },
         _ => io_error("opening", path, error),
     })
+}
+
+/// Keeps writers away while the file is read, where files can be locked.
+pub(super) fn lock_shared(file: &dyn StorageBackend, path: &Path) -> Result<()> {
+    // Writers lock this byte for themselves, readers share it.
+    let first = Bound::Included(0);
+    let locked = file.try_lock_shared_range(first, first);
+    let locked = locked.or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
+    match locked {
+        Ok(false) => Err(Error::Locked { path: path.into() }),
+        Err(BackendError::Io(error)) if is_without_locks(&error) => {
+            Err(Error::LocksUnsupported { path: path.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the length of a file, and its bytes on disk.

@@ -57,6 +57,9 @@ pub(crate) trait FileOptions {
     /// Bytes that redb's cache of pages may take.
     fn cache_size(&self) -> usize;
 
+    /// The same files, to be kept.
+    fn shared_source(&self) -> FileSource;
+
     /// True if a file that cannot be locked is opened all the same.
     fn is_without_lock(&self) -> bool;
 }

@@ -7,6 +7,7 @@ mod errors;
 mod files;
 mod layout;
 mod layout_check;
+mod overlay;
 mod page_layout;
 mod page_tree;
 mod panics;
@@ -18,6 +19,7 @@ pub(crate) use database::{RedbFile, file_size, open_database, verify_pages};
 pub(crate) use errors::{engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
 pub(crate) use files::{FileOptions, FileSource, folder_of};
+pub(crate) use overlay::overlay;
 pub(crate) use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub(crate) use page_tree::{
     Commit, KeyRange, LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, ids_of_chunks, intact_rows,

@@ -8,7 +8,7 @@ use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
     ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile, catch_panic,
-    io_error, must_not_exist,
+    io_error, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -229,7 +229,11 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
-    // The peek takes a file that needs recovery for one that may be written; loading finds it out.
+    if found.needs_recovery {
+        let store = load_recovered(path, options)?;
+        let how = "recovered in memory after a crash, and opened for reading";
+        return Ok(begin_session(store, how, began));
+    }
     let store = load_read_only(path, &options.for_bands(found.has_bands))?;
     Ok(begin_session(store, "opened for reading", began))
 }
@@ -238,6 +242,15 @@ fn load_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let engine = RedbFile::open_read_only(path, options)?;
     let counters = Arc::clone(&engine.counters);
     catch_panic(&counters, || load(path, engine, options, false))
+}
+
+/// Opens a file that was not closed properly for reading: its recovery is made in memory, and the file
+/// stays as it is.
+fn load_recovered(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
+    let options = options.clone().files(overlay(path, options)?);
+    let engine = RedbFile::open(path, &options)?;
+    let counters = Arc::clone(&engine.counters);
+    catch_panic(&counters, || load(path, engine, &options, false))
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.

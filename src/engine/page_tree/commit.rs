@@ -1,12 +1,9 @@
 //! Which commit a file holds, and where its tables are.
 
-use std::ops::Bound;
 use std::path::Path;
 
-use redb::{BackendError, StorageBackend};
-
-use crate::engine::database::open_bytes;
-use crate::engine::errors::{io_error, is_without_locks};
+use crate::engine::database::{lock_shared, open_bytes};
+use crate::engine::errors::io_error;
 use crate::engine::files::Access;
 use crate::engine::files::FileOptions;
 use crate::engine::layout::unknown_layout;
@@ -41,7 +38,7 @@ pub(crate) struct Commit {
 /// [`Error::Io`].
 pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> Result<Commit> {
     let file = open_bytes(path, Access::Read, options)?;
-    lock(&*file, path)?;
+    lock_shared(&*file, path)?;
     let reading = |error| io_error("reading", path, error);
     let length_bytes = file.len().map_err(reading)?;
     let mut sealed = [0; SEALED_HEAD_BYTES];
@@ -97,21 +94,6 @@ fn head_damage() -> Problem {
         invariant: 8,
         place: "page at byte 0, the head of the file".into(),
         detail: "its checksum is not the expected one".into(),
-    }
-}
-
-/// Keeps writers away while the file is read, where files can be locked.
-fn lock(file: &dyn StorageBackend, path: &Path) -> Result<()> {
-    // Writers lock this byte for themselves, readers share it.
-    let first = Bound::Included(0);
-    let locked = file.try_lock_shared_range(first, first);
-    let locked = locked.or_else(|_| file.try_lock_shared_range(Bound::Unbounded, Bound::Unbounded));
-    match locked {
-        Ok(false) => Err(Error::Locked { path: path.into() }),
-        Err(BackendError::Io(error)) if is_without_locks(&error) => {
-            Err(Error::LocksUnsupported { path: path.into() })
-        }
-        _ => Ok(()),
     }
 }
 

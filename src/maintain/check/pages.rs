@@ -59,7 +59,7 @@ fn check_rows(tree: &Tree, leaf: &Leaf<'_>, report: &mut CheckReport) {
     }
 }
 
-/// Has the engine verify its bookkeeping, which it repairs where it is wrong.
+/// Has the engine verify its bookkeeping, which it mends where it is wrong.
 pub(super) fn check_bookkeeping(
     path: &Path,
     options: &StoreOptions,
@@ -67,7 +67,9 @@ pub(super) fn check_bookkeeping(
 ) -> Result<()> {
     let pages = verify_pages(path, options).map(|clean| {
         if !clean {
-            report.add(8, "pages", "the storage engine repaired its bookkeeping");
+            let detail = "its record of free pages is wrong; no document is concerned, and `compact` \
+                          mends it";
+            report.add(8, "pages", detail);
         }
     });
     report.note(8, pages)
