@@ -535,8 +535,8 @@ impl Snapshot {
     /// opened and written to as any other. A handle that only reads will do.
     ///
     /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
-    /// is complete and durable. A killed process leaves a file whose name begins with
-    /// `.resemblance-`, which may be removed.
+    /// is complete and durable, with the mode of the store. A killed process leaves a file whose name
+    /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
     /// The checksums of all pages and rows that are read are verified on the way. Free pages are not
     /// copied, so the copy can be smaller. While the snapshot lives, space that the writer frees is

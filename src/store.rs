@@ -774,7 +774,7 @@ impl Store {
     ///
     /// The store grows under a temporary name in the folder of `path`, and appears under `path`,
     /// complete and durable, when the build is finished. A killed process leaves a file whose name
-    /// begins with `.resemblance-`, which may be removed.
+    /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
     /// Memory: the limit of the options, the cache, and some tens of MiB. Disk: the store, and while it
     /// is built 8 bytes a posting (12 in lanes of keys and SimHash tables, and of bands with more

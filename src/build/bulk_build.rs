@@ -74,6 +74,8 @@ pub struct BulkBuild {
     /// The codes of one document, kept to be filled again.
     codes: Vec<Option<u64>>,
     failure: Option<String>,
+    /// The file that this is a copy of, whose mode the store gets.
+    source: Option<PathBuf>,
     // in this order: the file is closed before it goes
     store: BulkStore,
     path: TemporaryFile,
@@ -117,6 +119,7 @@ impl BulkBuild {
             sorter,
             codes: Vec::new(),
             failure: None,
+            source: None,
             store,
             path,
         })
@@ -156,6 +159,11 @@ impl BulkBuild {
     ) -> Result<()> {
         self.store.skip_to(id);
         self.insert(document, signature).map(drop)
+    }
+
+    /// Gives the store the mode of the file that it is a copy of.
+    pub(crate) fn set_source(&mut self, source: &Path) {
+        self.source = Some(source.into());
     }
 
     /// The ids below one are not for documents that come later.
@@ -229,7 +237,10 @@ impl BulkBuild {
             documents + duplicates == given,
             "wrote {documents} of {given} documents, {duplicates} with repeated keys"
         );
-        self.path.publish(&self.target)?;
+        match &self.source {
+            Some(source) => self.path.publish_as_copy(&self.target, source)?,
+            None => self.path.publish(&self.target)?,
+        }
         Ok(BulkReport {
             documents,
             duplicates,

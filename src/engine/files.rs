@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use redb::backends::FileBackend;
+
+use crate::engine::leftovers::probe_name;
 use redb::{BackendError, StorageBackend};
 
 /// The purpose for which a file is opened.
@@ -42,6 +44,11 @@ pub trait Files: fmt::Debug + Send + Sync {
 
     /// Returns the length of a file and its size on the disk, in bytes.
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
+
+    /// Gives a file that only its owner may read the mode of another one, or of a new file.
+    fn set_mode(&self, _path: &Path, _like: Option<&Path>) -> Result<()> {
+        Ok(())
+    }
 
     /// Returns true if other processes can open the files, so that they must be locked.
     fn are_shared(&self) -> bool {
@@ -167,11 +174,16 @@ impl Files for Disk {
         if access != Access::Create && !fs::metadata(path)?.is_file() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(access != Access::Read)
-            .create_new(access == Access::Create)
-            .open(path)?;
+        let file = match access {
+            Access::Create => create_private(path)?,
+            _ => {
+                let mut options = OpenOptions::new();
+                options
+                    .read(true)
+                    .write(access != Access::Read)
+                    .open(path)?
+            }
+        };
         let backend = FileBackend::new(file).map_err(Error::other)?;
         Ok(Box::new(backend))
     }
@@ -221,9 +233,39 @@ impl Files for Disk {
         Ok((metadata.len(), allocated))
     }
 
+    fn set_mode(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        let mode = match like {
+            Some(like) => fs::metadata(like)?.permissions(),
+            None => mode_of_new_files(path)?,
+        };
+        fs::set_permissions(path, mode)
+    }
+
     fn are_shared(&self) -> bool {
         true
     }
+}
+
+/// Makes a file that only its owner may read and write: what is in it may not be for others.
+pub(super) fn create_private(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Returns the mode that the process gives to new files. Only making one tells, without changing it for all
+/// threads.
+fn mode_of_new_files(beside: &Path) -> Result<fs::Permissions> {
+    let probe = probe_name(beside);
+    let made = File::create_new(&probe).and_then(|file| file.metadata());
+    // It holds nothing; one that a killed run has left behind is in the way.
+    let _ = fs::remove_file(&probe);
+    made.map(|metadata| metadata.permissions())
 }
 
 /// Takes the name with an empty file first: a rename would replace anything.

@@ -7,6 +7,7 @@ mod errors;
 mod files;
 mod layout;
 mod layout_check;
+mod leftovers;
 mod overlay;
 mod page_layout;
 mod page_tree;

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::FileSource;
 use crate::engine::errors::io_error;
+use crate::engine::files::create_private;
+use crate::engine::leftovers::{remove_leftovers, temporary_name};
 use crate::error::{Error, Result};
 use crate::sync::HomeProcess;
-
-/// How the names begin.
-const PREFIX: &str = ".resemblance-";
 
 /// So many names that are taken, and something else is wrong.
 const TRIES: u32 = 10_000;
@@ -34,10 +33,13 @@ impl TemporaryFile {
         make: impl Fn(&Path) -> Result<T>,
     ) -> Result<(Self, T)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        if files.0.are_shared() {
+            remove_leftovers(folder);
+        }
         let mut tries = 0;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!("{PREFIX}{}-{number}", std::process::id()));
+            let path = folder.join(temporary_name(number));
             match make(&path) {
                 Err(Error::AlreadyExists { .. }) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -57,8 +59,7 @@ impl TemporaryFile {
     /// An empty file to write to and read from, without a name where a file can do without.
     pub(crate) fn create_file(folder: &Path) -> Result<(Self, File)> {
         let (mut scratch, file) = Self::create(folder, &FileSource::default(), |path| {
-            let mut options = File::options();
-            let file = options.read(true).write(true).create_new(true).open(path);
+            let file = create_private(path);
             file.map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => Error::AlreadyExists { path: path.into() },
                 _ => io_error("creating", path, error),
@@ -73,9 +74,20 @@ impl TemporaryFile {
         Ok((scratch, file))
     }
 
-    /// Gives the file its name, unless something has it.
-    pub(crate) fn publish(mut self, target: &Path) -> Result<()> {
+    /// Gives the file its name, unless something has it, and with it the mode of a new file.
+    pub(crate) fn publish(self, target: &Path) -> Result<()> {
+        self.publish_with_mode(target, None)
+    }
+
+    /// The same, with the mode of the file that it is a copy of.
+    pub(crate) fn publish_as_copy(self, target: &Path, source: &Path) -> Result<()> {
+        self.publish_with_mode(target, Some(source))
+    }
+
+    fn publish_with_mode(mut self, target: &Path, source: Option<&Path>) -> Result<()> {
         self.home.check()?;
+        // Not every file system has modes, and a file that only its owner can read is better than none.
+        let _ = self.files.0.set_mode(&self.path, source);
         let published = self.files.0.publish(&self.path, target);
         published.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::AlreadyExists {

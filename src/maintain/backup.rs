@@ -94,7 +94,7 @@ pub(crate) fn backup_with(
     copy.tell()?;
     copy.all_tables()?;
     let rows = copy.finish()?;
-    scratch.publish(path)?;
+    scratch.publish_as_copy(path, &snapshot.context().path)?;
     let message = format_args!("copied to {}: {rows} rows", path.display());
     events::debug(UPKEEP, &snapshot.context().path, message);
     Ok(BackupReport {

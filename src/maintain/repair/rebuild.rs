@@ -144,6 +144,7 @@ pub(crate) fn repair_with(
     let mut old = DamagedStore::open(path.as_ref(), given, options.scan, store_options)?;
     let schema = old.schema().clone();
     let mut build = bulk_build(target, schema.clone(), &bulk)?;
+    build.set_source(path.as_ref());
     let read = fill(&mut build, &mut old, &mut watch)?;
     let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
     let has_own_schema = old.has_own_schema;
