@@ -86,6 +86,17 @@ impl RedbFile {
         })
     }
 
+    /// Closes a file that was written in one go, after moving the last of its pages to where there is room
+    /// before them. The engine doubles a file to have room and fills it from both ends, so that otherwise
+    /// it would stay up to twice as long as what it holds.
+    pub(crate) fn close_packed(self) -> Result<()> {
+        let database = self.database.into_inner()?;
+        catch_engine_panic(|| match database {
+            Handle::Writable(database) => close_packed(database),
+            Handle::ReadOnly(database) => Ok(database.close()?),
+        })
+    }
+
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
         use redb::ReadableDatabase;
         Ok(match self.database.get()? {
@@ -100,6 +111,12 @@ impl RedbFile {
             Handle::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
+}
+
+/// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
+pub(crate) fn close_packed(mut database: Database) -> Result<()> {
+    while database.compact()? {}
+    Ok(database.close()?)
 }
 
 /// Opens the engine's file for writing, with nothing of the store read yet.

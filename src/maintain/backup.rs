@@ -338,7 +338,7 @@ impl StoreCopy<'_> {
         self.commit()?;
         let (path, rows, total) = (self.path, self.rows, self.total);
         invariant!(rows == total, "copied {rows} of {total} rows");
-        let closed = self.engine.close();
+        let closed = self.engine.close_packed();
         closed.map_err(|error| of_copy(path, error))?;
         Ok(rows)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::file_size;
-use crate::engine::{catch_engine_panic, open_database, verify_pages};
+use crate::engine::{catch_engine_panic, close_packed, open_database, verify_pages};
 use crate::error::Result;
 use crate::index::{MergePlan, RunShape, level_of};
 use crate::observe::{UPKEEP, log as events};
@@ -39,11 +39,8 @@ pub(crate) fn compact_with(
     let (_, size_before_bytes) = file_size(path, options)?;
     while compact_some(Transaction::begin(&store)?)? {}
     drop(store);
-    let mut database = open_database(path, options)?;
-    catch_engine_panic(|| {
-        while database.compact()? {}
-        Ok(database.close()?)
-    })?;
+    let database = open_database(path, options)?;
+    catch_engine_panic(|| close_packed(database))?;
     let (_, size_after_bytes) = file_size(path, options)?;
     let message =
         format_args!("compacted: {size_before_bytes} bytes before, {size_after_bytes} now");
