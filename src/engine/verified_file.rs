@@ -359,7 +359,8 @@ impl VerifiedFile {
         let mut sealed = [0; SEALED_HEAD_BYTES];
         self.read_unverified(0, &mut sealed)?;
         if check_head(&sealed) != HeadSeal::Intact {
-            let detail = "the checksum of the file's head is not the expected one";
+            let detail = "the checksum of the file's head is not the expected one: its last write may \
+                          have been cut short; `repair` brings back every document of a whole commit";
             let unknown = unknown_layout(&sealed).map(Error::from);
             return Err(unknown.unwrap_or_else(|| damaged(0, detail)));
         }

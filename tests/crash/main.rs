@@ -17,6 +17,7 @@ mod examine;
 mod failing;
 mod group;
 mod io_errors;
+mod torn_head;
 mod workload;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -62,7 +62,8 @@ pub(crate) fn open_commit(path: &Path, options: &dyn FileOptions, any: bool) -> 
     }
     let parsed = Head::parse(&head).filter(|_| check_head(&sealed) == HeadSeal::Intact);
     let damage = parsed.is_none().then(head_damage);
-    let may_be_torn = parsed.is_some_and(|head| head.may_be_torn);
+    // A head that was written in part may tell of a commit whose pages were not written at all.
+    let may_be_torn = parsed.is_none_or(|head| head.may_be_torn);
     let (geometry, slots) = match parsed {
         Some(head) => (head.geometry, intact(&head.slots)),
         None => remaining_slots(&head),
