@@ -154,7 +154,10 @@ impl SimHashSchema {
 /// println!("{schema}");
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// A schema that is deserialised is checked like one that is built: one that could not be built, or
+/// normalises texts by another version of Unicode, is an error.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schema {
     pub(super) recipe: Recipe,
     /// The version of the Unicode data by which texts are normalised.

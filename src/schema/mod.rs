@@ -15,3 +15,4 @@ pub use builder::{MinHash, SchemaBuilder, SimHash};
 pub use definition::{MinHashSchema, Near, Schema, SimHashSchema};
 pub use design::DesignReport;
 pub use rebanding::Rebanding;
+pub(crate) use stored::UncheckedSchema;

@@ -1,8 +1,11 @@
-//! Checks of a schema that was read from a file.
+//! Schemas that are read, from a file or from anywhere else, and their checks.
+
+use serde::{Deserialize, Deserializer};
 
 use super::builder::MinHash;
-use super::definition::{MinHashSchema, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::error::{Error, Result};
+use crate::sketch::Recipe;
 use crate::text::UNICODE_VERSION;
 
 impl MinHashSchema {
@@ -46,5 +49,83 @@ impl Schema {
             return Err(Error::invalid("recipe", "other families", expected));
         }
         Ok(())
+    }
+}
+
+/// The fields of a schema as they are written, with nothing checked but each by itself.
+#[derive(Deserialize)]
+#[serde(remote = "Schema")]
+struct StoredSchema {
+    recipe: Recipe,
+    unicode_version: (u8, u8, u8),
+    minhash: Option<MinHashSchema>,
+    simhash: Option<SimHashSchema>,
+    near: Near,
+    expected_documents: u64,
+}
+
+/// A schema that was read and not checked. It is written as a [`Schema`] is.
+#[derive(Deserialize)]
+pub(crate) struct UncheckedSchema(#[serde(with = "StoredSchema")] Schema);
+
+impl UncheckedSchema {
+    /// Returns the schema for a caller that checks it with [`Schema::validate`], and so gets its errors.
+    pub(crate) fn into_unchecked(self) -> Schema {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let schema = StoredSchema::deserialize(deserializer)?;
+        schema.validate().map_err(serde::de::Error::custom)?;
+        Ok(schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::schema::SimHash;
+    use crate::text::Text;
+
+    fn schema() -> Schema {
+        let builder = Schema::builder().text(Text::words(2));
+        let minhash = MinHash::new(64).threshold(0.7);
+        builder
+            .minhash(minhash)
+            .simhash(SimHash::bits64())
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_schema_that_was_written_is_read_back() {
+        let text = serde_json::to_string(&schema()).unwrap();
+        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema());
+    }
+
+    #[test]
+    fn a_schema_that_could_not_be_built_is_not_read() {
+        let written = serde_json::to_value(schema()).unwrap();
+        let changes: [(&str, Value); 7] = [
+            ("/minhash/threshold", json!(7.5)),
+            ("/minhash/value_bits", json!(3)),
+            ("/minhash/values", json!(128)),
+            ("/minhash/code_bits", json!(8)),
+            ("/recipe/minhash", Value::Null),
+            ("/recipe/simhash_bits", json!(128)),
+            ("/unicode_version", json!([18, 0, 0])),
+        ];
+        for (place, value) in changes {
+            let mut changed = written.clone();
+            *changed.pointer_mut(place).unwrap() = value;
+            assert!(
+                serde_json::from_value::<Schema>(changed).is_err(),
+                "{place}"
+            );
+        }
     }
 }

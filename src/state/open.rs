@@ -15,7 +15,7 @@ use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
 use crate::index::{Memtable, SegmentBuilder};
 use crate::observe::{STORE, log as events};
 use crate::options::StoreOptions;
-use crate::schema::Schema;
+use crate::schema::{Schema, UncheckedSchema};
 use crate::state::context::SharedContext;
 use crate::state::lane_codes::document_codes;
 use crate::state::open_store::OpenStore;
@@ -272,7 +272,8 @@ fn load(
         })
     };
     let may_write = admit(path, &meta)?;
-    let schema: Schema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
+    let found: UncheckedSchema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
+    let schema = found.into_unchecked();
     schema.validate().map_err(|error| match error {
         Error::SelfTest { .. } => error,
         error => Error::corrupt("table meta, row schema", error.to_string()),

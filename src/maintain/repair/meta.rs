@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{Header, State, decode_meta, header};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
-use crate::schema::Schema;
+use crate::schema::{Schema, UncheckedSchema};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MetaRows {
@@ -46,7 +46,10 @@ impl MetaRows {
         row_check(header::META, key, row)?;
         match std::str::from_utf8(key) {
             Ok(header::HEADER) => self.header = Some(Header::decode(row)?),
-            Ok(header::SCHEMA) => self.schema = Some(decode_meta(header::SCHEMA, row)?),
+            Ok(header::SCHEMA) => {
+                let schema: UncheckedSchema = decode_meta(header::SCHEMA, row)?;
+                self.schema = Some(schema.into_unchecked());
+            }
             Ok(header::SELF_TEST) => self.self_test = Some(decode_meta(header::SELF_TEST, row)?),
             Ok(header::STATE) => self.state = Some(decode_meta(header::STATE, row)?),
             _ => {}
