@@ -4,12 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::format::{checksum, metadata};
+use crate::sketch::DocumentFrequencies;
 
 pub(crate) const META: &str = "meta";
 pub(crate) const HEADER: &str = "header";
 pub(crate) const SCHEMA: &str = "schema";
 pub(crate) const SELF_TEST: &str = "self_test";
 pub(crate) const STATE: &str = "state";
+pub(crate) const WEIGHTS: &str = "weights";
+
+/// The bit of `refuse` of a store whose features have weights, in the row `weights`.
+pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;
+
+/// The bits of `refuse` that this release knows.
+const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
 
 /// The version of the file format that this release writes; it also reads all older ones.
 pub const FORMAT_VERSION: u16 = 1;
@@ -77,6 +85,16 @@ impl Header {
         })
     }
 
+    /// Returns the bits that this release does not know.
+    pub(crate) fn unknown_flags(&self) -> u64 {
+        self.ignorable | self.read_only | (self.refuse & !KNOWN_FEATURES)
+    }
+
+    /// Returns true if the store has weights of features.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.refuse & HAS_WEIGHTS != 0
+    }
+
     /// Checks that this release may open the file. Returns false if for reading only.
     pub(crate) fn admit(&self) -> Result<bool> {
         if self.oldest_reader > FORMAT_VERSION {
@@ -85,8 +103,9 @@ impl Header {
                 supported: FORMAT_VERSION,
             });
         }
-        if self.refuse != 0 {
-            return Err(Error::UnknownFeatures { flags: self.refuse });
+        let flags = self.refuse & !KNOWN_FEATURES;
+        if flags != 0 {
+            return Err(Error::UnknownFeatures { flags });
         }
         Ok(self.read_only == 0 && self.version <= FORMAT_VERSION)
     }
@@ -210,6 +229,12 @@ pub(crate) fn decode_meta<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u
             ))
         }
     }
+}
+
+/// Reads the weights of features.
+pub(crate) fn decode_weights(bytes: &[u8]) -> Result<DocumentFrequencies> {
+    let (documents, pairs) = decode_meta::<(u64, Vec<(u64, u64)>)>(WEIGHTS, bytes)?;
+    DocumentFrequencies::from_pairs(documents, pairs)
 }
 
 #[cfg(test)]

@@ -53,7 +53,9 @@ fn any_header(value: &[u8]) {
     let fields = header.encode().len() - 4;
     assert_eq!(header.encode()[..fields], value[..fields]);
     let may_write = header.admit();
-    if header.refuse != 0 || header.oldest_reader > crate::format::FORMAT_VERSION {
+    if header.unknown_flags() & header.refuse != 0
+        || header.oldest_reader > crate::format::FORMAT_VERSION
+    {
         let refused = matches!(
             may_write,
             Err(Error::UnknownFeatures { .. } | Error::NewerFormat { .. })

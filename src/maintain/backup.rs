@@ -118,7 +118,7 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
             supported: FORMAT_VERSION,
         });
     }
-    let flags = header.ignorable | header.read_only | header.refuse;
+    let flags = header.unknown_flags();
     if flags != 0 {
         return Err(Error::UnknownFeatures { flags });
     }

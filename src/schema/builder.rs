@@ -350,6 +350,7 @@ impl SchemaBuilder {
             simhash: simhash.map(|design| SimHashSchema { design }),
             near: self.near,
             expected_documents,
+            weights: None,
         })
     }
 }

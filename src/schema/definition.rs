@@ -1,10 +1,14 @@
 //! How the documents of a store are compared: the part of the configuration that the store keeps.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lanes::{Banding, LaneSet, TableDesign};
-use crate::sketch::{EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout};
+use crate::sketch::{
+    DocumentFrequencies, EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout,
+};
 use crate::text::Text;
 
 /// The rule by which two documents are near, if a schema has both families.
@@ -166,13 +170,61 @@ pub struct Schema {
     pub(super) simhash: Option<SimHashSchema>,
     pub(super) near: Near,
     pub(super) expected_documents: u64,
+    /// Not a part of what is written as the schema: they can be large, and have a row of their own.
+    #[serde(skip)]
+    pub(super) weights: Option<Arc<DocumentFrequencies>>,
 }
 
 impl Schema {
     /// Makes signatures for this schema, without a store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        Sketcher::from_valid(self.recipe.clone())
+        Sketcher::from_valid(self.recipe.clone(), self.weights.clone())
+    }
+
+    /// Gives each feature a weight by its rarity in a corpus. A store that is created with this schema
+    /// keeps the frequencies: its sketchers weigh features by them, texts and features alike, and
+    /// signatures that were made with other frequencies, or without, are refused. They can never be
+    /// changed in it. Serialising a schema leaves them out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema has nothing that uses weights: neither SimHash nor
+    /// [weighted](crate::MinHash::weighted) MinHash.
+    ///
+    /// ```
+    /// use resemblance::{DocumentFrequencies, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("weighted.rsm");
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+    /// let plain = schema.sketcher();
+    /// let mut frequencies = DocumentFrequencies::new();
+    /// for text in ["the cat", "the dog", "the bird and the bee"] {
+    ///     frequencies.add_text(&plain, text)?;
+    /// }
+    /// let store = Store::create(&path, schema.with_weights(frequencies.clone())?)?;
+    /// store.insert("1", &store.sketch_text("the cat and the dog")?)?;
+    /// assert!(store.insert("2", &plain.text("the cat and the dog")?).is_err());
+    /// store.close()?;
+    /// let weights = Store::open(&path)?.schema().weights().cloned();
+    /// assert_eq!(weights, Some(frequencies));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn with_weights(mut self, frequencies: DocumentFrequencies) -> Result<Self> {
+        let kind = self.minhash.map(|minhash| minhash.kind);
+        let is_external = kind == Some(MinHashKind::External);
+        if is_external || (self.simhash.is_none() && kind != Some(MinHashKind::Weighted)) {
+            let expected = "none: only SimHash and weighted MinHash of this crate use weights";
+            return Err(Error::invalid("weights", "document frequencies", expected));
+        }
+        self.weights = Some(Arc::new(frequencies));
+        Ok(self)
+    }
+
+    /// The frequencies by which features are weighed, if there are any.
+    #[must_use]
+    pub fn weights(&self) -> Option<&DocumentFrequencies> {
+        self.weights.as_deref()
     }
 
     /// How texts become shingles, if the schema takes texts.

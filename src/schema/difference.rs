@@ -41,6 +41,14 @@ impl Schema {
         })
     }
 
+    /// The fingerprint of the weights of features, in words.
+    pub(crate) fn weights_in_words(&self) -> String {
+        or_none(
+            self.weights()
+                .map(|weights| format!("{:016x}", weights.fingerprint())),
+        )
+    }
+
     fn recipe_parts(&self) -> [(&'static str, String); 6] {
         let recipe = &self.recipe;
         let minhash = recipe

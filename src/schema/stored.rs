@@ -1,11 +1,13 @@
 //! Schemas that are read, from a file or from anywhere else, and their checks.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer};
 
 use super::builder::MinHash;
 use super::definition::{MinHashSchema, Near, Schema, SimHashSchema};
 use crate::error::{Error, Result};
-use crate::sketch::Recipe;
+use crate::sketch::{DocumentFrequencies, Recipe};
 use crate::text::UNICODE_VERSION;
 
 impl MinHashSchema {
@@ -62,6 +64,8 @@ struct StoredSchema {
     simhash: Option<SimHashSchema>,
     near: Near,
     expected_documents: u64,
+    #[serde(skip)]
+    weights: Option<Arc<DocumentFrequencies>>,
 }
 
 /// A schema that was read and not checked. It is written as a [`Schema`] is.

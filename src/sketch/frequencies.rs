@@ -1,11 +1,14 @@
 //! Weights by the rarity of features: tf-idf.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::sync::OnceLock;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use super::features::sort_distinct;
 use super::hash::feature_hash;
-use super::signature::Signature;
-use super::sketcher::Sketcher;
 use super::weighted::negative_ln;
 use crate::error::{Error, Result};
 
@@ -17,6 +20,10 @@ use crate::error::{Error, Result};
 /// is this crate's own and the same on every platform, as signatures of the same document must be.
 ///
 /// Takes about 20 bytes of memory for each different feature of the corpus.
+///
+/// Signatures made with other frequencies cannot be compared. So a program that weighs its documents
+/// keeps them in the store, with [`Schema::with_weights`](crate::Schema::with_weights), or in a file, with
+/// [`save`](Self::save) and [`load`](Self::load).
 ///
 /// ```
 /// use resemblance::{DocumentFrequencies, Schema, SimHash, Text};
@@ -35,12 +42,34 @@ use crate::error::{Error, Result};
 /// # let _ = signature;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct DocumentFrequencies {
     documents: u64,
     /// Numbers of documents, by the hashes of the features.
     counts: HashMap<u64, u64>,
+    /// [`Self::fingerprint`], once it has been computed.
+    fingerprint: OnceLock<u64>,
 }
+
+impl fmt::Debug for DocumentFrequencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DocumentFrequencies")
+            .field("documents", &self.documents)
+            .field("features", &self.counts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for DocumentFrequencies {
+    fn eq(&self, other: &Self) -> bool {
+        self.documents == other.documents && self.counts == other.counts
+    }
+}
+
+impl Eq for DocumentFrequencies {}
+
+/// The first bytes of saved frequencies.
+const MAGIC: [u8; 8] = *b"RESEMBW\x1a";
 
 impl DocumentFrequencies {
     /// The frequencies of an empty corpus.
@@ -71,7 +100,107 @@ impl DocumentFrequencies {
             let expected = format!("at most {documents}, the number of documents");
             return Err(Error::invalid("document frequency", excessive, expected));
         }
-        Ok(Self { documents, counts })
+        Ok(Self {
+            documents,
+            counts,
+            fingerprint: OnceLock::new(),
+        })
+    }
+
+    /// Writes the frequencies, 16 bytes for each feature. The same frequencies are always the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] of the writer.
+    ///
+    /// ```
+    /// use resemblance::DocumentFrequencies;
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// let mut file = Vec::new();
+    /// frequencies.save(&mut file)?;
+    /// assert_eq!(DocumentFrequencies::load(file.as_slice())?, frequencies);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn save(&self, mut writer: impl Write) -> Result<()> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.documents.to_le_bytes());
+        bytes.extend((self.counts.len() as u64).to_le_bytes());
+        for (hash, count) in self.iter() {
+            bytes.extend(hash.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+        }
+        bytes.extend(self.fingerprint().to_le_bytes());
+        let written = writer.write_all(&bytes).and_then(|()| writer.flush());
+        written.map_err(|source| Error::Io {
+            action: "writing document frequencies".into(),
+            source,
+        })
+    }
+
+    /// Reads saved frequencies, up to their end. Memory grows with what is read, not with what the bytes
+    /// promise.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] of the reader; [`Error::Corrupt`] if the bytes are cut short or not those that were
+    /// saved.
+    pub fn load(reader: impl Read) -> Result<Self> {
+        let mut reader = FrequencyReader(reader);
+        if reader.bytes()? != MAGIC {
+            return Err(damaged("its first bytes are those of something else"));
+        }
+        let (documents, features) = (reader.number()?, reader.number()?);
+        let mut pairs = Vec::new();
+        for _ in 0..features {
+            pairs.push((reader.number()?, reader.number()?));
+        }
+        let found = Self::from_pairs(documents, pairs)?;
+        match reader.number()? == found.fingerprint() {
+            true => Ok(found),
+            false => Err(damaged("its checksum is not the expected one")),
+        }
+    }
+
+    /// Makes frequencies of pairs that were written in ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if they are in another order, or a count is above the number of documents.
+    pub(crate) fn from_pairs(documents: u64, pairs: Vec<(u64, u64)>) -> Result<Self> {
+        if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(damaged("its features are not in ascending order"));
+        }
+        let frequencies = Self::from_counts(documents, pairs);
+        frequencies.map_err(|error| damaged(&error.to_string()))
+    }
+
+    /// Returns the hash of each feature and the number of documents that have it, ascending by the hash.
+    ///
+    /// ```
+    /// use resemblance::DocumentFrequencies;
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(8, 1), (7, 10)])?;
+    /// assert_eq!(frequencies.iter().collect::<Vec<_>>(), [(7, 10), (8, 1)]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + use<> {
+        let counts = self.counts.iter();
+        let mut pairs: Vec<(u64, u64)> = counts.map(|(hash, count)| (*hash, *count)).collect();
+        pairs.sort_unstable();
+        pairs.into_iter()
+    }
+
+    /// A hash of all frequencies: equal for equal ones. Frozen.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        *self.fingerprint.get_or_init(|| {
+            let mut hash = Xxh3::new();
+            hash.update(&MAGIC);
+            hash.update(&self.documents.to_le_bytes());
+            hash.update(&(self.counts.len() as u64).to_le_bytes());
+            for (feature, count) in self.iter() {
+                hash.update(&feature.to_le_bytes());
+                hash.update(&count.to_le_bytes());
+            }
+            hash.digest()
+        })
     }
 
     /// Counts a document, given by the hashes of its features. Repeats count once.
@@ -82,16 +211,7 @@ impl DocumentFrequencies {
             *self.counts.entry(hash).or_default() += 1;
         }
         self.documents += 1;
-    }
-
-    /// Counts a text, cut into shingles as the sketcher does.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] if the sketcher's schema says nothing about texts.
-    pub fn add_text(&mut self, sketcher: &Sketcher, text: &str) -> Result<()> {
-        self.add(sketcher.shingle_hashes(text)?);
-        Ok(())
+        self.fingerprint = OnceLock::new();
     }
 
     /// The number of documents that were counted.
@@ -121,33 +241,72 @@ impl DocumentFrequencies {
     }
 }
 
-impl Sketcher {
-    /// The signature of a text whose shingles weigh more the rarer they are. SimHash, and
-    /// [weighted](crate::MinHash::weighted) MinHash, use the weights; other MinHash sees the set.
-    ///
-    /// # Errors
-    ///
-    /// As [`text`](Self::text) and [`weighted_features`](Self::weighted_features).
-    pub fn weighted_text(
-        &self,
-        text: &str,
-        frequencies: &DocumentFrequencies,
-    ) -> Result<Signature> {
-        let mut hashes = self.shingle_hashes(text)?;
-        hashes.sort_unstable();
-        // The sketcher rounds weights before it adds them up, so each feature is given once.
-        let runs = hashes.chunk_by(|a, b| a == b);
-        let weighted = runs.filter_map(|run| {
-            let hash = *run.first()?;
-            Some((hash, run.len() as f64 * frequencies.weight(hash)))
-        });
-        self.weighted_hashes(weighted)
+/// Numbers of saved frequencies.
+struct FrequencyReader<R>(R);
+
+impl<R: Read> FrequencyReader<R> {
+    fn bytes(&mut self) -> Result<[u8; 8]> {
+        let mut bytes = [0; 8];
+        match self.0.read_exact(&mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                Err(damaged("it ends before its end"))
+            }
+            Err(source) => Err(Error::Io {
+                action: "reading document frequencies".into(),
+                source,
+            }),
+        }
     }
 
-    /// The hash of each shingle of a text, in order and with repeats.
-    fn shingle_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let mut hashes = Vec::new();
-        self.each_shingle(text, |shingle| hashes.push(feature_hash(shingle)))?;
-        Ok(hashes)
+    fn number(&mut self) -> Result<u64> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+}
+
+fn damaged(detail: &str) -> Error {
+    Error::corrupt("document frequencies", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_frequencies_are_read_back_and_damage_is_found() {
+        let counts =
+            (0..50).map(|number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15), number));
+        let frequencies = DocumentFrequencies::from_counts(60, counts).unwrap();
+        let mut file = Vec::new();
+        frequencies.save(&mut file).unwrap();
+        assert_eq!(file.len(), 8 + 16 + 50 * 16 + 8);
+        assert_eq!(
+            DocumentFrequencies::load(file.as_slice()).unwrap(),
+            frequencies
+        );
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(
+                DocumentFrequencies::load(damaged.as_slice()).is_err(),
+                "byte {at}"
+            );
+            assert!(
+                DocumentFrequencies::load(&file[..at]).is_err(),
+                "cut at {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn counting_changes_the_fingerprint() {
+        let mut frequencies = DocumentFrequencies::new();
+        frequencies.add([1, 2]);
+        let before = frequencies.fingerprint();
+        frequencies.add([2, 3]);
+        assert_ne!(frequencies.fingerprint(), before);
+        let same = DocumentFrequencies::from_counts(2, [(3, 1), (2, 2), (1, 1)]).unwrap();
+        assert_eq!(frequencies.fingerprint(), same.fingerprint());
+        assert_eq!(frequencies, same);
     }
 }

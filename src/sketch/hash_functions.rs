@@ -1,5 +1,9 @@
 //! All hash functions of one recipe.
 
+use std::sync::Arc;
+
+use super::frequencies::DocumentFrequencies;
+use super::hash::feature_hash;
 use super::min_hash::AnyMinHasher;
 use super::recipe::{MinHashKind, Recipe};
 use super::signature::{Fingerprint, Signature};
@@ -11,7 +15,9 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct HashFunctions {
     pub(super) recipe: Recipe,
-    /// [`Recipe::fingerprint`], computed once.
+    /// The weights of features, where the schema has any.
+    pub(super) weights: Option<Arc<DocumentFrequencies>>,
+    /// [`Recipe::fingerprint`], with that of the weights, computed once.
     pub(super) recipe_fingerprint: u64,
     pub(super) minhash: Option<AnyMinHasher>,
     pub(super) simhash: Option<SimHasher>,
@@ -19,9 +25,15 @@ pub(super) struct HashFunctions {
 
 impl HashFunctions {
     /// The functions of a recipe that has been validated. Takes about a microsecond.
-    pub(super) fn new(recipe: Recipe) -> Self {
+    pub(super) fn new(recipe: Recipe, weights: Option<Arc<DocumentFrequencies>>) -> Self {
+        let plain = recipe.fingerprint();
+        let weighted = weights.as_ref().map(|weights| {
+            let parts = [plain.to_le_bytes(), weights.fingerprint().to_le_bytes()];
+            feature_hash(&parts.concat())
+        });
         Self {
-            recipe_fingerprint: recipe.fingerprint(),
+            recipe_fingerprint: weighted.unwrap_or(plain),
+            weights,
             minhash: recipe
                 .minhash
                 .map(|minhash| AnyMinHasher::new(recipe.seed, minhash)),

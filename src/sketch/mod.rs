@@ -24,6 +24,7 @@ mod sketcher;
 mod tests;
 mod values;
 mod weighted;
+mod weighting;
 
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use super::draft::{SignatureDraft, StreamedText};
+use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
 use super::recipe::Recipe;
@@ -42,13 +43,13 @@ impl Sketcher {
     #[cfg(test)]
     pub(super) fn new(recipe: Recipe) -> Result<Self> {
         recipe.validate()?;
-        Ok(Self::from_valid(recipe))
+        Ok(Self::from_valid(recipe, None))
     }
 
     /// The sketcher of a recipe that has been validated.
-    pub(crate) fn from_valid(recipe: Recipe) -> Self {
+    pub(crate) fn from_valid(recipe: Recipe, weights: Option<Arc<DocumentFrequencies>>) -> Self {
         Self {
-            functions: Arc::new(HashFunctions::new(recipe)),
+            functions: Arc::new(HashFunctions::new(recipe, weights)),
         }
     }
 
@@ -68,6 +69,9 @@ impl Sketcher {
     /// [`Error::InvalidParameter`] if the schema says nothing about texts, or its MinHash values are
     /// made elsewhere.
     pub fn text(&self, text: &str) -> Result<Signature> {
+        if let Some(weights) = &self.functions.weights {
+            return self.weighted_text(text, weights);
+        }
         let mut draft = self.draft(text.len() / BYTES_PER_SHINGLE)?;
         self.each_shingle(text, |shingle| draft.feature(shingle))?;
         Ok(draft.finish())
@@ -91,6 +95,12 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn text_reader(&self, reader: impl Read) -> Result<Signature> {
+        if self.functions.weights.is_some() {
+            // Which shingles repeat, and how often, is known at the end only.
+            let mut whole = String::new();
+            for_each_piece(reader, |piece| whole.push_str(piece))?;
+            return self.text(&whole);
+        }
         let mut text = self.streamed_text()?;
         for_each_piece(reader, |piece| text.push(piece))?;
         Ok(text.finish())
@@ -100,8 +110,13 @@ impl Sketcher {
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
+    /// As [`text`](Self::text); [`Error::InvalidParameter`] if the schema has
+    /// [weights](crate::Schema::with_weights), for which a text must be there as a whole.
     pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
+        if self.functions.weights.is_some() {
+            let expected = "a whole text: the schema has weights";
+            return Err(Error::invalid("text", "pieces", expected));
+        }
         let shingler = self.text_recipe()?.shingler()?;
         Ok(StreamedText::new(shingler, self.draft(0)?))
     }
@@ -144,6 +159,9 @@ impl Sketcher {
     /// As [`features`](Self::features).
     pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
         let hashes = hashes.into_iter();
+        if let Some(weights) = &self.functions.weights {
+            return self.weigh(hashes.collect(), weights);
+        }
         let mut draft = self.draft(hashes.size_hint().0)?;
         hashes.for_each(|hash| draft.hash(hash));
         Ok(draft.finish())

@@ -99,7 +99,18 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     let write = engine.begin_write()?;
     {
         let mut meta = write.open_table(META)?;
-        meta.insert(header::HEADER, Header::CURRENT.encode().as_slice())?;
+        let weights = context.schema.weights();
+        let features = weights.map_or(0, |_| header::HAS_WEIGHTS);
+        let current = Header {
+            refuse: features,
+            ..Header::CURRENT
+        };
+        meta.insert(header::HEADER, current.encode().as_slice())?;
+        if let Some(weights) = weights {
+            let pairs: Vec<(u64, u64)> = weights.iter().collect();
+            let row = header::encode_meta(header::WEIGHTS, &(weights.documents(), pairs))?;
+            meta.insert(header::WEIGHTS, row.as_slice())?;
+        }
         let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
         meta.insert(header::SCHEMA, schema.as_slice())?;
         let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
@@ -273,11 +284,16 @@ fn load(
     };
     let may_write = admit(path, &meta)?;
     let found: UncheckedSchema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
-    let schema = found.into_unchecked();
+    let mut schema = found.into_unchecked();
     schema.validate().map_err(|error| match error {
         Error::SelfTest { .. } => error,
         error => Error::corrupt("table meta, row schema", error.to_string()),
     })?;
+    if Header::decode(&row(header::HEADER)?)?.has_weights() {
+        schema = header::decode_weights(&row(header::WEIGHTS)?)
+            .and_then(|weights| schema.with_weights(weights))
+            .map_err(|error| Error::corrupt("table meta, row weights", error.to_string()))?;
+    }
     let context = SharedContext::new(path.into(), schema, options.clone())?;
     let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
     let found = self_test(&context)?;

@@ -6,6 +6,7 @@ use crate::format::{Header, State, decode_meta, header};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::rows::each_row;
 use crate::schema::{Schema, UncheckedSchema};
+use crate::sketch::DocumentFrequencies;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MetaRows {
@@ -13,6 +14,7 @@ pub(super) struct MetaRows {
     pub(super) schema: Option<Schema>,
     pub(super) self_test: Option<(u64, u64)>,
     pub(super) state: Option<State>,
+    pub(super) weights: Option<DocumentFrequencies>,
 }
 
 impl MetaRows {
@@ -51,6 +53,7 @@ impl MetaRows {
                 self.schema = Some(schema.into_unchecked());
             }
             Ok(header::SELF_TEST) => self.self_test = Some(decode_meta(header::SELF_TEST, row)?),
+            Ok(header::WEIGHTS) => self.weights = Some(header::decode_weights(row)?),
             Ok(header::STATE) => self.state = Some(decode_meta(header::STATE, row)?),
             _ => {}
         }
@@ -65,6 +68,9 @@ impl MetaRows {
         if self.schema.is_none() {
             self.schema.clone_from(&other.schema);
         }
+        if self.weights.is_none() {
+            self.weights.clone_from(&other.weights);
+        }
     }
 
     /// The schema of the file, or else the one that was given, if this build hashes by it as the one
@@ -77,10 +83,14 @@ impl MetaRows {
             return Err(Error::ReadOnly);
         }
         let schema = self.schema.as_ref().or(given).cloned();
-        let schema = schema.ok_or_else(|| {
+        let mut schema = schema.ok_or_else(|| {
             let detail = "it cannot be read; give the schema that the store was made with";
             Error::corrupt("table meta, row schema", detail)
         })?;
+        let of_given = given.and_then(Schema::weights);
+        if let Some(weights) = self.weights.as_ref().or(of_given) {
+            schema = schema.with_weights(weights.clone())?;
+        }
         schema.validate().map_err(|error| match error {
             Error::SelfTest { .. } => error,
             error => Error::corrupt("table meta, row schema", error.to_string()),

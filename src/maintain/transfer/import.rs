@@ -294,6 +294,16 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
         });
     }
     let expected = (context.recipe, context.sketcher.self_test()?);
+    let plain = header.schema.sketcher().recipe_fingerprint();
+    let is_weighted = context.schema.weights().is_some() || header.self_test.0 != plain;
+    if is_weighted && header.self_test.0 != expected.0 {
+        let has = header.self_test.0 != plain;
+        return Err(Error::OtherRecipe {
+            part: "weights of features",
+            found: if has { "others" } else { "none" }.into(),
+            expected: context.schema.weights_in_words(),
+        });
+    }
     if header.self_test != expected {
         let found = header.self_test;
         let detail = format!("found {found:016x?} in the stream, expected {expected:016x?}");
