@@ -24,6 +24,7 @@ pub struct StoreOptions {
     pub(crate) merges_in_parallel: bool,
     pub(crate) group_calls: usize,
     pub(crate) group_wait: Duration,
+    pub(crate) queue_bytes: usize,
     pub(crate) probe_budget: Option<u64>,
     is_without_lock: bool,
     has_bands: bool,
@@ -50,6 +51,7 @@ impl StoreOptions {
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             group_calls: 1_024,
             group_wait: Duration::from_millis(1),
+            queue_bytes: 64 << 20,
             probe_budget: None,
             is_without_lock: false,
             has_bands: true,
@@ -106,6 +108,15 @@ impl StoreOptions {
     #[must_use]
     pub fn group_wait(mut self, wait: Duration) -> Self {
         self.group_wait = wait;
+        self
+    }
+
+    /// Sets how many bytes of keys, payloads and signatures may wait for a commit in a
+    /// [queue](crate::Store::queue), 1 or more. Further changes are refused, or wait for
+    /// [`Queue::ready`](crate::Queue::ready). A single change may be larger. Default: 64 MiB.
+    #[must_use]
+    pub fn queue_bytes(mut self, bytes: usize) -> Self {
+        self.queue_bytes = bytes;
         self
     }
 
@@ -188,6 +199,9 @@ impl StoreOptions {
             let found = self.flush_after_documents;
             let expected = "1 to 1,048,576 documents";
             return Err(Error::invalid("flush_after", found, expected));
+        }
+        if self.queue_bytes == 0 {
+            return Err(Error::invalid("queue_bytes", 0, "1 byte or more"));
         }
         if !(1..=1 << 16).contains(&self.group_calls) {
             let expected = "1 to 65,536 calls";

@@ -189,12 +189,10 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Iterates over all documents in the order of their insertion. The iterator keeps the snapshot alive.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get); the iterator yields an error and ends where reading fails.
-    pub fn iter(&self) -> Result<Records> {
+    /// Iterates over all documents in the order of their insertion; see [`Records::from_id`] and
+    /// [`Records::key_prefix`] for some of them. The iterator keeps the snapshot alive. Where reading fails,
+    /// it yields an error and ends.
+    pub fn iter(&self) -> Records {
         Records::new(&self.view)
     }
 

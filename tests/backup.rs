@@ -69,7 +69,7 @@ fn commit_some(store: &Store, random: &mut Random, most: u64) {
 }
 
 fn records(snapshot: &Snapshot) -> Vec<Record> {
-    snapshot.iter().unwrap().map(Result::unwrap).collect()
+    snapshot.iter().map(Result::unwrap).collect()
 }
 
 fn pairs(snapshot: &Snapshot) -> Vec<Pair> {

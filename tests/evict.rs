@@ -32,7 +32,7 @@ fn go_on(_: EvictEvent) -> ControlFlow<()> {
 }
 
 fn stamps(snapshot: &Snapshot) -> Stamps {
-    let records = snapshot.iter().unwrap().map(|record| record.unwrap());
+    let records = snapshot.iter().map(|record| record.unwrap());
     records
         .map(|record| (record.id().get(), record.stamp()))
         .collect()

@@ -222,7 +222,7 @@ fn every_thread_is_answered_as_if_alone() {
             }
         });
         let mut found = Held::new();
-        for record in store.snapshot().unwrap().iter().unwrap() {
+        for record in store.snapshot().unwrap().iter() {
             let record = record.unwrap();
             let content = record.signature().minhash().unwrap()[0];
             found.insert(record.key().unwrap().to_vec(), (record.stamp(), content));

@@ -217,7 +217,7 @@ fn run_and_kill(path: &Path, acknowledged: u64, delay: Duration) -> Option<u64> 
 fn holds(store: &Store, model: &Model) {
     let snapshot = store.snapshot().unwrap();
     let mut found = BTreeMap::new();
-    for record in snapshot.iter().unwrap() {
+    for record in snapshot.iter() {
         let record = record.unwrap();
         let key = record.key().unwrap().to_vec();
         let near = snapshot.query(record.signature()).run().unwrap();

@@ -24,7 +24,7 @@ use resemblance::{
 type Held = BTreeMap<u64, (u64, Vec<u8>)>;
 
 fn held(snapshot: &Snapshot) -> Held {
-    let records = snapshot.iter().unwrap().map(Result::unwrap);
+    let records = snapshot.iter().map(Result::unwrap);
     let held = records.map(|record| {
         let number = u32::try_from(record.id().get()).unwrap();
         assert_eq!(record.key(), Some(&number.to_le_bytes()[..]));

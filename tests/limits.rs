@@ -178,7 +178,7 @@ fn ids_run_out_without_a_loss() {
     for number in 1..5 {
         assert!(snapshot.contains([number]).unwrap());
     }
-    assert_eq!(snapshot.iter().unwrap().count(), 4);
+    assert_eq!(snapshot.iter().count(), 4);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn what_a_long_transaction_has_written_can_be_removed_by_it() {
         assert_eq!(scanned.len() as u64, transaction.len());
     }
     transaction.commit().unwrap();
-    let records = store.snapshot().unwrap().iter().unwrap();
+    let records = store.snapshot().unwrap().iter();
     let ids: Vec<u64> = records.map(|record| record.unwrap().id().get()).collect();
     assert_eq!(ids, (7..14).collect::<Vec<u64>>());
     drop(store);

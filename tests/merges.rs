@@ -297,7 +297,7 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
     let snapshot = store.snapshot().unwrap();
     let is_removed = |number: u64| number < of && number.is_multiple_of(step as u64);
     let live = (0..documents).filter(|number| !is_removed(*number));
-    let ids = snapshot.iter().unwrap().map(|record| record.unwrap().id());
+    let ids = snapshot.iter().map(|record| record.unwrap().id());
     assert!(ids.eq(live.clone().map(DocumentId::new)));
     assert_eq!(snapshot.len(), live.count() as u64);
     let sample = (0..documents).step_by(37).chain((0..of).step_by(9 * step));

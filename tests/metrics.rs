@@ -330,7 +330,7 @@ fn the_file_agrees_byte_by_byte() {
         transaction.commit().unwrap();
     }
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(snapshot.iter().unwrap().count(), 100);
+    assert_eq!(snapshot.iter().count(), 100);
     let metrics = store.metrics();
     files.check(&metrics);
     assert!(metrics.file_reads > 0 && metrics.file_written_bytes > 8 << 20);

@@ -152,7 +152,7 @@ struct Answers {
 
 fn answers(snapshot: &Snapshot, numbers: u64) -> Answers {
     let schema = snapshot.schema().clone();
-    let records = snapshot.iter().unwrap().map(|record| {
+    let records = snapshot.iter().map(|record| {
         let record = record.unwrap();
         let key = record.key().map(<[u8]>::to_vec);
         let payload = record.payload().to_vec();

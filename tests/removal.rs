@@ -52,7 +52,7 @@ const DOCUMENTS: u32 = 600;
 fn holds(store: &Store, version: u32) {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.len(), DOCUMENTS.into());
-    assert_eq!(snapshot.iter().unwrap().count(), DOCUMENTS as usize);
+    assert_eq!(snapshot.iter().count(), DOCUMENTS as usize);
     for document in (0..DOCUMENTS).step_by(7) {
         let key = document.to_le_bytes();
         let now = content(document, version);
@@ -148,7 +148,7 @@ fn removing_everything_leaves_an_empty_store() {
             transaction.commit().unwrap();
             let snapshot = store.snapshot().unwrap();
             assert!(snapshot.is_empty());
-            assert!(snapshot.iter().unwrap().next().is_none());
+            assert!(snapshot.iter().next().is_none());
             for document in 0..120 {
                 assert!(
                     snapshot

@@ -93,7 +93,7 @@ fn filled(documents: u64) -> (MemoryFiles, Contents) {
 }
 
 fn contents(snapshot: &Snapshot) -> Contents {
-    let records = snapshot.iter().unwrap().map(|record| {
+    let records = snapshot.iter().map(|record| {
         let record = record.unwrap();
         let content = Content {
             key: record.key().map(<[u8]>::to_vec),

@@ -86,7 +86,7 @@ fn store(place: &Place, flush_after: u64) -> Store {
 /// more: commit `n` holds n documents, all with stamp n.
 fn check_commit(snapshot: &Snapshot) -> u64 {
     let commit = snapshot.len();
-    let records: Vec<_> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    let records: Vec<_> = snapshot.iter().map(Result::unwrap).collect();
     assert_eq!(records.len() as u64, commit);
     assert!(
         records.iter().all(|record| record.stamp() == commit),
@@ -342,7 +342,7 @@ fn snapshots_do_not_stop_the_writer_and_outlive_the_handle() {
                 let documents = stats.tables.iter().find(|table| table.name == "documents");
                 let rows = documents.unwrap().rows - stats.dead_rows;
                 assert_eq!(rows, live.len() as u64);
-                let records = snapshot.iter().unwrap();
+                let records = snapshot.iter();
                 // The iterator keeps the snapshot that it reads.
                 drop(snapshot);
                 let ids: Vec<u64> = records.map(|record| record.unwrap().id().get()).collect();

@@ -120,6 +120,6 @@ fn import(store: &Store, stream: &[u8], options: &ImportOptions) -> ImportReport
 }
 
 fn entries(snapshot: &Snapshot) -> Vec<Entry> {
-    let records = snapshot.iter().unwrap();
+    let records = snapshot.iter();
     records.map(|record| Entry::of(&record.unwrap())).collect()
 }

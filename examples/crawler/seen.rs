@@ -81,7 +81,7 @@ impl SeenPages {
     /// The day of the last visit that the store knows of, if there was any.
     pub(crate) fn last_day(&self) -> Result<Option<u64>> {
         let mut last = None;
-        for record in self.store.snapshot()?.iter()? {
+        for record in self.store.snapshot()?.iter() {
             last = last.max(Some(record?.stamp()));
         }
         Ok(last)
@@ -95,7 +95,7 @@ impl SeenPages {
             links: vec![HOME.to_owned()],
             known: HashSet::new(),
         };
-        for record in self.store.snapshot()?.iter()? {
+        for record in self.store.snapshot()?.iter() {
             let record = record?;
             let url = String::from_utf8(record.key().unwrap_or_default().to_vec())?;
             if let Seen::Page { links, .. } = serde_json::from_slice(record.payload())? {
@@ -167,7 +167,7 @@ impl SeenPages {
     /// What there is now.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::default();
-        for record in self.store.snapshot()?.iter()? {
+        for record in self.store.snapshot()?.iter() {
             match serde_json::from_slice(record?.payload())? {
                 Seen::Page { .. } => summary.pages += 1,
                 Seen::NotThere => summary.not_there += 1,

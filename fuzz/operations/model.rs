@@ -259,7 +259,7 @@ impl Model {
     /// What is stored, and under which keys.
     pub(crate) fn verify_records(&self, snapshot: &Snapshot) {
         assert_eq!(snapshot.len(), self.documents.len() as u64);
-        let mut records = snapshot.iter().unwrap();
+        let mut records = snapshot.iter();
         for id in self.documents.keys() {
             self.same_record(&records.next().unwrap().unwrap(), *id);
         }

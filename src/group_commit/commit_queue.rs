@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::group_commit::reply::ReplySlot;
@@ -74,6 +75,8 @@ struct QueueState<C, A> {
     wake_at: usize,
     /// The last thread that was started to lead.
     started: Option<thread::JoinHandle<()>>,
+    /// Tasks that wait until more requests may be submitted.
+    wakers: Vec<Waker>,
 }
 
 /// The commit queue of a store.
@@ -97,6 +100,7 @@ impl<C, A> Default for QueueState<C, A> {
             expected_threads: 0,
             wake_at: usize::MAX,
             started: None,
+            wakers: Vec::new(),
         }
     }
 }
@@ -164,6 +168,18 @@ impl<C, A> CommitQueue<C, A> {
         Some((self.push(state, request, size_bytes, false), handed_over))
     }
 
+    /// Waits, as a future does, until waiting requests have fewer than `max_bytes`.
+    pub(super) fn poll_room(&self, context: &Context<'_>, max_bytes: usize) -> Poll<()> {
+        let mut state = self.lock();
+        if state.waiting.is_empty() || state.size_bytes < max_bytes {
+            return Poll::Ready(());
+        }
+        if !state.wakers.iter().any(|w| w.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
     fn push(
         &self,
         mut state: MutexGuard<'_, QueueState<C, A>>,
@@ -214,6 +230,10 @@ impl<C, A> CommitQueue<C, A> {
         state.size_bytes -= size_bytes;
         let threads = followers.iter().filter(|follower| follower.has_thread);
         state.expected_threads = own + threads.count();
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        // A task that is woken may take the lock at once.
+        wakers.into_iter().for_each(Waker::wake);
         followers
     }
 

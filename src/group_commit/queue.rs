@@ -20,9 +20,6 @@ use crate::state::OpenStore;
 use crate::sync::HomeProcess;
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 
-/// Bytes of keys, payloads and signatures that may wait for a commit.
-const WAITING_BYTES: usize = 64 << 20;
-
 /// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future and can
 /// also be waited for by a thread. [`Store::queue`](crate::Store::queue) makes one.
 ///
@@ -70,7 +67,8 @@ impl Queue {
     /// # Errors
     ///
     /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for what cannot be
-    /// stored, [`Error::QueueFull`] if 64 MiB of changes wait already, [`Error::ReadOnly`],
+    /// stored, [`Error::QueueFull`] if as many changes wait as
+    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows, [`Error::ReadOnly`],
     /// [`Error::Closed`]. All others come with the ticket. So with the other forms below.
     pub fn insert<'d>(
         &self,
@@ -155,18 +153,41 @@ impl Queue {
         self.submit(WriteRequest::flush())
     }
 
+    /// Waits until a change may be queued: until fewer bytes wait than
+    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. Another task may be faster, and
+    /// the change be refused all the same.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Queue, Result, Schema, Signature, Store, Text, Ticket};
+    /// # use resemblance::Novelty;
+    /// async fn queue_page(queue: &Queue, key: &str, page: &Signature) -> Result<Ticket<Novelty>> {
+    ///     loop {
+    ///         queue.ready().await;
+    ///         match queue.insert_if_new(key, page) {
+    ///             Err(Error::QueueFull { .. }) => {}
+    ///             queued => return queued,
+    ///         }
+    ///     }
+    /// }
+    /// # let _ = queue_page;
+    /// ```
+    pub async fn ready(&self) {
+        let group = self.handle.group();
+        let queue_bytes = group.store.context.options.queue_bytes;
+        std::future::poll_fn(|context| group.queue.poll_room(context, queue_bytes)).await;
+    }
+
     fn submit<T>(&self, request: WriteRequest<'_>) -> Result<Ticket<T>> {
         let group = self.handle.group();
         group.check_queued(&request)?;
         let size_bytes = request.size_bytes();
         let request = request.into_owned();
         group.store.context.counters.call_waits();
-        let submitted = group.queue.submit(request, size_bytes, WAITING_BYTES);
+        let waiting_bytes = group.store.context.options.queue_bytes;
+        let submitted = group.queue.submit(request, size_bytes, waiting_bytes);
         let Some((slot, handed_over)) = submitted else {
             group.store.context.counters.call_refused();
-            return Err(Error::QueueFull {
-                waiting_bytes: WAITING_BYTES,
-            });
+            return Err(Error::QueueFull { waiting_bytes });
         };
         if handed_over == HandedOver::NeedsThread {
             group.start_leader();

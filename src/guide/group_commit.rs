@@ -18,7 +18,8 @@
 //!
 //! [`Store::queue`](crate::Store::queue) queues changes. Each gives a [`Ticket`](crate::Ticket), a future that is
 //! ready when the change is durable. Tickets belong to no runtime, because the store wakes them; a thread can
-//! [`wait`](crate::Ticket::wait) for one too. At most 64 MiB of changes may wait; then queueing is
+//! [`wait`](crate::Ticket::wait) for one too. At most 64 MiB of changes may wait, or
+//! [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes); then queueing is
 //! [`Error::QueueFull`](crate::Error::QueueFull). Queries and snapshots read the disk: call them where your
 //! runtime runs blocking code, such as `spawn_blocking`.
 //!

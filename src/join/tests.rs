@@ -137,7 +137,7 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
     let context = snapshot.view().context();
     let bounds = bounds.resolve(snapshot.schema(), false).unwrap();
     let mut buckets: BTreeMap<(u16, u64), Vec<(u64, Signature)>> = BTreeMap::new();
-    for record in snapshot.iter().unwrap() {
+    for record in snapshot.iter() {
         let record = record.unwrap();
         let signature = record.signature();
         let mut codes = Vec::new();

@@ -205,7 +205,7 @@ fn what_cannot_be_asked_is_refused() {
 
 /// Everything in a store, in order.
 fn records(store: &Store) -> Vec<Record> {
-    let records = store.snapshot().unwrap().iter().unwrap();
+    let records = store.snapshot().unwrap().iter();
     records.map(Result::unwrap).collect()
 }
 

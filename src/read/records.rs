@@ -8,39 +8,88 @@ use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
-use crate::types::Record;
+use crate::types::{DocumentId, Record};
 
 /// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`](crate::Snapshot::iter).
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Records {
-    range: Option<PanicSafe<OwnedRange<u64, &'static [u8]>>>,
     snapshot: SnapshotView,
+    first_id: u64,
+    key_prefix: Vec<u8>,
+    position: Position,
+}
+
+/// How far an iteration has come.
+enum Position {
+    Start,
+    Within(Box<PanicSafe<OwnedRange<u64, &'static [u8]>>>),
+    End,
 }
 
 impl Records {
-    pub(crate) fn new(snapshot: &SnapshotView) -> Result<Self> {
-        let range = snapshot
-            .context()
-            .run_checked(|| Ok(snapshot.inner.tables()?.documents.range_owned::<u64>(..)?))?;
-        Ok(Self {
-            range: Some(PanicSafe::new(range)),
+    pub(crate) fn new(snapshot: &SnapshotView) -> Self {
+        Self {
             snapshot: snapshot.clone(),
-        })
+            first_id: 0,
+            key_prefix: Vec::new(),
+            position: Position::Start,
+        }
+    }
+
+    /// Begins with this document, or with the first one after it: to go on where an earlier iteration
+    /// ended. An iteration that has begun begins anew.
+    ///
+    /// ```
+    /// # use resemblance::{DocumentId, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// for key in ["a/1", "b/1", "a/2"] {
+    ///     store.insert(key, &page)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.iter().from_id(DocumentId::new(1)).count(), 2);
+    ///
+    /// let records: Vec<_> = snapshot.iter().key_prefix("a/").collect::<Result<_, _>>()?;
+    /// assert_eq!(records[1].key(), Some(&b"a/2"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn from_id(mut self, id: DocumentId) -> Self {
+        (self.first_id, self.position) = (id.get(), Position::Start);
+        self
+    }
+
+    /// Shows those documents alone whose key begins with these bytes. The rows of all documents are read,
+    /// and the signatures of these alone.
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.key_prefix = prefix.as_ref().to_vec();
+        self
     }
 
     fn advance(&mut self) -> Result<Option<Record>> {
-        let Some(range) = self.range.as_mut() else {
-            return Ok(None);
-        };
-        self.snapshot.context().run_checked(|| {
-            for entry in range {
+        let (snapshot, position) = (&self.snapshot, &mut self.position);
+        let (first_id, prefix) = (self.first_id, self.key_prefix.as_slice());
+        snapshot.context().run_checked(|| {
+            if let Position::Start = position {
+                let documents = &snapshot.inner.tables()?.documents;
+                let range = documents.range_owned::<u64>(first_id..)?;
+                *position = Position::Within(Box::new(PanicSafe::new(range)));
+            }
+            let Position::Within(range) = position else {
+                return Ok(None);
+            };
+            for entry in range.as_mut() {
                 let (id, row) = entry?;
                 let id = id.value();
-                if self.snapshot.inner.is_dead(id) {
+                if snapshot.inner.is_dead(id) {
                     continue;
                 }
                 let document = DocumentRow::decode(id, row.value())?;
-                return self.snapshot.view().complete(id, &document).map(Some);
+                let has_prefix = document.key.is_some_and(|key| key.starts_with(prefix));
+                if prefix.is_empty() || has_prefix {
+                    return snapshot.view().complete(id, &document).map(Some);
+                }
             }
             Ok(None)
         })
@@ -53,7 +102,7 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.advance().transpose();
         if !matches!(next, Some(Ok(_))) {
-            self.range = None;
+            self.position = Position::End;
         }
         next
     }
@@ -66,7 +115,9 @@ impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Records")
             .field("path", &self.snapshot.context().path)
-            .field("ended", &self.range.is_none())
+            .field("first_id", &self.first_id)
+            .field("key_prefix", &self.key_prefix)
+            .field("ended", &matches!(self.position, Position::End))
             .finish_non_exhaustive()
     }
 }

@@ -79,7 +79,7 @@ impl DocumentFrequencies {
     }
 
     /// Frequencies that were counted elsewhere: the number of documents, and for each feature, by its
-    /// hash (XXH3-64 of its bytes, as for [`Sketcher::hashes`]), the number of documents that have it.
+    /// hash (XXH3-64 of its bytes, as for [`Sketcher::hashes`](crate::Sketcher::hashes)), the number of documents that have it.
     ///
     /// # Errors
     ///

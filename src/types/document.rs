@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
+use crate::types::key_text::key_text;
 use crate::types::matches::{BeyondBudget, Match};
 
 /// Longest key, in bytes.
@@ -150,6 +151,12 @@ impl Record {
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
+    }
+
+    /// Returns the key as text for people: bytes that are no printable text are escaped.
+    #[must_use]
+    pub fn key_str(&self) -> Option<Cow<'_, str>> {
+        self.key().map(key_text)
     }
 
     /// Returns the signature.

@@ -1,9 +1,11 @@
 //! Matches, and the answer to a query.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
 use crate::id::DocumentId;
+use crate::types::key_text::key_text;
 
 /// The candidates that a probe with a budget left out: see
 /// [`Query::probe_budget`](crate::Query::probe_budget).
@@ -47,6 +49,12 @@ impl Match {
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
+    }
+
+    /// Returns the key as text for people: bytes that are no printable text are escaped.
+    #[must_use]
+    pub fn key_str(&self) -> Option<Cow<'_, str>> {
+        self.key().map(key_text)
     }
 
     /// Returns the Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it

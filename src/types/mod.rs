@@ -4,6 +4,7 @@
 
 mod check_report;
 mod document;
+mod key_text;
 mod matches;
 mod progress;
 

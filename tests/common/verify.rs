@@ -271,7 +271,7 @@ pub(crate) fn whole_snapshot(
     random: &mut Random,
 ) {
     all_reads(snapshot, model, keys);
-    let records: Vec<Record> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    let records: Vec<Record> = snapshot.iter().map(Result::unwrap).collect();
     assert_eq!(records.len(), model.documents.len());
     for (record, (id, entry)) in records.iter().zip(&model.documents) {
         same_record(&model.schema, record, *id, entry);

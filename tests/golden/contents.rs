@@ -87,7 +87,7 @@ pub(crate) fn of(store: &Store) -> String {
     let mut text = schema(store.schema());
     let snapshot = store.snapshot().unwrap();
     writeln!(text, "documents {}", snapshot.len()).unwrap();
-    let records: Vec<Record> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+    let records: Vec<Record> = snapshot.iter().map(Result::unwrap).collect();
     for record in &records {
         document(&mut text, record);
     }

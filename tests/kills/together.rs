@@ -119,7 +119,7 @@ fn killed_threads_were_told_the_truth() {
             }
         }
         let mut pages = BTreeSet::new();
-        for record in snapshot.iter().unwrap() {
+        for record in snapshot.iter() {
             let page = record.unwrap().signature().minhash().unwrap()[0];
             assert!(pages.insert(page), "page {page} is there twice");
         }

@@ -309,7 +309,7 @@ impl Started {
         let bounds = Question::default().bounds();
         let mut started = Self {
             model: model.clone(),
-            records: snapshot.iter().unwrap(),
+            records: snapshot.iter(),
             read,
             pairs: snapshot.pairs(bounds).unwrap(),
             found,

@@ -119,7 +119,7 @@ fn read_present(store: &Store, news: &News, asked: &Asked<'_>, random: &mut Rand
 
 /// Whether a snapshot has the documents of a model, by ids, keys and stamps.
 fn is_state(snapshot: &Snapshot, model: &Model) -> bool {
-    let records = snapshot.iter().unwrap().map(Result::unwrap);
+    let records = snapshot.iter().map(Result::unwrap);
     let found: BTreeMap<u64, (Option<Vec<u8>>, u64)> = records
         .map(|record| {
             let key = record.key().map(<[u8]>::to_vec);

@@ -104,7 +104,7 @@ fn ids_of(records: &[Record]) -> BTreeSet<DocumentId> {
 /// What holds in every commit; gives its number.
 fn check_whole(snapshot: &Snapshot) -> u64 {
     assert_eq!(snapshot.len(), GROUPS * MEMBERS + 1);
-    let records = snapshot.iter().unwrap().map(Result::unwrap);
+    let records = snapshot.iter().map(Result::unwrap);
     let (clock, records): (Vec<Record>, Vec<Record>) =
         records.partition(|record| record.key() == Some(CLOCK.as_bytes()));
     let commit = clock[0].stamp();

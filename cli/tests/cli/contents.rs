@@ -22,7 +22,7 @@ impl Held {
             opened => opened.unwrap(),
         };
         let snapshot = store.snapshot().unwrap();
-        let records: Vec<Record> = snapshot.iter().unwrap().map(Result::unwrap).collect();
+        let records: Vec<Record> = snapshot.iter().map(Result::unwrap).collect();
         for record in &records {
             let found = snapshot.query(record.signature()).run().unwrap();
             let is_found = found.iter().any(|found| found.id() == record.id());

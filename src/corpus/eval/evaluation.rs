@@ -74,7 +74,7 @@ impl Evaluation {
         let minhash = schema.minhash();
         let simhash = schema.simhash();
         if minhash.is_some_and(|minhash| minhash.value_bits() < WHOLE_VALUE_BITS) {
-            let records = Records::new(&snapshot)?;
+            let records = Records::new(&snapshot);
             let signatures = records.map(|record| Ok(record?.signature().clone()));
             sample.signatures = signatures.collect::<Result<_>>()?;
         }
