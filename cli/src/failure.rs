@@ -5,7 +5,7 @@ use std::io;
 
 use resemblance::Error;
 
-use crate::corpus::CorpusError;
+use crate::corpus::{BadDocument, CorpusError};
 
 /// The part of `--help` that documents the exit codes.
 pub(crate) const EXIT_CODES: &str = "\
@@ -37,73 +37,110 @@ impl Outcome {
     }
 }
 
-/// What stops a verb.
-#[derive(Debug)]
-pub(crate) enum Failure {
+/// Which exit code a failure has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
     /// The command line asks for something impossible.
-    Usage(String),
+    Usage,
     /// A document, or a file that should hold documents, is not right.
-    BadInput(String),
+    BadInput,
     /// The system refused something, or a file is missing or in the way.
-    Io(String),
+    Io,
     /// Someone else has the store open.
-    Locked(String),
+    Locked,
     /// The store cannot be trusted or read.
-    Corrupt(String),
-    /// The same, by a sentence that does not name the store yet.
-    Damaged(String),
-    /// A signal, by its number, and what there is to say about where it came.
-    Signal(usize, String),
+    Corrupt,
+    /// A signal, by its number.
+    Signal(usize),
     /// The reader of our output has gone: not an error.
     ClosedPipe,
 }
 
+/// What stops a verb: its cause, where it was met, and what is to be said and done about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    cause: String,
+    place: Option<String>,
+    notes: Vec<String>,
+    /// The cause is damage in a store whose name is still to be said.
+    lacks_store: bool,
+}
+
 impl Failure {
+    /// A failure by its message: what follows a semicolon is a note.
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        let message: String = message.into();
+        let mut parts = message.split("; ").map(str::to_owned);
+        Self {
+            kind,
+            cause: parts.next().unwrap_or_default(),
+            place: None,
+            notes: parts.collect(),
+            lacks_store: false,
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            Self::ClosedPipe => 0,
-            Self::Usage(_) => 2,
-            Self::BadInput(_) => 3,
-            Self::Io(_) => 4,
-            Self::Locked(_) => 5,
-            Self::Corrupt(_) | Self::Damaged(_) => 6,
-            Self::Signal(number, _) => u8::try_from(128 + number).unwrap_or(130),
+        match self.kind {
+            FailureKind::ClosedPipe => 0,
+            FailureKind::Usage => 2,
+            FailureKind::BadInput => 3,
+            FailureKind::Io => 4,
+            FailureKind::Locked => 5,
+            FailureKind::Corrupt => 6,
+            FailureKind::Signal(number) => u8::try_from(128 + number).unwrap_or(130),
         }
     }
 
     pub(crate) fn is_signal(&self) -> bool {
-        matches!(self, Self::Signal(..))
+        matches!(self.kind, FailureKind::Signal(_))
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(message.into())
+        Self::new(FailureKind::Usage, message)
     }
 
     pub(crate) fn bad_input(message: impl Into<String>) -> Self {
-        Self::BadInput(message.into())
+        Self::new(FailureKind::BadInput, message)
+    }
+
+    /// Something that the system has or has not.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Io, message)
     }
 
     /// A failed system call; `action` says what was being done.
     pub(crate) fn io(action: impl fmt::Display, error: &io::Error) -> Self {
-        Self::Io(format!("{action}: {error}{}", advice(error)))
+        Self::refused(format!("{action}: {error}{}", advice(error)))
     }
 
     /// A failed write to standard output.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::ClosedPipe
+            Self::new(FailureKind::ClosedPipe, "the output was closed")
         } else {
             Self::io("cannot write to standard output", error)
         }
     }
 
+    /// A signal that has arrived.
+    pub(crate) fn signal(number: usize) -> Self {
+        let message = match number {
+            2 => "interrupted".to_owned(),
+            number => format!("ended by signal {number}"),
+        };
+        Self::new(FailureKind::Signal(number), message)
+    }
+
     /// A library error about a store that the message should name.
     pub(crate) fn store(name: impl fmt::Display, error: Error) -> Self {
         let name = name.to_string();
-        match Self::from(error) {
-            Self::Io(message) if !message.contains(&name) => Self::Io(format!("{name}: {message}")),
-            other => other.in_store(name),
+        let mut failure = Self::from(error).in_store(&name);
+        if failure.kind == FailureKind::Io && !failure.cause.contains(&name) {
+            failure.cause = format!("{name}: {}", failure.cause);
         }
+        failure
     }
 
     /// The same, where a command that can be given again was writing to the store.
@@ -117,56 +154,69 @@ impl Failure {
     }
 
     /// The same failure, with the name of the store if that is still to be said.
-    pub(crate) fn in_store(self, name: impl fmt::Display) -> Self {
-        match self {
-            Self::Damaged(message) => Self::Corrupt(format!("{name}: {message}")),
-            other => other,
+    pub(crate) fn in_store(mut self, name: impl fmt::Display) -> Self {
+        if self.lacks_store {
+            self.cause = format!("{name}: {}", self.cause);
+            self.lacks_store = false;
         }
+        self
     }
 
     /// A library error about one document at `place`: whatever is wrong with it is bad input.
     pub(crate) fn document(
         store: impl fmt::Display,
-        place: impl fmt::Display,
+        place: impl Into<String>,
         error: Error,
     ) -> Self {
         match error {
             Error::InvalidParameter { .. }
             | Error::KeyExists { .. }
             | Error::NotUtf8 { .. }
-            | Error::SignatureMismatch { .. } => Self::BadInput(format!("{place}: {error}")),
+            | Error::SignatureMismatch { .. } => Self::bad_input(error.to_string()).at(place),
             other => Self::store(store, other),
         }
     }
 
-    /// The same failure with more to say.
-    pub(crate) fn with_note(self, note: &str) -> Self {
-        let add = |message: String| format!("{message}; {note}");
-        match self {
-            Self::Usage(message) => Self::Usage(add(message)),
-            Self::BadInput(message) => Self::BadInput(add(message)),
-            Self::Io(message) => Self::Io(add(message)),
-            Self::Locked(message) => Self::Locked(add(message)),
-            Self::Corrupt(message) => Self::Corrupt(add(message)),
-            Self::Damaged(message) => Self::Damaged(add(message)),
-            Self::Signal(number, message) => Self::Signal(number, add(message)),
-            Self::ClosedPipe => Self::ClosedPipe,
+    /// The same failure, met in this place of the input.
+    pub(crate) fn at(self, place: impl Into<String>) -> Self {
+        Self {
+            place: Some(place.into()),
+            ..self
         }
     }
-}
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage(message)
-            | Self::BadInput(message)
-            | Self::Io(message)
-            | Self::Locked(message)
-            | Self::Corrupt(message)
-            | Self::Damaged(message) => f.write_str(message),
-            Self::Signal(2, message) => write!(f, "interrupted{message}"),
-            Self::Signal(number, message) => write!(f, "ended by signal {number}{message}"),
-            Self::ClosedPipe => f.write_str("the output was closed"),
+    /// The same failure with more to say.
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The cause, then the place and the notes: each is to stand on a line of its own.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let place = self.place.iter().map(|place| format!("at {place}"));
+        let below = place.chain(self.notes.iter().cloned());
+        std::iter::once(self.cause.clone()).chain(below)
+    }
+
+    /// What is to be said and done about it.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// A key that came before in the same file, where the documents are to have different ones.
+    pub(crate) fn repeated_key(key: &[u8], place: String) -> Self {
+        let key = String::from_utf8_lossy(key);
+        Self::bad_input(format!("key {key:?} came before"))
+            .at(place)
+            .with_note("--id path gives each document a key of its own")
+            .with_note("--skip-bad takes the first of such documents, and skips the others")
+    }
+
+    /// The failure on one line, without notes.
+    pub(crate) fn brief(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{place}: {}", self.cause),
+            None => self.cause.clone(),
         }
     }
 }
@@ -181,43 +231,101 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+/// The library's names of what options set.
+const OPTIONS: [(&str, &str); 12] = [
+    ("min_similarity", "--threshold"),
+    ("max_distance", "--distance"),
+    ("threshold", "--threshold"),
+    ("distance", "--distance"),
+    ("recall", "--recall"),
+    ("bands", "--bands"),
+    ("rows", "--rows"),
+    ("values", "--minhash"),
+    ("value_bits", "--value-bits"),
+    ("probe_budget", "--budget"),
+    ("max_bucket", "--max-bucket"),
+    ("slice_documents", "--slice"),
+];
+
+/// What is wrong with a parameter, in the words of the command line.
+fn parameter_message(parameter: &str, found: &str, expected: &str) -> String {
+    let option = OPTIONS.iter().find(|(name, _)| *name == parameter);
+    let name = option.map_or(parameter, |(_, option)| option);
+    let expected = expected
+        .replace("accept_lower_recall", "--accept-lower-recall")
+        .replace("a scan", "--scan");
+    format!("{name}: found {found}, expected {expected}")
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let mut message = error.to_string();
+        let mut message = match &error {
+            Error::InvalidParameter {
+                parameter,
+                found,
+                expected,
+            } => parameter_message(parameter, found, expected),
+            error => error.to_string(),
+        };
         if let Error::Io { source, .. } = &error {
             message.push_str(advice(source));
         }
-        match error {
-            Error::InvalidParameter { .. } => Self::Usage(message),
-            Error::ImportStopped { documents, source } => Self::from(*source).with_note(&format!(
-                "the first {documents} documents of the stream are dealt with and stay so"
-            )),
+        let kind = match error {
+            Error::ImportStopped { documents, source } => {
+                return Self::from(*source).with_note(format!(
+                    "the first {documents} documents of the stream are dealt with and stay so"
+                ));
+            }
+            Error::InvalidParameter { .. } => FailureKind::Usage,
             Error::KeyExists { .. }
             | Error::SignatureMismatch { .. }
             | Error::NotRebandable { .. }
             | Error::OtherRecipe { .. }
             | Error::DamagedStream { .. }
-            | Error::NotUtf8 { .. } => Self::BadInput(message),
-            Error::Locked { .. } | Error::Busy => Self::Locked(message),
-            Error::NotAStore { .. } | Error::NeedsRecovery { .. } => Self::Corrupt(message),
-            // one thread met damage in the storage engine, and another one this
-            Error::Closed { .. } => Self::Damaged(message),
-            Error::Corrupt { .. }
+            | Error::NotUtf8 { .. } => FailureKind::BadInput,
+            Error::Locked { .. } | Error::Busy => FailureKind::Locked,
+            Error::NotAStore { .. } | Error::NeedsRecovery { .. } => FailureKind::Corrupt,
+            // One thread met damage in the storage engine, and another one `Closed`.
+            Error::Closed { .. }
+            | Error::Corrupt { .. }
             | Error::NewerFormat { .. }
             | Error::UnknownLayout { .. }
             | Error::UntriedEngine { .. }
             | Error::UnknownFeatures { .. }
-            | Error::SelfTest { .. } => Self::Damaged(message),
-            _ => Self::Io(message),
-        }
+            | Error::SelfTest { .. } => {
+                return Self {
+                    lacks_store: true,
+                    ..Self::new(FailureKind::Corrupt, message)
+                };
+            }
+            _ => FailureKind::Io,
+        };
+        Self::new(kind, message)
+    }
+}
+
+impl From<BadDocument> for Failure {
+    fn from(bad: BadDocument) -> Self {
+        let kind = if bad.is_unreadable {
+            FailureKind::Io
+        } else {
+            FailureKind::BadInput
+        };
+        let failure = Self {
+            cause: bad.reason,
+            ..Self::new(kind, "")
+        };
+        let advice = bad.advice.unwrap_or_default();
+        let notes = advice.split("; ").filter(|note| !note.is_empty());
+        notes.fold(failure, Self::with_note)
     }
 }
 
 impl From<CorpusError> for Failure {
     fn from(error: CorpusError) -> Self {
         match error {
-            CorpusError::Bad(message) => Self::BadInput(message),
-            CorpusError::Io(message) => Self::Io(message),
+            CorpusError::Bad(message) => Self::bad_input(message),
+            CorpusError::Io(message) => Self::refused(message),
         }
     }
 }

@@ -3,27 +3,32 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::corpus::only_store;
-use crate::failure::{EXIT_CODES, Failure, Outcome, Result};
+use crate::failure::{EXIT_CODES, Failure, FailureKind, Outcome, Result};
 use crate::options::CommonOptions;
-use crate::output::{tell_error, tell_help};
+use crate::output::{tell_failure, tell_help, tell_usage};
 use crate::session::{Context, Interrupt, contain_panics, silence_panics};
 use crate::verbs;
 
 const CORPUS_HELP: &str = "\
 A CORPUS is
-  - a JSON Lines file, plain, gzip or Zstandard: one object a line with a string or integer
-    field \"id\" (an integer counts as its decimal text) and a string field \"text\". Lines end at
-    \\n; a \\r before it is allowed, blank lines are skipped, the last line needs no end, a byte
-    order mark at the start of the file is ignored. A line with the same field twice is bad.
-  - a folder: every file in it is one text in UTF-8 whose key is its relative path; files named
-    *.jsonl, *.jsonl.gz or *.jsonl.zst are read as JSON Lines. Names that begin with a dot are
-    left out, links to files are read, links to folders are not followed.
+  - a JSON Lines file, plain, gzip, Zstandard, bzip2 or xz: one object a line with a string field
+    \"text\" and, if there is one, a string or number \"id\" (a number counts as its decimal text).
+    Lines end at \\n; a \\r before it is allowed, blank lines are skipped, the last line needs no
+    end, a byte order mark at the start of the file is ignored. A line with the same field twice is
+    bad.
+  - a folder: its files are looked into. One whose first two lines are JSON objects, or that is
+    named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8, whose key is its
+    relative path; tables, archives and the like are refused. Names that begin with a dot are left
+    out, links to files are read, links to folders are not followed.
   - - for JSON Lines on standard input.
+--as lines and --as files take all files as one or the other. A document without an id gets the
+key path:line, and an id that an earlier file has gets the path in front, path:id.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 
 Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
@@ -81,6 +86,7 @@ enum Verb {
     Query(verbs::QueryArguments),
     Get(verbs::GetArguments),
     Remove(verbs::RemoveArguments),
+    Touch(verbs::TouchArguments),
     Evict(verbs::EvictArguments),
     Pairs(verbs::PairsArguments),
     Clusters(verbs::ClustersArguments),
@@ -111,6 +117,7 @@ impl Verb {
             Self::Query(arguments) => Some(&arguments.store),
             Self::Get(arguments) => Some(&arguments.store),
             Self::Remove(arguments) => Some(&arguments.store),
+            Self::Touch(arguments) => Some(&arguments.store),
             Self::Evict(arguments) => Some(&arguments.store),
             Self::Stats(arguments) => Some(&arguments.store),
             Self::Check(arguments) => Some(&arguments.store),
@@ -137,7 +144,14 @@ pub fn run() -> ExitCode {
     let store = arguments.verb.store().map(Path::to_path_buf);
     let outcome = contain_panics(|| {
         let context = Context::new(&arguments.common, Interrupt::install()?);
-        dispatch(&context, arguments.verb)
+        let started = Instant::now();
+        let outcome = dispatch(&context, arguments.verb);
+        context.messages.detail(format_args!(
+            "took {:.1} s with up to {} threads",
+            started.elapsed().as_secs_f64(),
+            context.threads
+        ));
+        outcome
     });
     let outcome = outcome.map_err(|failure| match &store {
         Some(store) => failure.in_store(store.display()),
@@ -147,8 +161,8 @@ pub fn run() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Nothing) => ExitCode::from(1),
         Err(failure) => {
-            if !matches!(failure, Failure::ClosedPipe) {
-                tell_error(&failure);
+            if failure.kind != FailureKind::ClosedPipe {
+                tell_failure(&failure);
             }
             ExitCode::from(failure.exit_code())
         }
@@ -163,6 +177,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Query(arguments) => verbs::query(context, &arguments),
         Verb::Get(arguments) => verbs::get(context, &arguments),
         Verb::Remove(arguments) => verbs::remove(context, &arguments),
+        Verb::Touch(arguments) => verbs::touch(context, &arguments),
         Verb::Evict(arguments) => verbs::evict(context, &arguments),
         Verb::Pairs(arguments) => verbs::pairs(context, &arguments),
         Verb::Clusters(arguments) => verbs::clusters(context, &arguments),
@@ -188,8 +203,8 @@ fn explain_usage(error: &clap::Error) -> ExitCode {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
         return match error.print().map_err(|e| Failure::output(&e)) {
-            Err(failure @ Failure::Io(_)) => {
-                tell_error(&failure);
+            Err(failure) if failure.kind == FailureKind::Io => {
+                tell_failure(&failure);
                 ExitCode::from(failure.exit_code())
             }
             // a closed pipe is not worth a word
@@ -202,7 +217,7 @@ fn explain_usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    tell_error(text.trim_end());
+    tell_usage(text.trim_end());
     ExitCode::from(2)
 }
 

@@ -1,15 +1,21 @@
-//! gzip and Zstandard, in both directions.
+//! gzip, Zstandard, bzip2 and xz, in both directions.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 
+use bzip2::bufread::MultiBzDecoder;
+use bzip2::write::BzEncoder;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::write::XzEncoder;
 
-/// Files written with `zstd --long=31` need the largest window.
-const ZSTD_WINDOW_LOG_MAX: u32 = 31;
+/// Windows of `zstd` are from 1 KiB to 2 GiB, which is that of `--long=31`.
+const ZSTD_WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 const ZSTD_LEVEL: i32 = 3;
+const XZ_LEVEL: u32 = 6;
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,10 @@ pub enum Compression {
     Gzip,
     /// One or more Zstandard frames.
     Zstd,
+    /// One or more bzip2 streams.
+    Bzip2,
+    /// One or more xz streams.
+    Xz,
 }
 
 impl Compression {
@@ -28,32 +38,62 @@ impl Compression {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
+            Some("bz2") => Self::Bzip2,
+            Some("xz") => Self::Xz,
             _ => Self::None,
         }
     }
 
-    /// By the file's first bytes.
+    /// By the file's first six bytes.
     pub fn from_content(start: &[u8]) -> Self {
-        if start.starts_with(&[0x1f, 0x8b]) {
-            Self::Gzip
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            Self::Zstd
-        } else {
-            Self::None
+        match start {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => Self::Bzip2,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
+            _ => Self::None,
         }
     }
 
-    /// Reads every member of a gzip file and every frame of a Zstandard file.
-    pub fn decoder(self, inner: Box<dyn BufRead + Send>) -> io::Result<Box<dyn Read + Send>> {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "Zstandard",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+        }
+    }
+
+    /// Reads every member of a file. A window of more than `window_bytes` is an error.
+    pub fn decoder(
+        self,
+        inner: Box<dyn BufRead + Send>,
+        window_bytes: u64,
+    ) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::None => Box::new(inner),
             Self::Gzip => Box::new(MultiGzDecoder::new(inner)),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+                let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
+                let log = window_bytes.max(1).ilog2().clamp(smallest, largest);
+                decoder.window_log_max(log)?;
                 Box::new(decoder)
             }
+            Self::Bzip2 => Box::new(MultiBzDecoder::new(inner)),
+            Self::Xz => {
+                let stream = Stream::new_stream_decoder(window_bytes, CONCATENATED)?;
+                Box::new(XzDecoder::new_stream(inner, stream))
+            }
         })
+    }
+
+    /// True if this error of a decoder says that the window is too large.
+    pub(super) fn is_window_error(error: &io::Error) -> bool {
+        let message = error.to_string();
+        message.contains("too much memory") || message.contains("memory limit")
     }
 }
 
@@ -65,6 +105,10 @@ pub enum Encoder<W: Write> {
     Gzip(GzEncoder<W>),
     /// Writes one Zstandard frame.
     Zstd(zstd::stream::write::Encoder<'static, W>),
+    /// Writes one bzip2 stream.
+    Bzip2(BzEncoder<W>),
+    /// Writes one xz stream.
+    Xz(XzEncoder<W>),
 }
 
 impl<W: Write> Encoder<W> {
@@ -74,6 +118,8 @@ impl<W: Write> Encoder<W> {
             Compression::None => Self::None(inner),
             Compression::Gzip => Self::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
             Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(inner, ZSTD_LEVEL)?),
+            Compression::Bzip2 => Self::Bzip2(BzEncoder::new(inner, bzip2::Compression::default())),
+            Compression::Xz => Self::Xz(XzEncoder::new(inner, XZ_LEVEL)),
         })
     }
 
@@ -83,24 +129,28 @@ impl<W: Write> Encoder<W> {
             Self::None(inner) => Ok(inner),
             Self::Gzip(encoder) => encoder.finish(),
             Self::Zstd(encoder) => encoder.finish(),
+            Self::Bzip2(encoder) => encoder.finish(),
+            Self::Xz(encoder) => encoder.finish(),
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::None(inner) => inner,
+            Self::Gzip(encoder) => encoder,
+            Self::Zstd(encoder) => encoder,
+            Self::Bzip2(encoder) => encoder,
+            Self::Xz(encoder) => encoder,
         }
     }
 }
 
 impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::None(inner) => inner.write(bytes),
-            Self::Gzip(encoder) => encoder.write(bytes),
-            Self::Zstd(encoder) => encoder.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::None(inner) => inner.flush(),
-            Self::Gzip(encoder) => encoder.flush(),
-            Self::Zstd(encoder) => encoder.flush(),
-        }
+        self.writer().flush()
     }
 }

@@ -1,13 +1,18 @@
 //! A corpus: which files it has, in which order, and the documents in their records.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::folder::{self, path_bytes};
+use super::form;
 use super::line;
 use super::record::{CorpusDocument, CorpusRecord};
-use super::source::{CorpusSettings, CorpusSource, SourceKind, SourceOrigin};
+use super::settings::{CorpusSettings, IdRule, SourceKind};
+use super::source::{CorpusSource, SourceOrigin};
 
 /// An ordered list of sources and the way to read them.
 #[derive(Clone, Debug)]
@@ -19,21 +24,18 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Looks at every argument; folders are listed, files are not opened yet.
+    /// Looks at every argument; folders are listed and their files looked into.
     pub fn resolve(arguments: &[PathBuf], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let mut sources = Vec::new();
         let mut standard_input = false;
+        let kind = settings.kind.unwrap_or(SourceKind::Lines);
         for argument in arguments {
             if argument.as_os_str() == "-" {
                 if standard_input {
                     return Err(CorpusError::bad("standard input (-) is given twice"));
                 }
                 standard_input = true;
-                sources.push(CorpusSource {
-                    kind: SourceKind::Lines,
-                    origin: SourceOrigin::StandardInput,
-                    relative: "standard-input.jsonl".into(),
-                });
+                sources.push(CorpusSource::new(kind, SourceOrigin::StandardInput, "-"));
                 continue;
             }
             let metadata =
@@ -41,12 +43,12 @@ impl Corpus {
             if metadata.is_dir() {
                 folder::list(argument, &settings, &mut sources)?;
             } else {
-                sources.push(CorpusSource {
-                    kind: SourceKind::Lines,
-                    origin: SourceOrigin::Path(argument.clone()),
-                    relative: file_name(argument)?.into(),
-                });
+                let origin = SourceOrigin::Path(argument.clone());
+                sources.push(CorpusSource::new(kind, origin, file_name(argument)?));
             }
+        }
+        if arguments.len() > 1 {
+            name_alike_in_full(&mut sources);
         }
         Ok(Self { sources, settings })
     }
@@ -54,7 +56,7 @@ impl Corpus {
     /// The size of all sources as they lie on disk, unless one of them is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         let mut total = 0_u64;
-        for source in &self.sources {
+        for source in self.sources.iter().filter(|s| s.problem.is_none()) {
             let metadata = match &source.origin {
                 SourceOrigin::Spool(file, _) => file.metadata().ok()?,
                 _ => std::fs::metadata(source.path()?).ok()?,
@@ -70,26 +72,78 @@ impl Corpus {
     /// The position of a record, for messages.
     pub fn position(&self, source: usize, line: u64) -> String {
         match self.sources.get(source) {
-            Some(source) if source.kind == SourceKind::Lines => {
-                format!("{}:{line}", source.name().display())
-            }
+            Some(source) if line > 0 => format!("{}:{line}", source.name().display()),
             Some(source) => source.name().display().to_string(),
             None => "corpus".into(),
         }
     }
 
-    /// The document in a record, or a sentence about what is wrong with it.
-    pub fn parse<'a>(&'a self, record: &'a CorpusRecord) -> Result<CorpusDocument<'a>, String> {
-        let Some(source) = self.sources.get(record.source) else {
-            return Err("the record belongs to no source".into());
-        };
-        match source.kind {
-            SourceKind::Lines => line::parse(&record.bytes, &self.settings),
-            SourceKind::Text => Ok(CorpusDocument {
-                key: path_bytes(&source.relative),
-                text: line::utf8(line::without_mark(&record.bytes))?.into(),
-            }),
+    /// The document in a record, or what is wrong with it.
+    pub fn parse<'a>(
+        &'a self,
+        record: &'a CorpusRecord,
+    ) -> Result<CorpusDocument<'a>, BadDocument> {
+        if let Some(problem) = &record.problem {
+            return Err(problem.clone());
         }
+        let Some(source) = self.sources.get(record.source) else {
+            return Err(BadDocument::new("the record belongs to no source"));
+        };
+        if source.kind == SourceKind::Text {
+            return Ok(CorpusDocument {
+                key: self.made_key(source, None),
+                has_own_id: false,
+                text: line::utf8(form::without_mark(&record.bytes))?.into(),
+                stamp: self.settings.stamp,
+                payload: Cow::default(),
+            });
+        }
+        let fields = line::parse(&record.bytes, &self.settings)?;
+        Ok(CorpusDocument {
+            has_own_id: fields.key.is_some(),
+            key: match fields.key {
+                Some(key) => key,
+                None => self.made_key(source, Some(record.line)),
+            },
+            text: fields.text,
+            stamp: fields.stamp.unwrap_or(self.settings.stamp),
+            payload: fields.payload,
+        })
+    }
+
+    /// An id with the path of its source in front, for one that other sources have too.
+    pub fn key_with_path(&self, source: usize, id: &[u8]) -> Vec<u8> {
+        let Some(source) = self.sources.get(source) else {
+            return id.to_vec();
+        };
+        [&*path_bytes(&source.key_path()), b":", id].concat()
+    }
+
+    /// The key of a document that has none of its own.
+    fn made_key<'a>(&self, source: &'a CorpusSource, line: Option<u64>) -> Cow<'a, [u8]> {
+        let path = || match source.key_path() {
+            Cow::Borrowed(path) => path_bytes(path),
+            Cow::Owned(path) => Cow::Owned(path_bytes(&path).into_owned()),
+        };
+        match line {
+            None => path(),
+            Some(line) if self.settings.id == IdRule::Line && self.sources.len() == 1 => {
+                Cow::Owned(line.to_string().into_bytes())
+            }
+            Some(line) => Cow::Owned([&*path(), format!(":{line}").as_bytes()].concat()),
+        }
+    }
+}
+
+/// Sources of different folders with the same relative path get all of their path into their keys.
+fn name_alike_in_full(sources: &mut [CorpusSource]) {
+    let mut counts: BTreeMap<PathBuf, u32> = BTreeMap::new();
+    for source in sources.iter() {
+        *counts.entry(source.relative.clone()).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > 1);
+    for source in sources {
+        source.is_named_in_full = counts.contains_key(&source.relative);
     }
 }
 

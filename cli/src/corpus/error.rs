@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use super::compression::Compression;
+
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
 pub enum CorpusError {
@@ -31,7 +33,11 @@ impl CorpusError {
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
         let path = path.display();
-        if is_compressed && error.raw_os_error().is_none() {
+        if is_compressed && Compression::is_window_error(error) {
+            Self::Bad(format!(
+                "{path} was compressed with a window that takes more than half of --memory; raise that"
+            ))
+        } else if is_compressed && error.raw_os_error().is_none() {
             Self::Bad(format!("{path} is damaged or cut short: {error}"))
         } else {
             Self::Io(format!("cannot read {path}: {error}"))

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use walkdir::{DirEntry, WalkDir};
 
+use super::bad_document::BadDocument;
 use super::error::CorpusError;
-use super::source::{CorpusSettings, CorpusSource, SourceKind, SourceOrigin};
-
-/// Names that make a file in a folder JSON Lines; every other file is one text.
-const LINES_SUFFIXES: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
+use super::form;
+use super::settings::{CorpusSettings, SourceKind};
+use super::source::{CorpusSource, SourceOrigin};
 
 /// Adds the folder's files in the byte order of their relative paths. Links to files are read,
 /// links to folders are not followed.
@@ -35,41 +35,48 @@ pub(super) fn list(
             .as_ref()
             .is_none_or(|globs| globs.is_match(relative));
         // A link that leads nowhere matters only where it is wanted.
-        if included && is_file(&entry)? {
+        if included && is_file(&entry) {
             found.push(relative.to_path_buf());
         }
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     let root: Arc<Path> = root.into();
-    sources.extend(found.into_iter().map(|relative| {
-        let name = path_bytes(&relative);
-        let is_lines = LINES_SUFFIXES
-            .iter()
-            .any(|suffix| name.ends_with(suffix.as_bytes()));
-        CorpusSource {
-            kind: if is_lines {
-                SourceKind::Lines
-            } else {
-                SourceKind::Text
-            },
-            origin: SourceOrigin::Folder(Arc::clone(&root)),
-            relative,
-        }
-    }));
+    for relative in found {
+        sources.push(look_into(&root, relative, settings)?);
+    }
     Ok(())
+}
+
+/// A file as a source: lines or one text by its content, or a bad document.
+fn look_into(
+    root: &Arc<Path>,
+    relative: PathBuf,
+    settings: &CorpusSettings,
+) -> Result<CorpusSource, CorpusError> {
+    let origin = SourceOrigin::Folder(Arc::clone(root));
+    let mut source = CorpusSource::new(SourceKind::Text, origin, relative);
+    let path = root.join(&source.relative);
+    if let Err(error) = std::fs::metadata(&path) {
+        source.problem = Some(Arc::new(BadDocument::of_link(&error)));
+        return Ok(source);
+    }
+    match form::look_into(&path, settings)? {
+        Ok(kind) => source.kind = kind,
+        Err(problem) => source.problem = Some(Arc::new(problem)),
+    }
+    Ok(source)
 }
 
 fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-fn is_file(entry: &DirEntry) -> Result<bool, CorpusError> {
+/// True for files and links to files, and for links that lead nowhere, which are bad documents.
+fn is_file(entry: &DirEntry) -> bool {
     if !entry.file_type().is_symlink() {
-        return Ok(entry.file_type().is_file());
+        return entry.file_type().is_file();
     }
-    let metadata =
-        std::fs::metadata(entry.path()).map_err(|e| CorpusError::open(entry.path(), e))?;
-    Ok(metadata.is_file())
+    std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
 }
 
 /// A relative path as the bytes of a key: the parts joined by `/`.

@@ -1,192 +1,178 @@
-//! One line of JSON: a key and a text.
+//! One line of JSON: a key, a text, and what is kept beside them.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::record::CorpusDocument;
-use super::source::CorpusSettings;
+use super::bad_document::BadDocument;
+use super::fields::{self, FieldPath};
+use super::form;
+use super::settings::{CorpusSettings, IdRule};
+use super::stamp;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// The bytes without a byte order mark at their start.
-pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+/// What stands in a line.
+#[derive(Debug, PartialEq)]
+pub(super) struct LineFields<'a> {
+    /// `None` where the line has no id, and one is to be made.
+    pub(super) key: Option<Cow<'a, [u8]>>,
+    pub(super) text: Cow<'a, str>,
+    /// `None` where no field is asked for it.
+    pub(super) stamp: Option<u64>,
+    pub(super) payload: Cow<'a, [u8]>,
 }
 
 /// The bytes as UTF-8.
-pub(super) fn utf8(bytes: &[u8]) -> Result<&str, String> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
     std::str::from_utf8(bytes).map_err(|error| {
         let position = error.valid_up_to() + 1;
-        format!("invalid UTF-8 at byte {position}")
+        BadDocument::new(format!("invalid UTF-8 at byte {position}"))
     })
 }
 
-/// The document in a line, with or without its line end.
+/// The fields of a line, with or without its line end.
 pub(super) fn parse<'a>(
     line: &'a [u8],
     settings: &CorpusSettings,
-) -> Result<CorpusDocument<'a>, String> {
-    let line = utf8(line)?;
-    match line.trim_ascii_start().as_bytes() {
-        [b'{', ..] => {}
-        [b'[', ..] => return Err("a JSON array, expected one object a line".into()),
-        _ => return Err("not a JSON object; texts are read from a folder".into()),
+) -> Result<LineFields<'a>, BadDocument> {
+    let json = utf8(line)?;
+    if !json.trim_ascii_start().starts_with('{') {
+        return Err(form::not_an_object(json));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(line);
-    DocumentSeed(settings)
-        .deserialize(&mut deserializer)
-        .and_then(|document| deserializer.end().map(|()| document))
-        .map_err(|error| describe(&error))
+    let id = settings.id.field();
+    let others = [
+        id,
+        settings.stamp_field.as_ref(),
+        settings.payload_field.as_ref(),
+    ];
+    let texts = settings.text_fields.iter();
+    let paths: Vec<&str> = texts
+        .chain(others.into_iter().flatten())
+        .map(FieldPath::name)
+        .collect();
+    let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
+    let value = |path: &FieldPath| {
+        let index = paths.iter().position(|known| *known == path.name());
+        index.and_then(|index| found.get(index).copied().flatten())
+    };
+    let text = join_texts(settings, json, value)?;
+    let key = match id.map(|path| (path, value(path))) {
+        None => None,
+        Some((path, Some(value))) => parse_key(path, value, &settings.id)?,
+        Some((path, None)) if settings.id.is_required() => {
+            return Err(missing(path, json, "--id"));
+        }
+        Some((_, None)) => None,
+    };
+    let stamp = match &settings.stamp_field {
+        Some(path) => {
+            let value = value(path).ok_or_else(|| missing(path, json, "--stamp-field"))?;
+            Some(stamp::parse_json(path, value)?)
+        }
+        None => None,
+    };
+    let payload = settings.payload_field.as_ref().and_then(value);
+    Ok(LineFields {
+        key,
+        text,
+        stamp,
+        payload: payload.map(parse_payload).transpose()?.unwrap_or_default(),
+    })
 }
 
 /// The parser's sentence without its own line number, which is always 1.
-fn describe(error: &serde_json::Error) -> String {
+fn describe(error: &serde_json::Error) -> BadDocument {
     let text = error.to_string();
-    match text.rsplit_once(" at line ") {
+    let reason = match text.rsplit_once(" at line ") {
         Some((sentence, _)) => format!("{sentence} (column {})", error.column()),
         None => text,
-    }
+    };
+    BadDocument::new(reason)
 }
 
-struct DocumentSeed<'s>(&'s CorpusSettings);
-
-impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
-    type Value = CorpusDocument<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for DocumentSeed<'_> {
-    type Value = CorpusDocument<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let CorpusSettings {
-            id_field,
-            text_field,
-            ..
-        } = self.0;
-        let mut key = None;
-        let mut text = None;
-        while let Some(field) = map.next_key_seed(FieldSeed(self.0))? {
-            match field {
-                JsonField::Id => {
-                    let value: &RawValue = map.next_value()?;
-                    let value = parse_key(value.get()).map_err(|found| {
-                        A::Error::custom(format!(
-                            "field {id_field:?} is {found}, expected a string or an integer"
-                        ))
-                    })?;
-                    if key.replace(value).is_some() {
-                        return Err(A::Error::custom(format!(
-                            "field {id_field:?} is there twice"
-                        )));
-                    }
-                }
-                JsonField::Text => {
-                    let value = map.next_value_seed(TextSeed(text_field))?;
-                    if text.replace(value).is_some() {
-                        return Err(A::Error::custom(format!(
-                            "field {text_field:?} is there twice"
-                        )));
-                    }
-                }
-                JsonField::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {
+    let bad = BadDocument::new(format!("field {:?} is missing", path.name()));
+    match fields::names(json).as_slice() {
+        [] => bad,
+        names => {
+            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            let names = names.join(", ");
+            bad.with_advice(format!("its fields are {names}: name one with {option}"))
         }
-        let missing = |name: &str| A::Error::custom(format!("field {name:?} is missing"));
-        Ok(CorpusDocument {
-            key: key.ok_or_else(|| missing(id_field))?,
-            text: text.ok_or_else(|| missing(text_field))?,
-        })
     }
 }
 
-/// A string gives its bytes, an integer its decimal text as written.
-fn parse_key(json: &str) -> Result<Cow<'_, [u8]>, &'static str> {
-    match json.as_bytes() {
-        [b'"', ..] => match serde_json::from_str::<String>(json) {
-            Ok(key) => Ok(Cow::Owned(key.into_bytes())),
-            Err(_) => Err("not valid Unicode"),
-        },
-        [b'-' | b'0'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {
-            Ok(Cow::Borrowed(json.as_bytes()))
+/// The text: where several fields are asked for, those that are there, with a line between them.
+fn join_texts<'a>(
+    settings: &CorpusSettings,
+    json: &str,
+    value: impl Fn(&FieldPath) -> Option<&'a RawValue>,
+) -> Result<Cow<'a, str>, BadDocument> {
+    let is_one = settings.text_fields.len() == 1;
+    let mut joined: Option<Cow<'_, str>> = None;
+    for path in &settings.text_fields {
+        let found = value(path).filter(|value| is_one || value.get() != "null");
+        let Some(found) = found else {
+            continue;
+        };
+        let text = parse_text(path, found)?;
+        joined = Some(match joined {
+            None => text,
+            Some(before) => format!("{before}\n{text}").into(),
+        });
+    }
+    match (joined, settings.text_fields.first()) {
+        (Some(text), _) => Ok(text),
+        (None, Some(first)) => Err(missing(first, json, "--text-field")),
+        (None, None) => Err(BadDocument::new("no field is named for the text")),
+    }
+}
+
+fn parse_text<'a>(path: &FieldPath, value: &'a RawValue) -> Result<Cow<'a, str>, BadDocument> {
+    let wrong = |found: &str| {
+        let name = path.name();
+        BadDocument::new(format!("field {name:?} is {found}, expected a string"))
+    };
+    match fields::string(value) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(wrong(fields::kind(value))),
+        Err(found) => Err(wrong(found)),
+    }
+}
+
+/// A string gives its bytes, a number its decimal text as written. Null is no id, where one may be
+/// missing.
+fn parse_key<'a>(
+    path: &FieldPath,
+    value: &'a RawValue,
+    rule: &IdRule,
+) -> Result<Option<Cow<'a, [u8]>>, BadDocument> {
+    let wrong = |found: &str| {
+        let name = path.name();
+        BadDocument::new(format!(
+            "field {name:?} is {found}, expected a string or a number"
+        ))
+    };
+    let json = value.get();
+    match fields::string(value) {
+        Ok(Some(Cow::Borrowed(text))) => Ok(Some(text.as_bytes().into())),
+        Ok(Some(Cow::Owned(text))) => Ok(Some(text.into_bytes().into())),
+        Ok(None) if json.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
+            Ok(Some(json.as_bytes().into()))
         }
-        [b'-' | b'0'..=b'9', ..] => Err("a fraction"),
-        [b'{', ..] => Err("an object"),
-        [b'[', ..] => Err("an array"),
-        [b'n', ..] => Err("null"),
-        _ => Err("a truth value"),
+        Ok(None) if json == "null" && !rule.is_required() => Ok(None),
+        Ok(None) => Err(wrong(fields::kind(value))),
+        Err(found) => Err(wrong(found)),
     }
 }
 
-enum JsonField {
-    Id,
-    Text,
-    Other,
-}
-
-struct FieldSeed<'s>(&'s CorpusSettings);
-
-impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
-    type Value = JsonField;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonField, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for FieldSeed<'_> {
-    type Value = JsonField;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<JsonField, E> {
-        Ok(if name == self.0.id_field {
-            JsonField::Id
-        } else if name == self.0.text_field {
-            JsonField::Text
-        } else {
-            JsonField::Other
-        })
-    }
-}
-
-/// A string, borrowed from the line where it has no escapes.
-struct TextSeed<'s>(&'s str);
-
-impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TextSeed<'_> {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a string in field {:?}", self.0)
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
+/// A string gives its bytes, null nothing, any other value its JSON as written.
+fn parse_payload(value: &RawValue) -> Result<Cow<'_, [u8]>, BadDocument> {
+    let text = fields::string(value)
+        .map_err(|found| BadDocument::new(format!("the field for the payload is {found}")))?;
+    Ok(match text {
+        Some(Cow::Borrowed(text)) => text.as_bytes().into(),
+        Some(Cow::Owned(text)) => text.into_bytes().into(),
+        None if value.get() == "null" => Cow::default(),
+        None => value.get().as_bytes().into(),
+    })
 }

@@ -2,8 +2,9 @@
 //!
 //! A corpus is a list of *sources* in a fixed order: the arguments in the order in which they were
 //! given, and the files of a folder in the byte order of their relative paths. A source yields
-//! *records*: the non-blank lines of a JSON Lines file, or the one text of a text file. A record
-//! becomes a *document* (a key and a text) by [`Corpus::parse`], or is a bad one.
+//! *records*: the non-blank lines of a JSON Lines file, or the one text of a text file; which of the
+//! two a file of a folder is, its content tells. A record becomes a *document* (a key and a text) by
+//! [`Corpus::parse`], or is a bad one.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,25 +26,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bad_document;
+mod bounded;
 mod compression;
 mod documents;
 mod error;
+mod fields;
 mod folder;
+mod form;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod line;
+mod opened;
 mod reader;
 mod record;
+mod settings;
 mod source;
+mod stamp;
 mod store_file;
 
+pub use bad_document::BadDocument;
+pub use bounded::read_bounded;
 pub use compression::{Compression, Encoder};
 pub use documents::Corpus;
 pub use error::CorpusError;
+pub use fields::FieldPath;
 pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals};
-pub use source::{CorpusSettings, CorpusSource, SourceKind, SourceOrigin};
+pub use settings::{CorpusSettings, IdRule, SourceKind};
+pub use source::{CorpusSource, SourceOrigin};
+pub use stamp::parse_time;
 pub use store_file::{is_store, only_store};
 
 #[cfg(test)]

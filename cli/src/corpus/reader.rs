@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::bad_document::BadDocument;
+use super::bounded;
 use super::compression::Compression;
 use super::documents::Corpus;
 use super::error::CorpusError;
-use super::line;
+use super::form::{self, FileStart};
+use super::opened::{self, Decoded};
 use super::record::{CorpusRecord, ReadTotals};
-use super::source::{CorpusSource, SourceKind, SourceOrigin};
-use super::store_file::STORE_MAGIC;
-
-const BUFFER_BYTES: usize = 256 * 1024;
+use super::settings::SourceKind;
+use super::source::{CorpusSource, SourceOrigin};
 
 /// An iterator over all records in corpus order. After an error it ends.
 pub struct CorpusRecords {
@@ -30,8 +31,9 @@ pub struct CorpusRecords {
 }
 
 struct LineReader {
-    input: BufReader<Box<dyn Read + Send>>,
+    input: Decoded,
     is_compressed: bool,
+    max_line_bytes: u64,
     /// In messages.
     name: PathBuf,
     source: usize,
@@ -72,8 +74,11 @@ impl CorpusRecords {
             if let Some(lines) = &mut self.lines {
                 match lines.next()? {
                     None => self.lines = None,
-                    Some(record) if record.bytes.trim_ascii().is_empty() => self.totals.blank += 1,
-                    Some(record) => return Ok(Some(self.count(record))),
+                    Some(record) if record.is_blank() => self.totals.blank += 1,
+                    Some(record) => {
+                        self.totals.line_documents += 1;
+                        return Ok(Some(self.count(record)));
+                    }
                 }
                 continue;
             }
@@ -83,12 +88,62 @@ impl CorpusRecords {
                 return Ok(None);
             };
             self.next_source += 1;
-            match source.kind {
-                SourceKind::Lines => self.lines = Some(self.open(source, number)?),
-                SourceKind::Text => {
-                    let record = self.read_text(source, number)?;
-                    return Ok(Some(self.count(record)));
-                }
+            if let Some(record) = self.begin(source, number)? {
+                return Ok(Some(self.count(record)));
+            }
+        }
+    }
+
+    /// Opens a source; one that is one text, or cannot be read, is one record.
+    fn begin(
+        &mut self,
+        source: &CorpusSource,
+        number: usize,
+    ) -> Result<Option<CorpusRecord>, CorpusError> {
+        if let Some(problem) = &source.problem {
+            return Ok(Some(CorpusRecord::problem(number, 0, (**problem).clone())));
+        }
+        let name = source.name();
+        let settings = &self.corpus.settings;
+        let (compression, mut input) = opened::decode(self.raw(source)?, &name, settings)?;
+        let is_compressed = compression != Compression::None;
+        if is_compressed {
+            self.compressions.insert(number, compression);
+        }
+        let failed = |error: io::Error| CorpusError::read(&name, is_compressed, &error);
+        // The files of a folder were looked into when it was listed.
+        if !matches!(source.origin, SourceOrigin::Folder(_)) {
+            let start = FileStart::buffered(&mut input).map_err(failed)?;
+            if let Err(problem) = start.kind(&name, settings, false) {
+                return Ok(Some(CorpusRecord::problem(number, 0, problem)));
+            }
+        }
+        match source.kind {
+            SourceKind::Lines => {
+                self.totals.line_files += 1;
+                self.lines = Some(LineReader {
+                    input,
+                    is_compressed,
+                    max_line_bytes: settings.max_line_bytes,
+                    name: name.into_owned(),
+                    source: number,
+                    line: 0,
+                });
+                Ok(None)
+            }
+            SourceKind::Text => {
+                self.totals.text_files += 1;
+                let text = bounded::read_all(&mut input, settings.max_line_bytes);
+                Ok(Some(match text.map_err(failed)? {
+                    Some(bytes) => CorpusRecord {
+                        source: number,
+                        bytes,
+                        ..CorpusRecord::default()
+                    },
+                    None => {
+                        CorpusRecord::problem(number, 0, too_long("text", settings.max_line_bytes))
+                    }
+                }))
             }
         }
     }
@@ -121,47 +176,6 @@ impl CorpusRecords {
             bytes_read: Arc::clone(&self.bytes_read),
         }))
     }
-
-    fn open(&mut self, source: &CorpusSource, number: usize) -> Result<LineReader, CorpusError> {
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, self.raw(source)?);
-        let name = source.name();
-        let failed = |error: io::Error| CorpusError::read(&name, false, &error);
-        let start = first_bytes(&mut input).map_err(failed)?;
-        if start.starts_with(STORE_MAGIC) {
-            let name = name.display();
-            return Err(CorpusError::bad(format!("{name} is a store, not a corpus")));
-        }
-        let compression = told_compression(&name, &start)?;
-        let is_compressed = compression != Compression::None;
-        if is_compressed {
-            self.compressions.insert(number, compression);
-        }
-        let input: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(
-            BUFFER_BYTES,
-            io::Cursor::new(start).chain(input),
-        ));
-        let input = compression.decoder(input).map_err(failed)?;
-        Ok(LineReader {
-            input: BufReader::with_capacity(BUFFER_BYTES, input),
-            is_compressed,
-            name: name.into_owned(),
-            source: number,
-            line: 0,
-        })
-    }
-
-    fn read_text(&self, source: &CorpusSource, number: usize) -> Result<CorpusRecord, CorpusError> {
-        let mut bytes = Vec::new();
-        self.raw(source)?
-            .read_to_end(&mut bytes)
-            .map_err(|e| CorpusError::read(&source.name(), false, &e))?;
-        Ok(CorpusRecord {
-            source: number,
-            line: 0,
-            has_mark: false,
-            bytes,
-        })
-    }
 }
 
 impl Iterator for CorpusRecords {
@@ -179,16 +193,20 @@ impl Iterator for CorpusRecords {
 
 impl LineReader {
     fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
-        let mut bytes = Vec::new();
-        let read = self.input.read_until(b'\n', &mut bytes);
-        read.map_err(|e| CorpusError::read(&self.name, self.is_compressed, &e))?;
-        if bytes.is_empty() {
-            return Ok(None);
-        }
+        let line = bounded::read_line(&mut self.input, self.max_line_bytes);
+        let line = line.map_err(|e| CorpusError::read(&self.name, self.is_compressed, &e))?;
         self.line += 1;
+        let mut bytes = match line {
+            Some(bytes) if bytes.is_empty() => return Ok(None),
+            Some(bytes) => bytes,
+            None => {
+                let problem = too_long("line", self.max_line_bytes);
+                return Ok(Some(CorpusRecord::problem(self.source, self.line, problem)));
+            }
+        };
         let mut has_mark = false;
         if self.line == 1 {
-            let mark_bytes = bytes.len() - line::without_mark(&bytes).len();
+            let mark_bytes = bytes.len() - form::without_mark(&bytes).len();
             has_mark = mark_bytes > 0;
             bytes.drain(..mark_bytes);
         }
@@ -198,39 +216,14 @@ impl LineReader {
             line: self.line,
             has_mark,
             bytes,
+            problem: None,
         }))
     }
 }
 
-/// Up to four bytes, fewer only at the end of the input.
-fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut start = Vec::new();
-    input.take(4).read_to_end(&mut start)?;
-    Ok(start)
-}
-
-/// Content decides, and the name must not say otherwise: a file that only claims to be compressed
-/// is more likely cut short or mislabelled than what its owner wants.
-fn told_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
-    let (by_name, by_content) = (
-        Compression::from_name(name),
-        Compression::from_content(start),
-    );
-    match by_name {
-        Compression::Gzip if by_content != by_name => Err(CorpusError::bad(format!(
-            "{} is not gzip, as its name says",
-            name.display()
-        ))),
-        // a Zstandard file may begin with a skippable frame
-        Compression::Zstd if start.is_empty() || by_content == Compression::Gzip => {
-            Err(CorpusError::bad(format!(
-                "{} is not Zstandard, as its name says",
-                name.display()
-            )))
-        }
-        Compression::Zstd => Ok(by_name),
-        _ => Ok(by_content),
-    }
+fn too_long(what: &str, max_bytes: u64) -> BadDocument {
+    let bad = BadDocument::new(format!("the {what} is longer than {max_bytes} bytes"));
+    bad.with_advice("--max-line SIZE sets the limit")
 }
 
 struct CountedReader {

@@ -1,43 +1,12 @@
-//! The files of a corpus, and how documents are found in them.
+//! The files of a corpus.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How documents are found in the files.
-#[derive(Clone, Debug)]
-pub struct CorpusSettings {
-    /// The JSON field that holds the key.
-    pub id_field: String,
-    /// The JSON field that holds the text.
-    pub text_field: String,
-    /// In folders, only files whose relative path matches one of these patterns.
-    pub include: Option<globset::GlobSet>,
-    /// In folders, files and folders whose name begins with a dot are read too.
-    pub hidden: bool,
-}
-
-impl Default for CorpusSettings {
-    /// The fields `id` and `text`, and all files of folders but the hidden ones.
-    fn default() -> Self {
-        Self {
-            id_field: "id".into(),
-            text_field: "text".into(),
-            include: None,
-            hidden: false,
-        }
-    }
-}
-
-/// What the records of a source are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SourceKind {
-    /// One JSON object a line.
-    Lines,
-    /// The whole file is one text; its key is the relative path.
-    Text,
-}
+use super::bad_document::BadDocument;
+use super::settings::SourceKind;
 
 /// Where the bytes of a source come from.
 #[derive(Clone, Debug)]
@@ -61,9 +30,27 @@ pub struct CorpusSource {
     pub origin: SourceOrigin,
     /// Its path below the folder argument, or its file name: the name of its output.
     pub relative: PathBuf,
+    /// Another source has the same relative path, so that keys have the whole one.
+    pub is_named_in_full: bool,
+    /// Why it is not read: then it is one bad document.
+    pub problem: Option<Arc<BadDocument>>,
 }
 
 impl CorpusSource {
+    pub(super) fn new(
+        kind: SourceKind,
+        origin: SourceOrigin,
+        relative: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            kind,
+            origin,
+            relative: relative.into(),
+            is_named_in_full: false,
+            problem: None,
+        }
+    }
+
     /// The path to open, if it is read from one.
     pub fn path(&self) -> Option<Cow<'_, Path>> {
         match &self.origin {
@@ -83,9 +70,19 @@ impl CorpusSource {
         }
     }
 
+    /// Its path in keys.
+    pub fn key_path(&self) -> Cow<'_, Path> {
+        if self.is_named_in_full {
+            self.name()
+        } else {
+            Cow::Borrowed(&self.relative)
+        }
+    }
+
     /// True if it can be read a second time.
     pub fn is_rereadable(&self) -> bool {
         match self.path() {
+            _ if self.problem.is_some() => true,
             Some(path) => std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()),
             None => matches!(self.origin, SourceOrigin::Spool(..)),
         }

@@ -10,8 +10,8 @@ fn settings() -> CorpusSettings {
 }
 
 fn parse(line: &[u8]) -> Result<(Vec<u8>, String), String> {
-    let document = line::parse(line, &settings())?;
-    Ok((document.key.into_owned(), document.text.into_owned()))
+    let fields = line::parse(line, &settings()).map_err(|bad| bad.reason)?;
+    Ok((fields.key.unwrap().into_owned(), fields.text.into_owned()))
 }
 
 fn corpus(paths: &[&Path]) -> Arc<Corpus> {
@@ -53,7 +53,7 @@ fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_line_is_a_key_and_a_text() {
-    let cases: [(&str, &str, &str); 9] = [
+    let cases: [(&str, &str, &str); 10] = [
         (r#"{"id": "a", "text": "b"}"#, "a", "b"),
         (r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"),
         (r#"{"id": 17, "text": ""}"#, "17", ""),
@@ -64,6 +64,7 @@ fn a_line_is_a_key_and_a_text() {
             "b",
         ),
         (r#"{"id": "", "text": "b"}"#, "", "b"),
+        (r#"{"id": 1.50, "text": "b"}"#, "1.50", "b"),
         (
             r#"{"a":{"id":1,"id":[1,{}]},"id":"\u00e9","text":"\ud83d\ude00","z":null}"#,
             "é",
@@ -87,50 +88,38 @@ fn a_line_is_a_key_and_a_text() {
 
 #[test]
 fn what_is_wrong_with_a_line_is_said() {
-    let cases: [(&[u8], &str); 17] = [
-        (
-            b"nonsense",
-            "not a JSON object; texts are read from a folder",
-        ),
+    let cases: [(&[u8], &str); 14] = [
+        (b"nonsense", "not a JSON object"),
         (b"[1]", "a JSON array, expected one object a line"),
         (b"{\"id\":\"a\"", "EOF while parsing an object (column 9)"),
         (
             b"{\"id\":\"a\",\"text\":\"b\"} x",
             "trailing characters (column 23)",
         ),
-        (b"{\"id\":\"a\"}", "field \"text\" is missing (column 10)"),
-        (b"{\"text\":\"a\"}", "field \"id\" is missing (column 12)"),
+        (b"{\"id\":\"a\"}", "field \"text\" is missing"),
         (
             b"{\"id\":\"a\",\"id\":\"a\",\"text\":\"\"}",
-            "field \"id\" is there twice (column 18)",
+            "field \"id\" is there twice",
         ),
         (
             b"{\"text\":\"a\",\"text\":\"a\",\"id\":1}",
-            "field \"text\" is there twice (column 22)",
+            "field \"text\" is there twice",
         ),
         (
             b"{\"id\":\"a\",\"text\":null}",
-            "invalid type: null, expected a string in field \"text\" (column 21)",
+            "field \"text\" is null, expected a string",
         ),
         (
             b"{\"id\":\"a\",\"text\":5}",
-            "invalid type: integer `5`, expected a string in field \"text\" (column 18)",
-        ),
-        (
-            b"{\"id\":1.5,\"text\":\"\"}",
-            "field \"id\" is a fraction, expected a string or an integer (column 9)",
-        ),
-        (
-            b"{\"id\":null,\"text\":\"\"}",
-            "field \"id\" is null, expected a string or an integer (column 10)",
+            "field \"text\" is a number, expected a string",
         ),
         (
             b"{\"id\":true,\"text\":\"\"}",
-            "field \"id\" is a truth value, expected a string or an integer (column 10)",
+            "field \"id\" is a truth value, expected a string or a number",
         ),
         (
             b"{\"id\":{},\"text\":\"\"}",
-            "field \"id\" is an object, expected a string or an integer (column 8)",
+            "field \"id\" is an object, expected a string or a number",
         ),
         (
             b"{\"id\":\"a\",\"text\":\"\xff\"}",
@@ -140,7 +129,10 @@ fn what_is_wrong_with_a_line_is_said() {
             b"{\"id\":\"\\ud800\",\"text\":\"\"}",
             "field \"id\" is not valid Unicode",
         ),
-        (b"{\"id\":\"a\",\"text\":\"\\ud800\"}", "hex escape"),
+        (
+            b"{\"id\":\"a\",\"text\":\"\\ud800\"}",
+            "field \"text\" is not valid Unicode",
+        ),
     ];
     for (line, expected) in cases {
         let found = parse(line).unwrap_err();
@@ -183,9 +175,13 @@ fn every_member_of_a_compressed_file_is_read() {
         (Compression::None, "a.jsonl"),
         (Compression::Gzip, "a.jsonl.gz"),
         (Compression::Zstd, "a.jsonl.zst"),
+        (Compression::Bzip2, "a.jsonl.bz2"),
+        (Compression::Xz, "a.jsonl.xz"),
         // content decides where the name says nothing
         (Compression::Gzip, "gzip-inside.jsonl"),
         (Compression::Zstd, "zstd-inside"),
+        (Compression::Bzip2, "bzip2-inside"),
+        (Compression::Xz, "xz-inside"),
     ] {
         let mut bytes = compressed(compression, b"one\ntw");
         bytes.extend(compressed(compression, b"o\nthree"));
@@ -214,6 +210,8 @@ fn a_cut_or_damaged_file_is_never_a_silent_end() {
     for (compression, name) in [
         (Compression::Gzip, "a.jsonl.gz"),
         (Compression::Zstd, "a.jsonl.zst"),
+        (Compression::Bzip2, "a.jsonl.bz2"),
+        (Compression::Xz, "a.jsonl.xz"),
     ] {
         let whole = compressed(compression, &text);
         for cut in (0..whole.len()).step_by(97).chain([1, whole.len() - 1]) {
@@ -231,7 +229,7 @@ fn a_cut_or_damaged_file_is_never_a_silent_end() {
         let corpus = corpus(&[&path]);
         let (records, error) = read(&corpus);
         // Zstandard frames carry no checksum by default: damage may pass as other text
-        if compression == Compression::Gzip {
+        if compression != Compression::Zstd {
             assert!(matches!(error, Some(CorpusError::Bad(_))), "{error:?}");
         } else {
             assert!(error.is_some() || !records.is_empty());
@@ -306,7 +304,7 @@ fn a_text_file_is_one_document() {
     assert_eq!(document.text, "one\ntwo\n\n");
     assert_eq!(records[0].bytes, b"\xef\xbb\xbfone\ntwo\n\n");
     assert_eq!(
-        corpus.parse(&records[1]).unwrap_err(),
+        corpus.parse(&records[1]).unwrap_err().reason,
         "invalid UTF-8 at byte 3"
     );
     assert!(corpus.position(records[1].source, 0).ends_with("bad.txt"));

@@ -35,7 +35,7 @@ pub(crate) struct CommonOptions {
 }
 
 /// A number of bytes with an optional suffix K, M, G or T (powers of 1,024).
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let digits_end = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

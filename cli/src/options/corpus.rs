@@ -1,51 +1,109 @@
 //! The options that say how documents are found in a corpus.
 
-use clap::Args;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::corpus::CorpusSettings;
+use super::common::parse_size;
+use crate::corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 use crate::failure::{Failure, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FormOption {
+    /// JSON Lines
+    Lines,
+    /// One text in each file
+    Files,
+}
 
 /// How documents are found in a corpus.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct CorpusOptions {
-    /// JSON field that holds the key
-    #[arg(long, value_name = "NAME", default_value = "id")]
-    pub(crate) id_field: String,
-    /// JSON field that holds the text
-    #[arg(long, value_name = "NAME", default_value = "text")]
-    pub(crate) text_field: String,
+    /// Where keys come from: a JSON field such as id or meta.id, line (the number of the line), or path
+    /// (path:line) [default: the field id, and path:line for documents without it]
+    #[arg(long, value_name = "FIELD|line|path")]
+    id: Option<String>,
+    /// JSON field that holds the key, even if it is called line or path
+    #[arg(long, value_name = "FIELD", conflicts_with = "id")]
+    id_field: Option<FieldPath>,
+    /// JSON fields that hold the text, such as text, meta.text or title,body; of several, those that
+    /// a document has
+    #[arg(
+        long,
+        value_name = "FIELDS",
+        value_delimiter = ',',
+        default_value = "text"
+    )]
+    text_field: Vec<FieldPath>,
+    /// Read all files as JSON Lines, or each as one text [default: files of folders by their content,
+    /// others as JSON Lines]
+    #[arg(long = "as", value_name = "FORM")]
+    form: Option<FormOption>,
     /// In folders, only files whose relative path matches, such as '*.txt' (* also matches /);
     /// may be given several times
     #[arg(long, value_name = "GLOB")]
-    pub(crate) include: Vec<String>,
+    include: Vec<String>,
     /// In folders, also names that begin with a dot
     #[arg(long)]
-    pub(crate) hidden: bool,
-    /// Skip and count bad documents instead of stopping at the first; a file that cannot be read or
-    /// decompressed stops all the same
+    hidden: bool,
+    /// A longer line or text is a bad document
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
+    max_line: u64,
+    /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If
+    /// more than half are bad, the verb fails all the same, and so it does where a file cannot be
+    /// read or decompressed
     #[arg(long)]
     pub(crate) skip_bad: bool,
 }
 
 impl CorpusOptions {
-    pub(crate) fn settings(&self) -> Result<CorpusSettings> {
-        if self.id_field == self.text_field {
+    /// What to look for, where decompressors may take half of so many bytes.
+    pub(crate) fn settings(&self, memory_bytes: u64) -> Result<CorpusSettings> {
+        let id = self.id_rule()?;
+        if id.field().is_some_and(|id| self.text_field.contains(id)) {
             return Err(Failure::usage(
-                "--id-field and --text-field must be two different fields",
+                "--id and --text-field must be different fields",
             ));
         }
+        let kind = self.form.map(|form| match form {
+            FormOption::Lines => SourceKind::Lines,
+            FormOption::Files => SourceKind::Text,
+        });
         Ok(CorpusSettings {
-            id_field: self.id_field.clone(),
-            text_field: self.text_field.clone(),
+            id,
+            text_fields: self.text_field.clone(),
+            kind,
             include: if self.include.is_empty() {
                 None
             } else {
                 Some(self.globs()?)
             },
             hidden: self.hidden,
+            max_line_bytes: self.max_line,
+            window_bytes: memory_bytes / 2,
+            ..CorpusSettings::default()
         })
+    }
+
+    /// Bytes of the longest line or text.
+    pub(crate) fn max_line_bytes(&self) -> u64 {
+        self.max_line
+    }
+
+    fn id_rule(&self) -> Result<IdRule> {
+        if let Some(field) = &self.id_field {
+            return Ok(IdRule::Field(field.clone()));
+        }
+        match self.id.as_deref() {
+            None => Ok(CorpusSettings::default().id),
+            Some("line") => Ok(IdRule::Line),
+            Some("path") => Ok(IdRule::Path),
+            Some(field) => FieldPath::from_str(field)
+                .map(IdRule::Field)
+                .map_err(|reason| Failure::usage(format!("--id: {reason}"))),
+        }
     }
 
     fn globs(&self) -> Result<GlobSet> {

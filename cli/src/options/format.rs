@@ -11,14 +11,17 @@ pub(crate) struct FormatOptions {
     /// Form of the results [default: table on a terminal, else tsv]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Put the names of the columns into the first line of tsv
+    /// Leave out the first line of tsv, which has the names of the columns
     #[arg(long)]
-    pub(crate) header: bool,
+    no_header: bool,
+    /// What --no-header turns off, for commands that were written before it was the default
+    #[arg(long, hide = true, conflicts_with = "no_header")]
+    header: bool,
 }
 
 impl FormatOptions {
     /// The layout that was asked for.
     pub(crate) fn layout(&self) -> Layout {
-        Layout::new(self.format, self.header)
+        Layout::new(self.format, self.header || !self.no_header)
     }
 }

@@ -8,6 +8,7 @@ mod corpus;
 mod format;
 mod key;
 mod schema;
+mod stamp;
 mod text;
 mod verify;
 
@@ -17,5 +18,6 @@ pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::FormatOptions;
 pub(crate) use key::parse_key;
 pub(crate) use schema::{SchemaOptions, parse_bits};
+pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
 pub(crate) use text::default_text;
 pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets};

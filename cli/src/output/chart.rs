@@ -149,9 +149,9 @@ impl Chart {
 
     /// Writes the chart to a file, which must not exist unless `force`.
     pub(crate) fn write(&self, path: &Path, force: bool) -> Result<()> {
-        let svg = self
-            .svg()
-            .map_err(|reason| Failure::Io(format!("cannot draw {}: {reason}", path.display())))?;
+        let svg = self.svg().map_err(|reason| {
+            Failure::refused(format!("cannot draw {}: {reason}", path.display()))
+        })?;
         let mut destination = Destination::create(path, force)?;
         destination.write(svg.as_bytes())?;
         destination.finish()

@@ -1,12 +1,13 @@
 //! A file that is written under a temporary name, standard output, or a device.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
 use super::staging::{self, FORCE, cannot_write};
+use super::terminal::TerminalWriter;
 use crate::corpus::{Compression, CorpusRecord, Encoder};
 use crate::failure::{Failure, Result};
 
@@ -48,7 +49,13 @@ impl Destination {
     /// The name tells the compression. Nothing is at `path` before [`Destination::finish`].
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self> {
         if path.as_os_str() == "-" {
-            return Self::new(path, Compression::None, Box::new(io::stdout()), None);
+            let stdout = io::stdout();
+            let writer: Box<dyn Write> = if stdout.is_terminal() {
+                Box::new(TerminalWriter::new(stdout))
+            } else {
+                Box::new(stdout)
+            };
+            return Self::new(path, Compression::None, writer, None);
         }
         let compression = Compression::from_name(path);
         if is_special(path) {

@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A key with backslash, tab, newline, carriage return and bytes outside UTF-8 escaped.
+/// A key with backslash, control characters and bytes outside UTF-8 escaped.
 pub(crate) fn key(key: &[u8]) -> Cow<'_, str> {
-    let special = |byte: &u8| matches!(byte, b'\\' | b'\t' | b'\n' | b'\r');
     match std::str::from_utf8(key) {
-        Ok(text) if !key.iter().any(special) => Cow::Borrowed(text),
+        Ok(text) if !text.contains(|c| c == '\\' || is_control(c)) => Cow::Borrowed(text),
         _ => Cow::Owned(escaped(key)),
     }
 }
@@ -26,12 +25,13 @@ fn escaped(key: &[u8]) -> String {
                 '\t' => out.push_str("\\t"),
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
+                other if is_control(other) => {
+                    push_bytes(&mut out, other.encode_utf8(&mut [0; 4]).as_bytes());
+                }
                 other => out.push(other),
             }
         }
-        for byte in chunk.invalid() {
-            let _ = write!(out, "\\x{byte:02X}");
-        }
+        push_bytes(&mut out, chunk.invalid());
     }
     out
 }
@@ -95,21 +95,58 @@ pub(crate) fn printed(key: &PrintedKey) -> String {
     }
 }
 
+/// True for what can drive a terminal or turn the order of what it shows: control characters of C0,
+/// C1 and delete, and the embeddings, overrides and isolates of bidirectional text.
+pub(crate) fn is_control(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Text that cannot drive a terminal: control characters other than newline and tab are escaped.
 pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
-    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(is_control) {
-        return Cow::Borrowed(text);
+    without(text, |c| is_control(c) && c != '\n' && c != '\t')
+}
+
+/// The same on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    without(text, |c| is_control(c) && c != '\t').into_owned()
+}
+
+/// JSON that cannot drive a terminal: in its strings control characters are escaped.
+pub(crate) fn json(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_control) {
+        return Cow::Borrowed(json);
     }
-    let mut out = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
+    let mut out = String::with_capacity(json.len() + 8);
+    for character in json.chars() {
         if is_control(character) {
-            let _ = write!(out, "\\x{:02X}", u32::from(character));
+            // All of them lie in the basic plane.
+            let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {
             out.push(character);
         }
     }
     Cow::Owned(out)
+}
+
+fn without(text: &str, is_unwanted: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_unwanted) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_unwanted(character) {
+            push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn push_bytes(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(out, "\\x{byte:02X}");
+    }
 }
 
 #[cfg(test)]
@@ -118,7 +155,7 @@ mod tests {
 
     #[test]
     fn escapes_are_literal_and_come_back() {
-        let cases: [(&[u8], &str); 8] = [
+        let cases: [(&[u8], &str); 10] = [
             (b"plain", "plain"),
             (b"a\\b", "a\\\\b"),
             (b"a\tb\nc\rd", "a\\tb\\nc\\rd"),
@@ -126,7 +163,9 @@ mod tests {
             (b"ok \xc3\xa9 \xc3", "ok \u{e9} \\xC3"),
             (b"\\#7", "\\\\#7"),
             (b"", ""),
-            (b"\x01", "\x01"),
+            (b"\xc2\x9b", "\\xC2\\x9B"),
+            (b"\xe2\x80\xaeb", "\\xE2\\x80\\xAEb"),
+            (b"\x01\x7f", "\\x01\\x7F"),
         ];
         for (raw, printed) in cases {
             assert_eq!(key(raw), printed);
@@ -162,6 +201,8 @@ mod tests {
     #[test]
     fn terminals_are_not_driven_by_keys() {
         assert_eq!(for_terminal("a\x1b[2Jb"), "a\\x1B[2Jb");
-        assert_eq!(for_terminal("a\u{9b}b\n"), "a\\x9Bb\n");
+        assert_eq!(for_terminal("a\u{9b}b\n"), "a\\xC2\\x9Bb\n");
+        assert_eq!(for_terminal("a\u{202e}b\t"), "a\\xE2\\x80\\xAEb\t");
+        assert_eq!(one_line("a\nb"), "a\\x0Ab");
     }
 }

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 use resemblance::DesignReport;
 
 use super::escape;
+use crate::failure::Failure;
 
 const PREFIX: &str = "resemblance: ";
 
@@ -39,9 +40,19 @@ impl Messages {
     }
 }
 
-/// The sentence that explains an exit code other than 0; always written.
-pub(crate) fn tell_error(message: impl Display) {
-    write(message, true);
+/// Why the exit code is not 0: the cause, the place and what can be done, on lines of their own.
+/// Always written.
+pub(crate) fn tell_failure(failure: &Failure) {
+    let lines: Vec<_> = failure
+        .lines()
+        .map(|line| escape::one_line(&line))
+        .collect();
+    write(lines.join("\n  "), true);
+}
+
+/// A mistake on the command line; always written.
+pub(crate) fn tell_usage(text: &str) {
+    write(text, true);
 }
 
 /// Help that was not asked for, to someone who gave no verb.

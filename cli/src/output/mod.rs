@@ -16,12 +16,13 @@ mod sink;
 mod sizes;
 mod staging;
 mod target;
+mod terminal;
 mod text_plot;
 
 pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use columns::{document_value, nearness_columns};
 pub(crate) use destination::Destination;
-pub(crate) use messages::{Messages, tell_error, tell_help};
+pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
 pub(crate) use pair_sorter::{DocumentLabel, LabelledPair, PairSorter, SortedPairs};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Survivor};

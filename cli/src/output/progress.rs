@@ -7,6 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const DELAY: Duration = Duration::from_secs(1);
 
+/// What a bar says of work that tells of itself, after so much time.
+type ProgressText = dyn Fn(Duration) -> String;
+
 /// A bar that appears after a second, on terminals only.
 pub(crate) struct ProgressDisplay {
     what: &'static str,
@@ -14,6 +17,8 @@ pub(crate) struct ProgressDisplay {
     is_wanted: bool,
     started: Instant,
     bar: Option<ProgressBar>,
+    /// Instead of a number of documents.
+    text: Option<Box<ProgressText>>,
 }
 
 impl ProgressDisplay {
@@ -35,12 +40,30 @@ impl ProgressDisplay {
             is_wanted,
             started: Instant::now(),
             bar: None,
+            text: None,
         }
+    }
+
+    /// A bar for work that says in words how far it is, given the time since it began.
+    pub(crate) fn with_text(
+        what: &'static str,
+        quiet: bool,
+        text: impl Fn(Duration) -> String + 'static,
+    ) -> Self {
+        let mut display = Self::new(what, quiet);
+        display.text = Some(Box::new(text));
+        display
     }
 
     /// Shows that work goes on.
     pub(crate) fn tick(&mut self) {
+        let elapsed = self.started.elapsed();
+        let text = self.text.as_ref().map(|text| text(elapsed));
+        let what = self.what;
         if let Some(bar) = self.shown() {
+            if let Some(text) = text {
+                bar.set_message(format!("{what}: {text}"));
+            }
             bar.tick();
         }
     }
@@ -78,7 +101,11 @@ impl ProgressDisplay {
                 ),
                 None => (
                     ProgressBar::with_draw_target(None, target),
-                    "{msg} {spinner} {pos} documents, {elapsed}",
+                    if self.text.is_some() {
+                        "{spinner} {wide_msg}"
+                    } else {
+                        "{msg} {spinner} {pos} documents, {elapsed}"
+                    },
                 ),
             };
             let style = ProgressStyle::with_template(template)

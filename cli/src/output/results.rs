@@ -64,6 +64,11 @@ impl Layout {
         self.format == Format::Table
     }
 
+    /// Prints one JSON value.
+    pub(crate) fn json(self, value: &serde_json::Value) -> Result<()> {
+        self.paragraph(&escape::json(&value.to_string()))
+    }
+
     /// Prints a paragraph of text.
     pub(crate) fn paragraph(self, text: &str) -> Result<()> {
         let mut results = Results::new(self.without_header(), Vec::new())?;
@@ -134,6 +139,14 @@ pub(crate) struct Results {
     /// Of the columns shown, which are aligned to the right.
     numeric: Vec<bool>,
     line: String,
+    /// Characters of a terminal's line, into which tables must fit.
+    width: Option<u16>,
+}
+
+/// `None` where the results go elsewhere.
+fn terminal_width() -> Option<u16> {
+    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(width.0)
 }
 
 impl Results {
@@ -147,6 +160,7 @@ impl Results {
             rows: Vec::new(),
             numeric: Vec::new(),
             line: String::new(),
+            width: terminal_width(),
         };
         if has_header && format == Format::Tsv {
             let names: Vec<_> = results.shown_names().collect();
@@ -206,6 +220,11 @@ impl Results {
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(self.shown_names())
             .add_rows(self.rows.drain(..));
+        if let Some(width) = self.width {
+            table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width);
+        }
         for (index, is_number) in self.numeric.iter().enumerate() {
             if let Some(column) = table.column_mut(index).filter(|_| *is_number) {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -275,8 +294,9 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
     line.push_str(&json);
 }
 
+/// A JSON string; beside what JSON asks for, whatever drives a terminal is escaped.
 pub(crate) fn json_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    escape::json(&serde_json::Value::from(text).to_string()).into_owned()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -424,6 +444,11 @@ mod tests {
     fn every_value_has_both_forms() {
         let cases = [
             (Value::Text("a\nb"), "a\\nb", "\"a\\nb\""),
+            (
+                Value::Text("\u{7f}\u{9b}\u{202e}\u{1b}"),
+                "\\x7F\\xC2\\x9B\\xE2\\x80\\xAE\\x1B",
+                "\"\\u007f\\u009b\\u202e\\u001b\"",
+            ),
             (Value::Count(7), "7", "7"),
             (Value::Number(1.5), "1.50", "1.5"),
             (Value::Similarity(Some(1.0)), "1.000000", "1.0"),

@@ -42,10 +42,15 @@ impl Sink {
     }
 
     /// Writes a kept record of the source that was begun last.
-    pub(crate) fn record(&mut self, record: &CorpusRecord, corpus: &Corpus) -> Result<()> {
+    pub(crate) fn record(
+        &mut self,
+        record: &CorpusRecord,
+        corpus: &Corpus,
+        records: &CorpusRecords,
+    ) -> Result<()> {
         match self {
             Self::One(destination) => destination.record(record),
-            Self::Folder(folder) => folder.record(record, corpus),
+            Self::Folder(folder) => folder.record(record, corpus, records),
         }
     }
 
@@ -107,7 +112,7 @@ impl OutputFolder {
             let Some(source) = corpus.sources.get(self.next) else {
                 return Ok(());
             };
-            if source.kind == SourceKind::Lines {
+            if source.kind == SourceKind::Lines && source.problem.is_none() {
                 self.open(&source.relative, records.compression(self.next))?;
             }
             self.next += 1;
@@ -127,10 +132,15 @@ impl OutputFolder {
         Ok(())
     }
 
-    fn record(&mut self, record: &CorpusRecord, corpus: &Corpus) -> Result<()> {
+    fn record(
+        &mut self,
+        record: &CorpusRecord,
+        corpus: &Corpus,
+        records: &CorpusRecords,
+    ) -> Result<()> {
         let source = corpus.sources.get(record.source);
         if let Some(source) = source.filter(|source| source.kind == SourceKind::Text) {
-            self.open(&source.relative, Compression::None)?;
+            self.open(&source.relative, records.compression(record.source))?;
         }
         match &mut self.current {
             Some(destination) => destination.record(record),
@@ -169,6 +179,7 @@ impl OutputFolder {
         made.map_err(|e| cannot_write(&self.target, &e))?;
         for relative in &self.written {
             let target = self.target.join(relative);
+            staging::must_not_pass_links(&self.target, relative)?;
             std::fs::create_dir_all(staging::parent(&target))
                 .and_then(|()| TempPath::try_from_path(self.root().join(relative)))
                 .and_then(|staged| {

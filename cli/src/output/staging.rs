@@ -55,13 +55,31 @@ pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
 /// An error if something has the name already.
 pub(crate) fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     match std::fs::symlink_metadata(path) {
-        Ok(_) => Err(Failure::Io(format!(
+        Ok(_) => Err(Failure::refused(format!(
             "{} exists already; {advice}",
             path.display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(cannot_write(path, &error)),
     }
+}
+
+/// An error if a folder on the way from `root` to `relative` below it is a link: what is written there
+/// would be written elsewhere.
+pub(crate) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
+    let mut path = root.to_path_buf();
+    for part in parent(relative).components() {
+        path.push(part);
+        let metadata = std::fs::symlink_metadata(&path);
+        if metadata.is_ok_and(|metadata| metadata.is_symlink()) {
+            let message = format!(
+                "{} is a link; nothing is written through it",
+                path.display()
+            );
+            return Err(Failure::refused(message));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -28,13 +28,21 @@ impl OutputTarget {
         let text = corpus
             .sources
             .iter()
-            .find(|source| source.kind == SourceKind::Text);
+            .find(|source| source.kind == SourceKind::Text && source.problem.is_none());
         let name = path.display();
         let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        if path.as_os_str() != "-" && (path.is_dir() || ends_in_slash || text.is_some()) {
-            let is_lines = path.extension().is_some_and(|e| e == "jsonl")
-                || Compression::from_name(path) != Compression::None;
-            if !path.is_dir() && (path.exists() || is_lines) {
+        let is_file_name = is_lines_name(path) || is_special(path);
+        // A folder in is a folder out, unless the name says that one file of lines is wanted.
+        let is_of_folder = folders(inputs).next().is_some() && !is_file_name;
+        let wants_folder = path.is_dir() || ends_in_slash || is_of_folder || text.is_some();
+        if path.as_os_str() != "-" && wants_folder {
+            if !path.is_dir() && text.is_none() && path.exists() {
+                let advice = "give another name, or one such as out.jsonl for one file";
+                return Err(Failure::usage(format!(
+                    "{name} is a file, but the output of a folder is a folder; {advice}"
+                )));
+            }
+            if !path.is_dir() && text.is_some() && (path.exists() || is_file_name) {
                 return Err(Failure::usage(format!(
                     "{name} is a file name, but text files can only be written to a folder"
                 )));
@@ -142,11 +150,22 @@ fn check_folder(out: &Path, inputs: &[PathBuf], corpus: &Corpus, force: bool) ->
                 out.display()
             )));
         }
+        staging::must_not_pass_links(out, &source.relative)?;
         if !force {
             staging::must_not_exist(&out.join(&source.relative), FORCE)?;
         }
     }
     Ok(())
+}
+
+/// True for names of files of JSON Lines.
+fn is_lines_name(path: &Path) -> bool {
+    let is_json = |end| {
+        ["jsonl", "ndjson", "json", "jl"]
+            .iter()
+            .any(|name| end == *name)
+    };
+    path.extension().is_some_and(is_json) || Compression::from_name(path) != Compression::None
 }
 
 /// The folders among the inputs.

@@ -64,15 +64,15 @@ pub(crate) fn copy_kept(
         sink.begin_source(record.source, corpus, &records)?;
         // A corpus that has grown since is told below.
         if number < kept.len() && kept.get(number)? {
-            sink.record(&record, corpus)?;
+            sink.record(&record, corpus, &records)?;
         }
         number += 1;
     }
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     if records.totals() != totals {
-        return Err(Failure::Io(
-            "the corpus was changed while it was being read; nothing was written".into(),
+        return Err(Failure::refused(
+            "the corpus was changed while it was being read; nothing was written",
         ));
     }
     sink.finish(corpus, &records)

@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::vec;
 
 use resemblance::pipeline::{BatchLimits, Pipeline};
-use resemblance::{Signature, Sketcher};
+use resemblance::{Document, Signature, Sketcher};
 
 use super::context::Context;
+use super::in_flight::{HeldBytes, InFlight};
 use super::interrupt::Interrupt;
+use super::key_ledger::KeyLedger;
+use super::tally::DocumentTally;
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals};
+use crate::corpus::{BadDocument, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals};
 use crate::failure::{Failure, Result};
-use crate::options::CorpusOptions;
+use crate::options::{CorpusOptions, StoredOptions};
 use crate::output::ProgressDisplay;
 
 /// Documents that are looked up in a store together: the more, the less each costs.
@@ -32,6 +35,16 @@ const TOGETHER: BatchLimits = BatchLimits {
     bytes: 4 << 20,
 };
 
+/// What a document takes while it is worked on, in parts of its length: its line, the text in it, and
+/// what the text becomes.
+const BYTES_PER_DOCUMENT_BYTE: u64 = 4;
+
+/// Batches that are read ahead may take this part of the memory.
+const BATCHES_SHARE: u64 = 4;
+
+/// Batches of fewer bytes would cost more than they save.
+const MIN_BATCH_BYTES: u64 = 64 << 10;
+
 /// Progress is shown, and signals are looked for, once in so many documents.
 const DOCUMENTS_PER_CHECK: u64 = 64;
 
@@ -43,18 +56,61 @@ pub(crate) struct ReadDocument<T> {
     pub(crate) source: usize,
     /// Its line there.
     pub(crate) line: u64,
-    /// The document, or a sentence that says what is wrong with it.
-    pub(crate) document: Result<WorkedDocument<T>, String>,
+    /// The document, or what is wrong with it.
+    pub(crate) document: Result<WorkedDocument<T>, BadDocument>,
+}
+
+impl<T> ReadDocument<T> {
+    /// The document, counted; a bad one is an error, or is skipped.
+    pub(crate) fn take(
+        self,
+        context: &Context,
+        corpus: &Corpus,
+        tally: &mut DocumentTally,
+        skip_bad: bool,
+    ) -> Result<Option<WorkedDocument<T>>> {
+        tally.read += 1;
+        match self.document {
+            Ok(document) => Ok(Some(document)),
+            Err(bad) => {
+                let failure = Failure::from(bad).at(corpus.position(self.source, self.line));
+                tally.take_bad(context, failure, skip_bad).map(|()| None)
+            }
+        }
+    }
 }
 
 /// A document after the work.
 pub(crate) struct WorkedDocument<T> {
     pub(crate) key: Vec<u8>,
+    pub(crate) has_own_id: bool,
+    pub(crate) stamp: u64,
+    pub(crate) payload: Vec<u8>,
     pub(crate) value: T,
+}
+
+impl<T> WorkedDocument<T> {
+    /// What a store is to hold of it.
+    pub(crate) fn to_store(&self) -> Document<'_> {
+        Document::new(&self.key)
+            .stamp(self.stamp)
+            .payload(&self.payload)
+    }
+}
+
+/// How many documents did not get the id that stands in them.
+#[derive(Clone, Copy, Debug, Default)]
+struct IdCounts {
+    made: u64,
+    with_path: u64,
 }
 
 /// The documents of a corpus in its order.
 pub(crate) struct CorpusDocuments<T> {
+    corpus: Arc<Corpus>,
+    /// Where ids of several files may collide.
+    ledger: Option<Arc<Mutex<KeyLedger>>>,
+    ids: IdCounts,
     pipeline: Pipeline<ReadDocument<T>, Failure>,
     interrupt: Interrupt,
     progress: ProgressDisplay,
@@ -94,19 +150,27 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         limits: BatchLimits,
         work: impl Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>> + Send + Sync + 'static,
     ) -> Self {
+        let limits = within_memory(context, limits);
         let bytes_read = Arc::new(AtomicU64::new(0));
         let totals = Arc::new(Mutex::new(ReadTotals::default()));
+        let may_collide = corpus.sources.len() > 1 && corpus.settings.id.field().is_some();
+        let ledger =
+            may_collide.then(|| Arc::new(Mutex::new(KeyLedger::new(context.memory_bytes / 4))));
         let records = NumberedRecords {
             records: CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read)),
             next_number: 0,
             skip,
             totals: Arc::clone(&totals),
+            corpus: Arc::clone(corpus),
+            ledger: ledger.clone(),
+            in_flight: InFlight::new(context.memory_bytes),
+            large_bytes: limits.bytes,
         };
         let worked_corpus = Arc::clone(corpus);
         Self {
             pipeline: Pipeline::start(
                 records,
-                |(_, record)| record.bytes.len(),
+                |numbered| numbered.record.bytes.len(),
                 context.threads,
                 limits,
                 move |records| work_on(&records, &worked_corpus, &work),
@@ -118,6 +182,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             bytes_read,
             taken: 0,
             totals,
+            corpus: Arc::clone(corpus),
+            ledger,
+            ids: IdCounts::default(),
         }
     }
 
@@ -128,28 +195,79 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             self.progress.tick();
             Ok(())
         })?;
-        if next.is_none() {
+        let Some(mut read) = next else {
             self.progress.clear();
             return Ok(None);
+        };
+        if let Ok(document) = &mut read.document {
+            self.give_id(read.source, read.line, document);
         }
         self.taken += 1;
         if self.taken.is_multiple_of(DOCUMENTS_PER_CHECK) {
             self.interrupt.check()?;
             self.progress.update(self.taken, self.read_bytes());
         }
-        Ok(next)
+        Ok(Some(read))
+    }
+
+    /// Puts the path in front of an id that an earlier file has.
+    fn give_id(&mut self, source: usize, line: u64, document: &mut WorkedDocument<T>) {
+        if !document.has_own_id {
+            self.ids.made += u64::from(line > 0);
+        } else if let Some(ledger) = &self.ledger {
+            let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            if ledger.is_of_earlier_source(source, &document.key) {
+                document.key = self.corpus.key_with_path(source, &document.key);
+                self.ids.with_path += 1;
+            }
+        }
+    }
+
+    /// To be called once [`CorpusDocuments::next`] has returned `None`: says how the files were read,
+    /// and returns the counts. An error if more than half of the documents are bad.
+    pub(crate) fn end(&self, context: &Context, tally: &DocumentTally) -> Result<ReadTotals> {
+        tally.must_be_mostly_good()?;
+        // Nothing panics while it holds the lock.
+        let totals = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        context.messages.note(totals);
+        if let (1.., Some(field)) = (self.ids.made, self.corpus.settings.id.field()) {
+            context.messages.note(format!(
+                "documents without the field {:?}: {}; their keys are path:line",
+                field.name(),
+                self.ids.made
+            ));
+        }
+        if self.ids.with_path > 0 {
+            context.messages.note(format!(
+                "ids that an earlier file has too: {}; their keys are path:id",
+                self.ids.with_path
+            ));
+        }
+        Ok(totals)
     }
 
     /// How many bytes of the sources have been read.
     pub(crate) fn read_bytes(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
+}
 
-    /// Counts of what was read, once [`CorpusDocuments::next`] has returned `None`.
-    pub(crate) fn totals(&self) -> ReadTotals {
-        // Nothing panics while it holds the lock.
-        *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+/// The limits of batches with which those that are read ahead stay within the memory.
+fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
+    let batches = 4 * context.threads as u64 + 1;
+    let share = context.memory_bytes / BATCHES_SHARE / batches;
+    let bytes = usize::try_from(share.max(MIN_BATCH_BYTES)).unwrap_or(usize::MAX);
+    BatchLimits {
+        bytes: limits.bytes.min(bytes),
+        ..limits
     }
+}
+
+/// A record, its number, and its share of the memory if it is large.
+struct NumberedRecord {
+    number: u64,
+    record: CorpusRecord,
+    _held: Option<HeldBytes>,
 }
 
 /// Records with their numbers. The totals are there once the last record has been read.
@@ -158,10 +276,36 @@ struct NumberedRecords {
     next_number: u64,
     skip: u64,
     totals: Arc<Mutex<ReadTotals>>,
+    corpus: Arc<Corpus>,
+    ledger: Option<Arc<Mutex<KeyLedger>>>,
+    in_flight: Arc<InFlight>,
+    /// A record of so many bytes completes its batch.
+    large_bytes: usize,
+}
+
+impl NumberedRecords {
+    /// A record that completes a batch waits for those before it, which are being worked on; a smaller
+    /// one must not, because it may wait for itself in a batch that is not complete.
+    fn hold(&self, record: &CorpusRecord) -> Option<HeldBytes> {
+        let length = record.bytes.len();
+        let bytes = (length as u64).saturating_mul(BYTES_PER_DOCUMENT_BYTE);
+        (length >= self.large_bytes).then(|| self.in_flight.hold(bytes))
+    }
+
+    /// The ids of skipped documents are those that later ones may have too.
+    fn note_skipped(&self, record: &CorpusRecord) {
+        if let Some(ledger) = &self.ledger
+            && let Ok(document) = self.corpus.parse(record)
+            && document.has_own_id
+        {
+            let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+            ledger.is_of_earlier_source(record.source, &document.key);
+        }
+    }
 }
 
 impl Iterator for NumberedRecords {
-    type Item = Result<(u64, CorpusRecord)>;
+    type Item = Result<NumberedRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -178,21 +322,26 @@ impl Iterator for NumberedRecords {
             self.next_number += 1;
             // Skipped records are read all the same: the totals are those of the whole corpus.
             if number >= self.skip {
-                return Some(Ok((number, record)));
+                return Some(Ok(NumberedRecord {
+                    number,
+                    _held: self.hold(&record),
+                    record,
+                }));
             }
+            self.note_skipped(&record);
         }
     }
 }
 
 fn work_on<T>(
-    records: &[(u64, CorpusRecord)],
+    records: &[NumberedRecord],
     corpus: &Corpus,
     work: &dyn Fn(&[CorpusDocument<'_>]) -> Result<Vec<T>>,
 ) -> Result<Vec<ReadDocument<T>>> {
     let mut good = Vec::new();
     let mut reasons = Vec::new();
-    for (_, record) in records {
-        match corpus.parse(record) {
+    for numbered in records {
+        match corpus.parse(&numbered.record) {
             Ok(document) => {
                 good.push(document);
                 reasons.push(None);
@@ -213,12 +362,15 @@ fn work_on<T>(
         .zip(good)
         .map(|(value, document)| WorkedDocument {
             key: document.key.into_owned(),
+            has_own_id: document.has_own_id,
+            stamp: document.stamp,
+            payload: document.payload.into_owned(),
             value,
         })
         .collect::<Vec<_>>()
         .into_iter();
     let read = records.iter().zip(reasons);
-    let read = read.map(|((number, record), reason)| {
+    let read = read.map(|(NumberedRecord { number, record, .. }, reason)| {
         let document = match reason {
             Some(reason) => Err(reason),
             None => Ok(worked
@@ -242,11 +394,39 @@ pub(crate) fn resolve_corpus(
     inputs: &[PathBuf],
     options: &CorpusOptions,
 ) -> Result<Corpus> {
-    let corpus = Corpus::resolve(inputs, options.settings()?)?;
+    resolve_corpus_to_store(context, inputs, options, None)
+}
+
+/// The same, where documents are stored with what `stored` asks for.
+pub(crate) fn resolve_corpus_to_store(
+    context: &Context,
+    inputs: &[PathBuf],
+    options: &CorpusOptions,
+    stored: Option<&StoredOptions>,
+) -> Result<Corpus> {
+    let mut settings = options.settings(context.memory_bytes)?;
+    if let Some(stored) = stored {
+        settings = stored.extend(settings);
+    }
+    let corpus = Corpus::resolve(inputs, settings)?;
+    if !options.skip_bad {
+        must_be_readable(&corpus)?;
+    }
     if corpus.sources.is_empty() {
         context.messages.note("no file was found in the corpus");
     }
     Ok(corpus)
+}
+
+/// An error for the first file that is none that can be read.
+fn must_be_readable(corpus: &Corpus) -> Result<()> {
+    for (number, source) in corpus.sources.iter().enumerate() {
+        if let Some(problem) = &source.problem {
+            let failure = Failure::from((**problem).clone()).at(corpus.position(number, 0));
+            return Err(failure.with_note("--skip-bad passes over such files"));
+        }
+    }
+    Ok(())
 }
 
 /// The signatures of some documents.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use resemblance::verification::{FeatureFiles, SketchedText};
-use resemblance::{Document, DocumentId, Schema};
+use resemblance::{DocumentId, Schema};
 
 use super::bit_list::BitList;
 use super::build_forecast::BuildForecaster;
@@ -44,14 +44,15 @@ pub(crate) fn fill_store(
     let mut tally = DocumentTally::default();
     while let Some(read) = documents.next()? {
         let (source, line) = (read.source, read.line);
-        let Some(document) = tally.take(context, corpus, read, skip_bad)? else {
+        let Some(document) = read.take(context, corpus, &mut tally, skip_bad)? else {
             continue;
         };
         let kind = (schema, building.options());
-        forecaster.document(context, kind, document.key.len(), documents.read_bytes())?;
+        let stored_bytes = document.key.len() + document.payload.len();
+        forecaster.document(context, kind, stored_bytes, documents.read_bytes())?;
         let position = || corpus.position(source, line);
         let signature = &document.value.signature;
-        match building.insert(Document::new(&document.key), signature, position) {
+        match building.insert(document.to_store(), signature, position) {
             Ok(id) => {
                 tally.kept += 1;
                 tally.empty += u64::from(signature.is_empty());
@@ -64,12 +65,10 @@ pub(crate) fn fill_store(
             Err(failure) => tally.skip(context, failure, skip_bad)?,
         }
     }
-    let totals = documents.totals();
+    let totals = documents.end(context, &tally)?;
     let mut on_repeated = |id: DocumentId, key: &[u8]| {
         let (source, line) = positions.get(id.get())?;
-        let key = String::from_utf8_lossy(key);
-        let position = corpus.position(source, line);
-        let failure = Failure::bad_input(format!("{position}: key {key:?} came before"));
+        let failure = Failure::repeated_key(key, corpus.position(source, line));
         tally.skip(context, failure, skip_bad)?;
         tally.kept -= 1;
         tally.empty -= u64::from(empty.get(id.get())?);

@@ -57,7 +57,7 @@ impl Interrupt {
     pub(crate) fn check(&self) -> Result<()> {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),
-            number => Err(Failure::Signal(number, String::new())),
+            number => Err(Failure::signal(number)),
         }
     }
 

@@ -1,11 +1,15 @@
 //! What a long join is going to take, and what is to be said of its results.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
 
 use super::context::Context;
 use crate::failure::Result;
 use crate::options::JoinLimits;
-use crate::output::escape;
+use crate::output::{ProgressDisplay, escape};
 
 /// Shorter work is not announced.
 const MIN_SECONDS: f64 = 5.0;
@@ -30,15 +34,58 @@ pub(crate) enum JoinProduct {
     Clusters,
 }
 
+/// How far a join is: the pairs that were found, and the time that it was expected to take.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JoinProgress {
+    found: Arc<AtomicU64>,
+    /// 0 if nothing is known.
+    expected: Duration,
+}
+
+impl JoinProgress {
+    /// Counts a pair.
+    pub(crate) fn add_pair(&self) {
+        self.found.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A bar for this join.
+    pub(crate) fn display(&self, what: &'static str, quiet: bool) -> ProgressDisplay {
+        let progress = self.clone();
+        ProgressDisplay::with_text(what, quiet, move |elapsed| progress.text(elapsed))
+    }
+
+    fn text(&self, elapsed: Duration) -> String {
+        let mut parts = Vec::new();
+        let found = self.found.load(Ordering::Relaxed);
+        if found > 0 {
+            let per_second = found as f64 / elapsed.as_secs_f64().max(0.001);
+            parts.push(format!("{found} pairs, {per_second:.0} a second"));
+        }
+        parts.push(format!("{} s", elapsed.as_secs()));
+        if !self.expected.is_zero() {
+            let share = elapsed.as_secs_f64() / self.expected.as_secs_f64();
+            parts.push(match self.expected.checked_sub(elapsed) {
+                Some(left) => format!(
+                    "about {:.0} % of the expected time, {} left",
+                    share * 100.0,
+                    duration(left.as_secs_f64())
+                ),
+                None => format!("expected were {}", duration(self.expected.as_secs_f64())),
+            });
+        }
+        parts.join(", ")
+    }
+}
+
 /// Tells how long a join is expected to take, and what, if it is long.
 pub(crate) fn announce_join(
     context: &Context,
     snapshot: &Snapshot,
     bounds: Bounds,
     product: JoinProduct,
-) -> Result<()> {
+) -> Result<JoinProgress> {
     if context.messages.quiet {
-        return Ok(());
+        return Ok(JoinProgress::default());
     }
     let expected = snapshot.expect_join(bounds)?;
     let rows = match product {
@@ -62,7 +109,17 @@ pub(crate) fn announce_join(
     if let Some(message) = message(expected.seconds, memory_bytes, temporary_bytes) {
         context.messages.note(message);
     }
-    Ok(())
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = context.threads.min(cores).max(1);
+    let seconds = expected.seconds / threads as f64;
+    context.messages.detail(format_args!(
+        "{} documents to join, about {} pairs",
+        expected.documents, expected.pairs
+    ));
+    Ok(JoinProgress {
+        expected: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        ..JoinProgress::default()
+    })
 }
 
 /// The sentence, if there is reason for one.
@@ -140,6 +197,26 @@ pub(crate) fn join_options(context: &Context, limits: JoinLimits) -> JoinOptions
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_says_what_was_found_and_what_is_left() {
+        let progress = JoinProgress {
+            expected: Duration::from_secs(40),
+            ..JoinProgress::default()
+        };
+        let at = |seconds| progress.text(Duration::from_secs(seconds));
+        assert_eq!(
+            at(10),
+            "10 s, about 25 % of the expected time, 30 seconds left"
+        );
+        (0..50).for_each(|_| progress.add_pair());
+        assert_eq!(
+            at(60),
+            "50 pairs, 1 a second, 60 s, expected were 40 seconds"
+        );
+        let unknown = JoinProgress::default().text(Duration::from_secs(2));
+        assert_eq!(unknown, "2 s");
+    }
 
     #[test]
     fn only_long_work_is_announced() {

@@ -10,8 +10,10 @@ mod context;
 mod copying;
 mod documents;
 mod filling;
+mod in_flight;
 mod interrupt;
 mod joins;
+mod key_ledger;
 mod keys;
 mod opening;
 mod panics;
@@ -28,13 +30,15 @@ pub(crate) use context::Context;
 pub(crate) use copying::{copy_kept, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
-    resolve_corpus, sketch_documents,
+    resolve_corpus, resolve_corpus_to_store, sketch_documents,
 };
 pub(crate) use filling::fill_store;
 pub(crate) use interrupt::Interrupt;
-pub(crate) use joins::{JoinProduct, announce_join, join_options, tell_left_out, tell_suspicious};
+pub(crate) use joins::{
+    JoinProduct, JoinProgress, announce_join, join_options, tell_left_out, tell_suspicious,
+};
 pub(crate) use keys::KeyCache;
-pub(crate) use opening::{must_take_text, open_to_read, tell_not_at_hand};
+pub(crate) use opening::{must_take_text, open_to_read, open_to_write, tell_not_at_hand};
 pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;

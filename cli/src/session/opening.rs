@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use resemblance::{Error, Schema, Store};
+use resemblance::{Error, Schema, Store, StoreOptions};
 
 use super::context::Context;
 use crate::failure::{Failure, Result};
@@ -11,6 +11,36 @@ use crate::failure::{Failure, Result};
 /// Opens for reading. A store that was not closed properly is repaired first, which needs one
 /// opening for writing; if there is no room to note that it was repaired, it is read as it is then.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
+    let store = open_or_repair(context, path)?;
+    tell_store(context, path, &store)?;
+    Ok(store)
+}
+
+/// Opens for writing.
+pub(crate) fn open_to_write(
+    context: &Context,
+    path: &Path,
+    options: &StoreOptions,
+) -> Result<Store> {
+    let store = options.open(path)?;
+    tell_store(context, path, &store)?;
+    Ok(store)
+}
+
+/// Says with -v what was opened.
+fn tell_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
+    if context.messages.verbose {
+        let documents = store.snapshot()?.len();
+        context.messages.detail(format_args!(
+            "{}: {documents} documents; {}",
+            path.display(),
+            store.schema()
+        ));
+    }
+    Ok(())
+}
+
+fn open_or_repair(context: &Context, path: &Path) -> Result<Store> {
     let options = &context.store_options;
     match options.open_read_only(path) {
         Err(unreadable @ Error::NeedsRecovery { .. }) => {
@@ -19,7 +49,9 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
                 Ok(store) => drop(store),
                 Err(error @ (Error::Io { .. } | Error::Storage(_))) => {
                     let why = Failure::from(error);
-                    return Err(Failure::from(unreadable).with_note(&format!("tried, but {why}")));
+                    return Err(
+                        Failure::from(unreadable).with_note(format!("tried, but {}", why.brief()))
+                    );
                 }
                 Err(other) => return Err(other.into()),
             }

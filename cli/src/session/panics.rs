@@ -30,7 +30,7 @@ pub(crate) fn contain_panics<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
 pub(super) fn internal_error() -> Failure {
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let detail = last.unwrap_or_else(|| "a thread ended without an answer".into());
-    Failure::Io(format!("internal error: {detail}"))
+    Failure::refused(format!("internal error: {detail}"))
 }
 
 impl From<WorkerPanicked> for Failure {
@@ -49,9 +49,9 @@ mod tests {
         silence_panics();
         let contained: Result<()> = contain_panics(|| panic!("seven of nine"));
         panic::set_hook(hook);
-        let Err(Failure::Io(message)) = contained else {
-            panic!("{contained:?}");
-        };
+        let failure = contained.unwrap_err();
+        assert_eq!(failure.exit_code(), 4);
+        let message = failure.brief();
         assert!(message.starts_with("internal error: "), "{message}");
         assert!(message.contains("panics.rs"), "{message}");
         assert!(message.contains("seven of nine"), "{message}");

@@ -213,6 +213,6 @@ mod tests {
             positions.push(0, line).unwrap();
         }
         assert!(positions.file.is_none());
-        assert!(matches!(positions.push(0, 2_000), Err(Failure::Io(_))));
+        assert_eq!(positions.push(0, 2_000).unwrap_err().exit_code(), 4);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
     let mut tally = DocumentTally::default();
     while let Some(read) = documents.next()? {
         let (number, source, line) = (read.number, read.source, read.line);
-        let Some(document) = tally.take(context, &corpus, read, skip_bad)? else {
+        let Some(document) = read.take(context, &corpus, &mut tally, skip_bad)? else {
             continue;
         };
         tally.kept += 1;
@@ -52,10 +52,8 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
         match sampler.add(number, document.key, sketch)? {
             SampleAddition::Taken => {}
             SampleAddition::RepeatedKey(key) => {
-                let key = String::from_utf8_lossy(&key);
-                let place = corpus.position(source, line);
-                let message = format!("{place}: key {key:?} came before");
-                tally.skip(context, Failure::bad_input(message), skip_bad)?;
+                let failure = Failure::repeated_key(&key, corpus.position(source, line));
+                tally.skip(context, failure, skip_bad)?;
                 tally.kept -= 1;
             }
             SampleAddition::MemoryFull => {
@@ -67,7 +65,7 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
             }
         }
     }
-    let totals = documents.totals();
+    let totals = documents.end(context, &tally)?;
     context.messages.note(tally.summary("good", totals));
     Ok(sampler.finish(tally.kept))
 }

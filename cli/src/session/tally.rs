@@ -1,14 +1,17 @@
 //! Counting what became of the documents.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::context::Context;
-use super::documents::{ReadDocument, WorkedDocument};
-use crate::corpus::{Corpus, ReadTotals};
-use crate::failure::{Failure, Result};
+use crate::corpus::ReadTotals;
+use crate::failure::{Failure, FailureKind, Result};
+
+/// Once so many documents were read and all of them are bad, no good ones are waited for.
+const MAX_BAD_AT_FIRST: u64 = 1_000;
 
 /// What became of the documents of a corpus; printed as one line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DocumentTally {
     /// Documents read, bad ones included.
     pub(crate) read: u64,
@@ -25,7 +28,11 @@ pub(crate) struct DocumentTally {
     pub(crate) replaced: u64,
     /// Left as they are: the store has them under their keys with the same signatures.
     pub(crate) unchanged: u64,
-    /// Bad ones skipped.
+    /// Bad ones, which could not be read as documents.
+    bad: u64,
+    /// The first of them.
+    first_bad: Option<Arc<Failure>>,
+    /// Bad ones skipped, and those whose key came before.
     pub(crate) skipped: u64,
     /// Documents without any feature.
     pub(crate) empty: u64,
@@ -39,40 +46,65 @@ impl DocumentTally {
         self.kept + self.unchanged
     }
 
-    /// Counts an item; a bad one is an error, or is skipped.
-    pub(crate) fn take<T>(
+    /// Counts a bad document: it is an error, or is skipped.
+    pub(super) fn take_bad(
         &mut self,
         context: &Context,
-        corpus: &Corpus,
-        item: ReadDocument<T>,
+        failure: Failure,
         skip_bad: bool,
-    ) -> Result<Option<WorkedDocument<T>>> {
-        self.read += 1;
-        match item.document {
-            Ok(document) => Ok(Some(document)),
-            Err(reason) => {
-                let place = corpus.position(item.source, item.line);
-                let failure = Failure::bad_input(format!("{place}: {reason}"));
-                self.skip(context, failure, skip_bad).map(|()| None)
-            }
+    ) -> Result<()> {
+        self.bad += 1;
+        if !skip_bad {
+            // Where no document was good, something else is wrong.
+            let is_rare = self.bad < self.read;
+            return Err(if is_rare {
+                failure.with_note("--skip-bad skips such documents")
+            } else {
+                failure
+            });
         }
+        self.skipped += 1;
+        let message = failure.brief();
+        context.messages.detail(format!("skipped {message}"));
+        self.first_bad.get_or_insert_with(|| Arc::new(failure));
+        if self.bad == MAX_BAD_AT_FIRST && self.bad == self.read {
+            return self.must_be_mostly_good();
+        }
+        Ok(())
     }
 
-    /// Skips one bad document, if that is wanted; any other failure stays one.
+    /// An error if more than half of the documents are bad: then the options are wrong, and not the
+    /// documents.
+    pub(crate) fn must_be_mostly_good(&self) -> Result<()> {
+        let Some(first) = &self.first_bad else {
+            return Ok(());
+        };
+        if self.bad <= self.read / 2 {
+            return Ok(());
+        }
+        let Self { bad, read, .. } = self;
+        let message =
+            format!("{bad} of {read} documents are bad, which is too many for --skip-bad");
+        let failure =
+            Failure::bad_input(message).with_note(format!("the first: {}", first.brief()));
+        Err(first.notes().iter().fold(failure, Failure::with_note))
+    }
+
+    /// Skips one document that cannot be taken, if that is wanted; any other failure stays one.
     pub(crate) fn skip(
         &mut self,
         context: &Context,
         failure: Failure,
         skip_bad: bool,
     ) -> Result<()> {
-        match failure {
-            Failure::BadInput(message) if skip_bad => {
+        match failure.kind {
+            FailureKind::BadInput if skip_bad => {
                 self.skipped += 1;
+                let message = failure.brief();
                 context.messages.detail(format!("skipped {message}"));
                 Ok(())
             }
-            Failure::BadInput(_) => Err(failure.with_note("--skip-bad skips such documents")),
-            other => Err(other),
+            _ => Err(failure),
         }
     }
 
@@ -95,7 +127,7 @@ pub(crate) struct TallySummary<'a> {
 
 impl fmt::Display for TallySummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DocumentTally { read, kept, .. } = *self.tally;
+        let DocumentTally { read, kept, .. } = self.tally;
         write!(f, "read {read}, {} {kept}", self.kept)?;
         write!(f, ", dropped {}", self.tally.dropped)?;
         write!(

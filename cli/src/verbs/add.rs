@@ -10,10 +10,10 @@ use resemblance::{Document, Error, Novelty, Revision, Signature, Store, WriteTra
 
 use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{CorpusOptions, VerifyOptions};
+use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, must_take_text, resolve_corpus, tell_not_at_hand,
+    WorkedDocument, must_take_text, open_to_write, resolve_corpus_to_store, tell_not_at_hand,
 };
 
 /// Add the documents of a corpus to a store
@@ -31,6 +31,7 @@ Examples:
   resemblance add seen.rsm more.jsonl
   resemblance add seen.rsm more.jsonl --if-new
   resemblance add seen.rsm more.jsonl --if-new --verify exact
+  resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
   crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
 pub(crate) struct AddArguments {
@@ -47,6 +48,13 @@ pub(crate) struct AddArguments {
     /// more candidates are counted
     #[arg(long, value_name = "N", requires = "if_new")]
     budget: Option<NonZeroU64>,
+    /// With --if-new: minimum similarity of near-duplicates, at least the store's [default: the store's]
+    #[arg(long, value_name = "T", requires = "if_new")]
+    threshold: Option<f64>,
+    /// With --if-new: maximum Hamming distance of near-duplicates, at most the store's [default: the
+    /// store's]
+    #[arg(long, value_name = "D", requires = "if_new")]
+    distance: Option<u8>,
     #[command(flatten)]
     verify: VerifyOptions,
     /// Replace documents whose key the store has; a document with the same signature stays, and is
@@ -63,7 +71,18 @@ pub(crate) struct AddArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
     #[command(flatten)]
+    stored: StoredOptions,
+    #[command(flatten)]
     options: CorpusOptions,
+}
+
+impl AddArguments {
+    fn bounds(&self) -> BoundOptions {
+        BoundOptions {
+            threshold: self.threshold,
+            distance: self.distance,
+        }
+    }
 }
 
 pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome> {
@@ -71,10 +90,17 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     if let Some(budget) = arguments.budget {
         options = options.probe_budget(budget.get());
     }
-    let store = options.open(&arguments.store)?;
+    let store = open_to_write(context, &arguments.store, &options)?;
     must_take_text(store.schema())?;
     if arguments.verify.is_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));
+    }
+    let bounds = arguments.bounds();
+    bounds.must_lie_within(store.schema())?;
+    if arguments.verify.is_exact() && bounds.is_given() {
+        return Err(Failure::usage(
+            "--verify exact takes the store's own bounds; leave out --threshold and --distance",
+        ));
     }
     let features = arguments
         .verify
@@ -83,11 +109,9 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         let documents = store.snapshot()?.len();
         tell_not_at_hand(context, arguments.store.display(), documents);
     }
-    let corpus = Arc::new(resolve_corpus(
-        context,
-        &arguments.corpus,
-        &arguments.options,
-    )?);
+    let stored = Some(&arguments.stored);
+    let corpus = resolve_corpus_to_store(context, &arguments.corpus, &arguments.options, stored)?;
+    let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
         arguments,
@@ -107,7 +131,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
             context.messages.advise(&store.design()?);
             Ok(Outcome::Done)
         }
-        Err(failure) => Err(failure.with_note(&addition.where_to_resume())),
+        Err(failure) => Err(failure.with_note(addition.where_to_resume())),
     }
 }
 
@@ -181,10 +205,11 @@ impl Addition<'_> {
         }
         self.add_gathered(&mut transaction, &mut gathered)?;
         self.context.interrupt.check()?;
+        let totals = items.end(self.context, &self.tally)?;
         if pending > 0 {
             self.commit(transaction, pending)?;
         }
-        Ok(items.totals())
+        Ok(totals)
     }
 
     /// Keeps a document until there are enough to be added together. A bad one waits for those
@@ -209,7 +234,7 @@ impl Addition<'_> {
             self.add_gathered(transaction, gathered)?;
         }
         let (corpus, skip_bad) = (Arc::clone(&self.corpus), self.arguments.options.skip_bad);
-        let document = self.tally.take(self.context, &corpus, item, skip_bad)?;
+        let document = item.take(self.context, &corpus, &mut self.tally, skip_bad)?;
         gathered.extend(document.map(|document| GatheredDocument {
             document,
             source,
@@ -245,13 +270,12 @@ impl Addition<'_> {
         transaction: &mut WriteTransaction,
         gathered: &[GatheredDocument],
     ) -> Result<bool> {
-        let documents = gathered.iter().map(|GatheredDocument { document, .. }| {
-            let WorkedDocument { key, value } = document;
-            (Document::new(key), value)
-        });
+        let documents = gathered
+            .iter()
+            .map(|GatheredDocument { document, .. }| (document.to_store(), &document.value));
         let documents: Vec<(Document<'_>, &SketchedText)> = documents.collect();
         let signatures = || documents.iter().map(|(d, s)| (d.into(), &s.signature));
-        let added = if self.arguments.upsert {
+        let added = if self.arguments.upsert || self.arguments.bounds().is_given() {
             return Ok(false);
         } else if let Some(features) = &mut self.features {
             transaction.insert_many_if_new_exact(&documents, features)
@@ -303,7 +327,7 @@ impl Addition<'_> {
 
     fn commit(&mut self, transaction: WriteTransaction, pending: u64) -> Result<()> {
         transaction.commit().map_err(|e| self.failure(e))?;
-        self.committed = self.tally;
+        self.committed = self.tally.clone();
         self.done += pending;
         let (held, done) = (self.committed.held(), self.done);
         let detail = format!("committed {held} documents of the first {done}");
@@ -313,24 +337,29 @@ impl Addition<'_> {
     }
 
     fn add(&mut self, transaction: &mut WriteTransaction, placed: &GatheredDocument) -> Result<()> {
-        let (key, sketched) = (&placed.document.key, &placed.document.value);
+        let (document, sketched) = (placed.document.to_store(), &placed.document.value);
         let signature = &sketched.signature;
         let (source, line) = (placed.source, placed.line);
         let added = if let Some(features) = &mut self.features {
-            let documents = [(Document::new(key), sketched)];
+            let documents = [(document, sketched)];
             let found = transaction.insert_many_if_new_exact(&documents, features);
             found.map(|found| found.into_iter().next())
+        } else if self.arguments.bounds().is_given() {
+            let key = &placed.document.key;
+            self.add_within_bounds(transaction, key, document, signature)
         } else if self.arguments.if_new {
-            transaction.insert_if_new(key, signature).map(Some)
+            let inserted = transaction.insert_if_new(document, signature);
+            inserted.map(Some)
         } else if self.arguments.upsert {
-            transaction.upsert(key, signature).map(|upserted| {
+            let upserted = transaction.upsert(document, signature);
+            upserted.map(|upserted| {
                 let is_unchanged = matches!(upserted.revision, Revision::Unchanged(_));
                 self.tally.unchanged += u64::from(is_unchanged);
                 self.tally.replaced += u64::from(upserted.replaced.is_some());
                 (!is_unchanged).then_some(Novelty::New(upserted.id))
             })
         } else {
-            let inserted = transaction.insert(key, signature);
+            let inserted = transaction.insert(document, signature);
             inserted.map(|id| Some(Novelty::New(id)))
         };
         match added {
@@ -338,10 +367,10 @@ impl Addition<'_> {
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
                 let place = self.corpus.position(source, line);
-                return Err(Failure::bad_input(format!(
-                    "{place}: key {key:?} is in the store already; --upsert replaces it, \
-                     --if-new leaves it"
-                )));
+                let message = format!(
+                    "key {key:?} is in the store already; --upsert replaces it, --if-new leaves it"
+                );
+                return Err(Failure::bad_input(message).at(place));
             }
             Err(error) => {
                 let store = self.arguments.store.display();
@@ -350,6 +379,32 @@ impl Addition<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds a document unless the store has its key, or one that is near by the given bounds.
+    fn add_within_bounds(
+        &mut self,
+        transaction: &mut WriteTransaction,
+        key: &[u8],
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> resemblance::Result<Option<Novelty>> {
+        if transaction.contains(key)? {
+            self.tally.known += 1;
+            return Ok(None);
+        }
+        let bounds = self.arguments.bounds().bounds();
+        let mut query = transaction.query(signature).bounds(bounds).limit(1);
+        if let Some(budget) = self.arguments.budget {
+            query = query.probe_budget(budget.get());
+        }
+        let matches = query.run()?;
+        if let Some(found) = matches.into_iter().next() {
+            return Ok(Some(Novelty::NearDuplicate(found)));
+        }
+        transaction
+            .insert(document, signature)
+            .map(|id| Some(Novelty::New(id)))
     }
 
     /// After a failure: what is in the store, and how to go on.

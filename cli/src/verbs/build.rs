@@ -7,9 +7,9 @@ use clap::Args;
 use resemblance::DesignReport;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
-use crate::session::{Context, StoreBuilding, fill_store, resolve_corpus};
+use crate::session::{Context, StoreBuilding, fill_store, resolve_corpus_to_store};
 
 /// Make a store from a corpus
 ///
@@ -34,6 +34,8 @@ pub(crate) struct BuildArguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    stored: StoredOptions,
+    #[command(flatten)]
     options: CorpusOptions,
 }
 
@@ -41,7 +43,8 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let target = &arguments.store;
     let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
     must_not_exist(target, "add takes documents into an existing store")?;
-    let corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
+    let stored = Some(&arguments.stored);
+    let corpus = resolve_corpus_to_store(context, &arguments.corpus, &arguments.options, stored)?;
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;

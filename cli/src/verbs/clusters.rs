@@ -10,9 +10,7 @@ use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
-use crate::output::{
-    Column, LabelledPair, PairSorter, ProgressDisplay, Results, SortedPairs, document_value,
-};
+use crate::output::{Column, LabelledPair, PairSorter, Results, SortedPairs, document_value};
 use crate::session::{
     Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
     tell_left_out, tell_suspicious,
@@ -70,9 +68,9 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let snapshot = subject.snapshot.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = join_options(context, arguments.limits);
-    announce_join(context, &snapshot, bounds, JoinProduct::SortedClusters)?;
+    let joining = announce_join(context, &snapshot, bounds, JoinProduct::SortedClusters)?;
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
-    let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
+    let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
         let clusters = match features {
             Some(features) => {

@@ -13,7 +13,7 @@ use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions};
-use crate::output::{DropReport, OutputTarget, ProgressDisplay, Sink, Survivor, escape};
+use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally,
     JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, StoreBuilding, announce_join,
@@ -264,7 +264,7 @@ impl DedupPlan<'_> {
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
         let skip_bad = self.arguments.options.skip_bad;
         let corpus = Arc::clone(&self.corpus);
-        let Some(document) = self.tally.take(self.context, &corpus, read, skip_bad)? else {
+        let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
             self.kept.push(false);
             return Ok(None);
         };
@@ -333,7 +333,7 @@ impl DedupPlan<'_> {
             }
         }
         self.decide(&mut kept, gathered)?;
-        Ok(documents.totals())
+        documents.end(self.context, &self.tally)
     }
 
     /// Decides some documents in their order: together, or one by one where that cannot be.
@@ -388,8 +388,8 @@ impl DedupPlan<'_> {
         let features = self.features.take().map(Arc::new);
         let (searched, bounds) = (snapshot.clone(), self.bounds());
         let join = join_options(context, self.arguments.limits);
-        announce_join(context, &snapshot, bounds, JoinProduct::Clusters)?;
-        let mut progress = ProgressDisplay::new("finding clusters", context.messages.quiet);
+        let joining = announce_join(context, &snapshot, bounds, JoinProduct::Clusters)?;
+        let mut progress = joining.display("finding clusters", context.messages.quiet);
         let interrupt = context.interrupt.clone();
         let duplicates = interrupt.while_working(&mut progress, move || {
             Ok(searched.cluster_duplicates(bounds, &join, features)?)
@@ -441,11 +441,12 @@ impl DedupPlan<'_> {
             self.kept.push(true);
             self.tally.kept += 1;
         }
+        let totals = documents.end(context, &self.tally)?;
         building.finish(&mut |_, _| Ok(()))?;
         if let Some(features) = &mut self.features {
             features.flush()?;
         }
-        Ok(documents.totals())
+        Ok(totals)
     }
 }
 

@@ -9,9 +9,9 @@ use resemblance::{EvictEvent, EvictOptions, EvictReport, Store};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::FormatOptions;
+use crate::options::{FormatOptions, parse_age};
 use crate::output::{Column, ProgressDisplay, Results, Value};
-use crate::session::{Context, open_to_read};
+use crate::session::{Context, open_to_read, open_to_write};
 
 /// Remove documents by their age or number
 ///
@@ -22,17 +22,23 @@ use crate::session::{Context, open_to_read};
 #[command(after_help = "\
 Examples:
   resemblance evict seen.rsm --keep-newest 1000000
+  resemblance evict seen.rsm --older-than 14d
   resemblance evict seen.rsm --older-than 1700000000 --dry-run")]
 #[command(group(ArgGroup::new("which").required(true).args(["older_than", "keep_newest"])))]
 pub(crate) struct EvictArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Remove the documents whose stamps are smaller
-    #[arg(long, value_name = "STAMP")]
+    /// Remove the documents whose stamps are smaller: an age such as 14d (s, m, h, d, w), a stamp, or a
+    /// time such as 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     older_than: Option<u64>,
     /// Remove all but the N newest documents
     #[arg(long, value_name = "N")]
     keep_newest: Option<u64>,
+    /// With --older-than: remove more than nine tenths of the documents, or all of a store whose stamps
+    /// are 0
+    #[arg(long, conflicts_with = "keep_newest")]
+    force: bool,
     /// Remove nothing, and say how many documents would be removed
     #[arg(long)]
     dry_run: bool,
@@ -48,9 +54,12 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     let store = if arguments.dry_run {
         open_to_read(context, path)?
     } else {
-        context.store_options.open(path)?
+        open_to_write(context, path, &context.store_options)?
     };
     let before = store.snapshot()?.len();
+    if let Some(stamp) = arguments.older_than.filter(|_| !arguments.force) {
+        must_leave_some(context, arguments, &store, stamp)?;
+    }
     let mut progress = ProgressDisplay::new("evicting", context.messages.quiet);
     let mut stopped = None;
     let report = evict_documents(&store, arguments, |event| {
@@ -71,14 +80,52 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
     if let Some(stopped) = stopped.filter(|_| report.stopped) {
         let evicted = report.evicted;
-        let note = format!(": evicted {evicted} documents; give the command again for the rest");
-        return Err(stopped.with_note(&note));
+        let note = format!("evicted {evicted} documents; give the command again for the rest");
+        return Err(stopped.with_note(note));
     }
     print(arguments, &report, before)?;
     if arguments.dry_run {
         context.messages.note("a dry run: nothing was removed");
     }
     Ok(Outcome::Done)
+}
+
+/// An error if so many documents are older that the stamps or the age must be wrong.
+fn must_leave_some(
+    context: &Context,
+    arguments: &EvictArguments,
+    store: &Store,
+    stamp: u64,
+) -> Result<()> {
+    let count_older = |stamp| {
+        let options = EvictOptions::new().dry_run(true);
+        let watch = |_| match context.interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        let counted = store.evict_older_than_with(stamp, &options, watch);
+        let counted = counted.map_err(|e| Failure::store(arguments.store.display(), e))?;
+        context.interrupt.check().map(|()| counted.evicted)
+    };
+    let documents = store.snapshot()?.len();
+    let older = count_older(stamp)?;
+    // All but a tenth; nothing is lost where nothing is.
+    if u128::from(older) * 10 <= u128::from(documents) * 9 {
+        return Ok(());
+    }
+    let message = if count_older(1)? == documents {
+        format!("all stamps are 0, so --older-than would remove all {documents} documents")
+    } else {
+        format!("--older-than would remove {older} of {documents} documents, more than nine tenths")
+    };
+    if arguments.dry_run {
+        context.messages.note(format!("warning: {message}"));
+        return Ok(());
+    }
+    let failure = Failure::usage(message).with_note("--force removes them all the same");
+    Err(failure.with_note(
+        "add --stamp and --stamp-field give documents stamps, and touch gives them others",
+    ))
 }
 
 fn evict_documents(

@@ -12,7 +12,7 @@ use resemblance::{Error, ExistingKeys, ImportEvent, ImportOptions, ImportReport,
 use crate::corpus::{Compression, CorpusError};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output::ProgressDisplay;
-use crate::session::Context;
+use crate::session::{Context, open_to_write};
 
 /// Add the documents of an exported stream to a store
 ///
@@ -71,7 +71,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     let options = ImportOptions::new()
         .existing_keys(arguments.keys.rule())
         .if_new(arguments.if_new);
-    let store = context.store_options.open(&arguments.store)?;
+    let store = open_to_write(context, &arguments.store, &context.store_options)?;
     let report = import_stream(context, arguments, &store, &options)?;
     context.messages.note(summary(&report));
     context.messages.advise(&store.design()?);
@@ -87,7 +87,11 @@ struct StreamInput<'a> {
 }
 
 impl<'a> StreamInput<'a> {
-    fn open(path: &'a Path, failure: &'a RefCell<Option<Failure>>) -> Result<Self> {
+    fn open(
+        path: &'a Path,
+        window_bytes: u64,
+        failure: &'a RefCell<Option<Failure>>,
+    ) -> Result<Self> {
         let open_error = |error| Failure::from(CorpusError::open(path, error));
         let mut inner: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
             Box::new(BufReader::new(io::stdin()))
@@ -96,7 +100,9 @@ impl<'a> StreamInput<'a> {
         };
         let compression = Compression::from_content(inner.fill_buf().map_err(open_error)?);
         Ok(Self {
-            reader: compression.decoder(inner).map_err(open_error)?,
+            reader: compression
+                .decoder(inner, window_bytes)
+                .map_err(open_error)?,
             is_compressed: compression != Compression::None,
             path,
             failure,
@@ -122,7 +128,7 @@ fn import_stream(
     options: &ImportOptions,
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
-    let input = StreamInput::open(&arguments.stream, &failure)?;
+    let input = StreamInput::open(&arguments.stream, context.memory_bytes / 2, &failure)?;
     let mut progress = ProgressDisplay::new("importing", context.messages.quiet);
     let mut stopped = None;
     let report = store.import_with(input, options, |event| {
@@ -164,12 +170,12 @@ fn told(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Fa
         Some(failure) => failure,
         None if of_stream => {
             let name = arguments.stream.display();
-            Failure::bad_input(format!("{name}: {error}"))
+            Failure::bad_input(error.to_string()).at(name.to_string())
         }
         None => error.into(),
     };
     match note {
-        Some(note) => failure.with_note(&note),
+        Some(note) => failure.with_note(note),
         None => failure,
     }
 }

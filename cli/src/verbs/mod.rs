@@ -20,6 +20,7 @@ mod reband;
 mod remove;
 mod repair;
 mod stats;
+mod touch;
 mod tune;
 
 pub(crate) use add::{AddArguments, add};
@@ -42,4 +43,5 @@ pub(crate) use reband::{RebandArguments, reband};
 pub(crate) use remove::{RemoveArguments, remove};
 pub(crate) use repair::{RepairArguments, repair};
 pub(crate) use stats::{StatsArguments, stats};
+pub(crate) use touch::{TouchArguments, touch};
 pub(crate) use tune::{TuneArguments, tune};

@@ -10,12 +10,11 @@ use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
 use crate::output::{
-    Column, LabelledPair, PairSorter, ProgressDisplay, Results, SortedPairs, Value, document_value,
-    nearness_columns,
+    Column, LabelledPair, PairSorter, Results, SortedPairs, Value, document_value, nearness_columns,
 };
 use crate::session::{
-    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
-    tell_left_out,
+    Context, JoinProduct, JoinProgress, KeyCache, Subject, SubjectOptions, announce_join,
+    join_options, tell_left_out,
 };
 
 /// List all near-duplicate pairs of a store or a corpus
@@ -30,7 +29,7 @@ use crate::session::{
 Examples:
   resemblance pairs seen.rsm --threshold 0.9
   resemblance pairs a.jsonl b.jsonl.gz --chars 9 --threshold 0.7 --format jsonl
-  resemblance pairs corpus.jsonl --verify exact --header
+  resemblance pairs corpus.jsonl --verify exact --no-header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct PairsArguments {
     /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
@@ -64,9 +63,9 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let snapshot = subject.snapshot.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = join_options(context, arguments.limits);
-    announce_join(context, &snapshot, bounds, JoinProduct::Pairs)?;
+    let joining = announce_join(context, &snapshot, bounds, JoinProduct::Pairs)?;
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
-    let mut progress = ProgressDisplay::new("finding pairs", context.messages.quiet);
+    let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
         let pairs = match features {
             Some(features) => {
@@ -74,7 +73,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
             }
             None => snapshot.pairs_with(bounds, &join)?,
         };
-        sorted_pairs(pairs, keys, sorter)
+        sorted_pairs(pairs, keys, sorter, &joining)
     })?;
 
     let name = arguments.verify.similarity_name();
@@ -108,9 +107,11 @@ fn sorted_pairs(
     mut pairs: Pairs,
     mut keys: KeyCache,
     mut sorter: PairSorter,
+    joining: &JoinProgress,
 ) -> Result<(SortedPairs, LeftOut)> {
     for pair in pairs.by_ref() {
         let pair = pair?;
+        joining.add_pair();
         let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
         let (a, b) = if a < b { (a, b) } else { (b, a) };
         sorter.push(LabelledPair {

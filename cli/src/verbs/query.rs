@@ -1,7 +1,7 @@
 //! The verb `query`.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,9 +9,10 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use resemblance::{Bounds, By, DocumentId, Match, Matches, Query, Scope, Signature, Snapshot};
 
+use crate::corpus::read_bounded;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
-use crate::output::escape::{PrintedKey, printed};
+use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ProgressDisplay, Results, Value, nearness_columns};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, must_take_text, open_to_read, resolve_corpus,
@@ -180,6 +181,9 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
             }
             let matches = question.run(snapshot.query(&signature))?;
             explain(context, &matches);
+            if matches.is_empty() && !signature.is_empty() {
+                tell_nearest(context, &snapshot, &signature)?;
+            }
             matches.into_iter().collect()
         }
     };
@@ -228,6 +232,33 @@ fn explain(context: &Context, matches: &Matches) {
             "the budget left out {beyond} documents that share a bucket; others may be more like it"
         ));
     }
+}
+
+/// Says, where nothing matches, what came nearest.
+fn tell_nearest(context: &Context, snapshot: &Snapshot, signature: &Signature) -> Result<()> {
+    let nearest = snapshot.nearest(signature, 1)?;
+    let Some(nearest) = nearest.into_iter().next() else {
+        let note = match snapshot.is_empty() {
+            true => "no match: the store is empty",
+            false => {
+                "no match: no document shares a bucket with the text; --scan compares with all"
+            }
+        };
+        context.messages.note(note);
+        return Ok(());
+    };
+    let key = match nearest.key() {
+        Some(key) => escape::key(key).into_owned(),
+        None => escape::without_key(nearest.id().get()),
+    };
+    let similarity = nearest.similarity().map(|s| format!(" similarity {s:.6}"));
+    let distance = nearest.distance().map(|d| format!(" distance {d}"));
+    let nearness: Vec<_> = similarity.into_iter().chain(distance).collect();
+    let nearness = nearness.join(",");
+    context.messages.note(format!(
+        "no match: the nearest candidate is {key}, with{nearness}"
+    ));
+    Ok(())
 }
 
 /// Matches of a document of the store, without itself.
@@ -287,19 +318,22 @@ fn read_text(context: &Context, arguments: &QueryArguments) -> Result<String> {
     let mut progress = ProgressDisplay::new("reading", context.messages.quiet);
     let bytes = context.interrupt.while_working(&mut progress, {
         let name = name.clone();
+        let max_bytes = arguments.options.max_line_bytes();
         move || {
-            let mut bytes = Vec::new();
-            match file {
-                Some(path) => std::fs::File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)),
-                None => std::io::stdin().read_to_end(&mut bytes),
-            }
-            .map_err(|e| Failure::io(format!("cannot read {name}"), &e))?;
-            Ok(bytes)
+            let bytes = match file {
+                Some(path) => std::fs::File::open(path).and_then(|f| read_bounded(f, max_bytes)),
+                None => read_bounded(std::io::stdin(), max_bytes),
+            };
+            bytes.map_err(|e| Failure::io(format!("cannot read {name}"), &e))
         }
+    })?;
+    let bytes = bytes.ok_or_else(|| {
+        let failure = Failure::bad_input("the text is longer than --max-line").at(name.clone());
+        failure.with_note("--max-line SIZE sets the limit")
     })?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to() + 1;
-        Failure::bad_input(format!("{name}: invalid UTF-8 at byte {position}"))
+        Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(name)
     })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
@@ -337,8 +371,9 @@ fn query_corpus(
     };
     let mut results = Results::new(arguments.format.layout(), columns(snapshot, true))?;
     let mut tally = DocumentTally::default();
+    let skip_bad = arguments.options.skip_bad;
     while let Some(item) = items.next()? {
-        let Some(document) = tally.take(context, &corpus, item, arguments.options.skip_bad)? else {
+        let Some(document) = item.take(context, &corpus, &mut tally, skip_bad)? else {
             continue;
         };
         let (is_empty, matches) = document.value;
@@ -351,8 +386,7 @@ fn query_corpus(
         }
     }
     results.finish()?;
-    context
-        .messages
-        .note(tally.summary("with matches", items.totals()));
+    let totals = items.end(context, &tally)?;
+    context.messages.note(tally.summary("with matches", totals));
     Ok(Outcome::found(tally.kept > 0))
 }

@@ -9,7 +9,7 @@ use resemblance::DocumentId;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::parse_key;
 use crate::output::escape::{PrintedKey, printed};
-use crate::session::Context;
+use crate::session::{Context, open_to_write};
 
 /// Remove documents from a store
 ///
@@ -34,7 +34,7 @@ pub(crate) struct RemoveArguments {
 pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<Outcome> {
     let parse = |key: &OsString| parse_key(key, arguments.escaped);
     let keys: Vec<_> = arguments.keys.iter().map(parse).collect::<Result<_>>()?;
-    let store = context.store_options.open(&arguments.store)?;
+    let store = open_to_write(context, &arguments.store, &context.store_options)?;
     let failure = |error| Failure::unfinished(arguments.store.display(), error);
     let mut transaction = store.begin_write().map_err(failure)?;
     let mut removed = 0_u64;

@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use resemblance::{
     BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Schema, Stats, TableStats,
 };
+use serde_json::{Map, json};
 
 use crate::failure::{Outcome, Result};
-use crate::options::FormatOptions;
-use crate::output::{Column, Layout, ProgressDisplay, Results, Value, escape};
+use crate::output::{Column, Format, Layout, ProgressDisplay, Results, Value, escape};
 use crate::session::{Context, open_to_read};
 
 /// Show the size and structure of a store
 ///
+/// json is one object: schema, store, runs, merges, tables, lanes and buckets.
 /// tsv and jsonl give one measure per line: section, item, measure, value. Each of the largest buckets
 /// names up to five of its documents, each by a line sample_id and, if it has a key, a line sample_key,
 /// whose value is a key; all other values are numbers. The table form explains each measure in words.
@@ -21,12 +22,42 @@ use crate::session::{Context, open_to_read};
 #[command(after_help = "\
 Examples:
   resemblance stats seen.rsm
-  resemblance stats seen.rsm --format jsonl")]
+  resemblance stats seen.rsm --format json")]
 pub(crate) struct StatsArguments {
     /// The store
     pub(crate) store: PathBuf,
-    #[command(flatten)]
-    format: FormatOptions,
+    /// Form of the results [default: table on a terminal, else tsv]
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    format: Option<StatsFormat>,
+    /// Leave out the first line of tsv, which has the names of the columns
+    #[arg(long, help_heading = "Output")]
+    no_header: bool,
+    /// What --no-header turns off, for commands that were written before it was the default
+    #[arg(long, hide = true, conflicts_with = "no_header")]
+    header: bool,
+}
+
+/// The forms of results, and one object for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StatsFormat {
+    /// Aligned columns for reading
+    Table,
+    /// Tab-separated values
+    Tsv,
+    /// One JSON object per line
+    Jsonl,
+    /// One JSON object
+    Json,
+}
+
+impl StatsFormat {
+    fn format(self) -> Format {
+        match self {
+            Self::Table => Format::Table,
+            Self::Tsv => Format::Tsv,
+            Self::Jsonl | Self::Json => Format::Jsonl,
+        }
+    }
 }
 
 pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Outcome> {
@@ -36,8 +67,11 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     let stats = context
         .interrupt
         .while_working(&mut progress, move || Ok(snapshot.stats()?))?;
-    let layout = arguments.format.layout();
-    if layout.is_table() {
+    let format = arguments.format.map(StatsFormat::format);
+    let layout = Layout::new(format, arguments.header || !arguments.no_header);
+    if arguments.format == Some(StatsFormat::Json) {
+        layout.json(&object(store.schema(), &stats))?;
+    } else if layout.is_table() {
         let tables = StatsTables { layout };
         tables.all(store.schema(), &stats)?;
     } else {
@@ -146,6 +180,82 @@ fn samples(bucket: &BucketStats) -> String {
     };
     let names: Vec<String> = bucket.samples.iter().map(name).collect();
     names.join(", ")
+}
+
+/// All measures as one object.
+fn object(schema: &Schema, stats: &Stats) -> serde_json::Value {
+    let counts = |counts: &[(&'static str, u64)]| -> Map<String, serde_json::Value> {
+        let named = counts
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), json!(count)));
+        named.collect()
+    };
+    let with = |first: (&str, serde_json::Value), rest: Map<String, serde_json::Value>| {
+        let first = std::iter::once((first.0.to_owned(), first.1));
+        serde_json::Value::Object(first.chain(rest).collect())
+    };
+    let store = summary(stats).into_iter().map(|(name, value, _)| {
+        let number = match value {
+            Value::Count(count) => json!(count),
+            Value::Number(number) => json!(number),
+            _ => serde_json::Value::Null,
+        };
+        (name.to_owned(), number)
+    });
+    let store: Map<String, serde_json::Value> = store.collect();
+    let runs = stats.runs.iter();
+    let runs: Vec<_> = runs
+        .map(|run| with(("run", json!(run.run)), counts(&run_counts(run))))
+        .collect();
+    let merges = stats.merges.iter();
+    let merges: Vec<_> = merges
+        .map(|merge| with(("run", json!(merge.run)), counts(&merge_counts(merge))))
+        .collect();
+    let tables = stats.tables.iter();
+    let tables: Vec<_> = tables
+        .map(|table| with(("table", json!(table.name)), counts(&table_counts(table))))
+        .collect();
+    let lanes = stats.lanes.iter().map(|lane| {
+        let counts = with(("lane", json!(lane.lane)), counts(&lane_counts(lane)));
+        with_role(counts, &lane.role)
+    });
+    let lanes: Vec<_> = lanes.collect();
+    let buckets: Vec<_> = stats.buckets.iter().map(bucket_object).collect();
+    json!({
+        "schema": schema.to_string(),
+        "store": store,
+        "runs": runs,
+        "merges": merges,
+        "tables": tables,
+        "lanes": lanes,
+        "buckets": buckets,
+    })
+}
+
+fn with_role(mut object: serde_json::Value, role: &str) -> serde_json::Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("role".into(), json!(role));
+    }
+    object
+}
+
+/// A bucket; a key outside UTF-8 is null, and stands in hexadecimal in `key_hex`.
+fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
+    let samples = bucket.samples.iter().map(|sample| {
+        let key = sample.key.as_deref();
+        let text = key.and_then(|key| std::str::from_utf8(key).ok());
+        let mut object = json!({ "id": sample.id.get(), "key": text });
+        if let (Some(key), None, Some(fields)) = (key, text, object.as_object_mut()) {
+            fields.insert("key_hex".into(), json!(Value::Bytes(key).text()));
+        }
+        object
+    });
+    json!({
+        "lane": bucket.lane,
+        "role": bucket.role,
+        "documents": bucket.documents,
+        "samples": samples.collect::<Vec<_>>(),
+    })
 }
 
 /// Prints one line per measure.

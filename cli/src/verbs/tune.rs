@@ -58,7 +58,7 @@ Examples:
   resemblance tune --threshold 0.7 --recall 0.99
   resemblance tune --values 128,256 --documents 10000000 --svg curves.svg
   resemblance tune --corpus corpus.jsonl.gz --sample 2000
-  resemblance tune --simhash 64 --distance 3 --format tsv --header")]
+  resemblance tune --simhash 64 --distance 3 --format tsv")]
 pub(crate) struct TuneArguments {
     /// Minimum similarity of near-duplicates [default: 0.8]
     #[arg(long, value_name = "T", conflicts_with = "simhash")]

@@ -111,12 +111,18 @@ impl Scenario {
             return false;
         }
         assert_eq!(ran.code, Some(4), "{command}: {}", ran.stderr);
-        let message = ran.stderr.lines().last().unwrap_or_default();
+        let message = ran
+            .stderr
+            .rsplit("resemblance: ")
+            .next()
+            .unwrap_or_default();
         let is_clear = errors.iter().any(|error| message.contains(error));
         let names_place = [self.output, "temporary store in ", "temporary file in "];
         let names_place = names_place.iter().any(|name| message.contains(name));
         assert!(is_clear && names_place, "{command}: {message}");
-        let committed = message.split_once("--skip ").map(|(_, skip)| skip.parse());
+        let committed = message
+            .split_once("--skip ")
+            .map(|(_, skip)| skip.trim_end().parse());
         let commits = committed.map_or(0, |documents: Result<usize, _>| documents.unwrap() / EVERY);
         assert!(found == self.states[commits], "{command}: {message}");
         let mut expected = self.before.names();
@@ -181,7 +187,7 @@ fn files_that_may_not_grow_lose_nothing() {
             let limited = ran(command.current_dir(folder.path(".")).output().unwrap());
             let output = folder.path(scenario.output);
             let names = folder.names();
-            let errors = ["File too large (os error 27); raise the limit on the size of files"];
+            let errors = ["File too large (os error 27)\n  raise the limit on the size of files"];
             tried += 1;
             if scenario.verify(&limited, &output, &names, &errors) {
                 failed += 1;
@@ -322,7 +328,7 @@ fn a_full_file_system_loses_nothing() {
                 disk.run(&["stats", scenario.output]).expect(0);
             }
             tried += 1;
-            let errors = ["No space left on device (os error 28); make room there"];
+            let errors = ["No space left on device (os error 28)\n  make room there"];
             let has_failed = scenario.verify(&full, &output, &names, &errors);
             disk.resize(64 << 20);
             if has_failed {
@@ -380,7 +386,7 @@ fn a_full_folder_for_temporary_files_loses_nothing() {
                 "temporary ",
                 " in .: ",
                 "No space left on device",
-                "; make room there",
+                "  make room there",
             ];
             let is_clear = parts.iter().all(|part| message.contains(part));
             assert!(is_clear, "{arguments:?}: {message}");
@@ -441,8 +447,9 @@ fn a_store_that_cannot_be_repaired_says_why() {
     command.args(["-c", script, env!("CARGO_BIN_EXE_resemblance")]);
     let limited = ran(command.current_dir(folder.path(".")).output().unwrap());
     limited.expect(6).says(&[
-        "a.rsm was not closed properly; open it once for writing, which repairs it; tried, but ",
-        "File too large (os error 27); raise the limit on the size of files",
+        "a.rsm was not closed properly\n",
+        "tried, but ",
+        "File too large (os error 27)",
     ]);
     assert!(folder.count("a.rsm") >= 100);
     folder.is_sound("a.rsm");

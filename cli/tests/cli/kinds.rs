@@ -227,7 +227,7 @@ fn what_does_not_go_together_is_named() {
             "--value-bits 8 --minhash-kind bottom-k",
             &["--value-bits", "bottom-k"],
         ),
-        ("--value-bits 3", &["value_bits", "1, 2, 4, 8, 16 or 32"]),
+        ("--value-bits 3", &["--value-bits", "1, 2, 4, 8, 16 or 32"]),
         (
             "--minhash-kind bottom-k --minhash 32",
             &["minhash values", "64 to 1,024"],
@@ -244,8 +244,8 @@ fn what_does_not_go_together_is_named() {
             "--simhash 128 --value-bits 4",
             &["--value-bits", "--minhash K"],
         ),
-        ("--simhash 64 --distance 9", &["max_distance", "9"]),
-        ("--simhash 128 --distance 17", &["max_distance", "17"]),
+        ("--simhash 64 --distance 9", &["--distance", "9"]),
+        ("--simhash 128 --distance 17", &["--distance", "17"]),
         ("--distance 3", &["--simhash 64 or 128"]),
     ] {
         let options: Vec<&str> = options.split(' ').collect();

@@ -17,15 +17,18 @@ mod contents;
 mod corpora;
 mod dedup;
 mod eval;
+mod folders;
 mod formats;
 #[cfg(target_os = "linux")]
 mod full;
 mod histories;
+mod ids;
 #[cfg(unix)]
 mod kills;
 mod kinds;
 #[cfg(unix)]
 mod locks;
+mod messages;
 mod mistakes;
 mod moves;
 mod outputs;
@@ -34,7 +37,10 @@ mod query;
 mod reband;
 mod repair;
 #[cfg(unix)]
+mod safety;
+#[cfg(unix)]
 mod signals;
+mod stamps;
 mod steps;
 mod stores;
 mod support;

@@ -85,13 +85,13 @@ fn what_cannot_be_taken_is_said() {
         .run(&["create", "other.rsm", "--words", "2"])
         .expect(0);
     let ran = folder.run(&["import", "other.rsm", "a.stream"]).expect(3);
-    ran.says(&["a.stream: ", "another recipe: text: found"]);
+    ran.says(&["at a.stream", "another recipe: text: found"]);
     folder.run(&["create", "new.rsm"]).expect(0);
     folder.write("short.stream", &stream[..stream.len() - 20]);
     let ran = folder.run(&["import", "new.rsm", "short.stream"]).expect(3);
-    ran.says(&["short.stream: ", "after 40 documents: it is cut short"]);
+    ran.says(&["at short.stream", "after 40 documents: it is cut short"]);
     let ran = folder.run(&["import", "new.rsm", "a.jsonl"]).expect(3);
-    ran.says(&["a.jsonl: ", "something else"]);
+    ran.says(&["at a.jsonl", "something else"]);
     folder.run(&["export", "a.rsm", "-o", "a.gz"]).expect(0);
     let packed = folder.read("a.gz");
     folder.write("cut.gz", &packed[..packed.len() / 2]);

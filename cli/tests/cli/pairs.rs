@@ -152,11 +152,11 @@ fn sorting_beyond_memory_changes_nothing() {
 fn a_key_that_comes_twice_is_bad_input() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("k", &text(1)));
-    folder.write("d.jsonl", line("k", &text(1)));
+    folder.write("d.jsonl", line("k", &text(1)).repeat(2));
     folder
         .run(&["pairs", "c.jsonl", "d.jsonl"])
         .expect(3)
-        .says(&["d.jsonl:1", "came before"]);
+        .says(&["d.jsonl:2", "came before"]);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn short_work_is_not_announced() {
     ] {
         let ran = folder.run(&[verb, &["c.jsonl"]].concat()).expect(0);
         assert!(!ran.stderr.contains("expecting"), "{}", ran.stderr);
-        assert!(ran.stderr.lines().count() <= 2, "{}", ran.stderr);
+        assert!(ran.stderr.lines().count() <= 3, "{}", ran.stderr);
     }
 }
 

@@ -55,7 +55,19 @@ fn a_text_from_anywhere_finds_the_same() {
 fn nothing_found_is_exit_code_1() {
     let folder = built();
     let ran = folder.run(&["query", "a.rsm", &text(77)]).expect(1);
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(ran.stdout, "");
+    ran.says(&[
+        "no match: no document shares a bucket with the text",
+        "--scan",
+    ]);
+    // One in four words is another: near enough to share a bucket, and not to match.
+    let ran = folder
+        .run(&["query", "a.rsm", &edited(1, 4), "--threshold", "0.99"])
+        .expect(1);
+    assert_eq!(ran.stdout, "");
+    ran.says(&["no match: the nearest candidate is a-near, with similarity 0.8"]);
+    let quiet = folder.run(&["query", "a.rsm", &text(77), "-q"]).expect(1);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     folder
         .run(&["query", "a.rsm", "--key", "nobody"])
         .expect(1)

@@ -27,7 +27,10 @@ pub fn adding(folder: &Folder, more: &[&str]) -> (Child, ChildStdin, BufReader<C
     stdin.write_all(distinct(0..520).as_bytes()).unwrap();
     stdin.flush().unwrap();
     let mut message = String::new();
-    stderr.read_line(&mut message).unwrap();
+    while !message.starts_with("resemblance: committed") {
+        message.clear();
+        assert!(stderr.read_line(&mut message).unwrap() > 0);
+    }
     assert_eq!(
         message,
         "resemblance: committed 100 documents of the first 100\n"
@@ -146,6 +149,7 @@ fn progress_is_silent_without_a_terminal() {
     stdin.write_all(distinct(0..3).as_bytes()).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    let expected = "resemblance: read 3, added 3, dropped 0, skipped 0, empty 0\n";
+    let expected = "resemblance: 1 file as JSON Lines (3 documents)\n\
+                    resemblance: read 3, added 3, dropped 0, skipped 0, empty 0\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
 }

@@ -45,7 +45,8 @@ fn build_takes_a_corpus() {
     let ran = folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     assert_eq!(
         ran.stderr,
-        "resemblance: read 7, added 7, dropped 0, skipped 0, empty 0\n"
+        "resemblance: 1 file as JSON Lines (7 documents)\n\
+         resemblance: read 7, added 7, dropped 0, skipped 0, empty 0\n"
     );
     assert_eq!(folder.count("a.rsm"), 7);
     assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
@@ -133,14 +134,12 @@ fn skipped_keys_are_named_with_their_places_in_order() {
     let skipping = ["build", "a.rsm", "c.jsonl", "d.jsonl", "--skip-bad", "-v"];
     let ran = folder.run(&skipping).expect(0);
     let stderr = ran.stderr.clone();
-    ran.says(&["read 8, added 3, dropped 0, skipped 5, empty 1"]);
+    assert!(
+        stderr.contains("read 8, added 4, dropped 0, skipped 4, empty 1"),
+        "{stderr}"
+    );
     let skipped = stderr.lines().filter(|line| line.contains("came before"));
-    let expected = [
-        ("c.jsonl:6", "b"),
-        ("c.jsonl:7", "a"),
-        ("c.jsonl:8", "a"),
-        ("d.jsonl:2", "b"),
-    ];
+    let expected = [("c.jsonl:6", "b"), ("c.jsonl:7", "a"), ("c.jsonl:8", "a")];
     let expected = expected
         .map(|(place, key)| format!("resemblance: skipped {place}: key \"{key}\" came before"));
     assert_eq!(skipped.collect::<Vec<_>>(), expected);
@@ -284,6 +283,10 @@ fn evict_takes_the_oldest() {
     assert!(lines[1].starts_with("7\t0\t7\t0\t"), "{}", lines[1]);
     folder
         .run(&["evict", "a.rsm", "--older-than", "1"])
+        .expect(2)
+        .says(&["all stamps are 0", "would remove all 7", "--force"]);
+    folder
+        .run(&["evict", "a.rsm", "--older-than", "1", "--force"])
         .expect(0);
     assert_eq!(folder.count("a.rsm"), 0);
     folder.run(&["check", "a.rsm"]).expect(0);

@@ -25,11 +25,20 @@ impl Ran {
         self
     }
 
-    /// One sentence on standard error, in the tool's voice, that says all of these.
+    /// The last message on standard error, in the tool's voice, says all of these.
     #[track_caller]
     pub fn says(self, parts: &[&str]) -> Self {
-        let last = self.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("resemblance: "), "{}", self.stderr);
+        // With -v the time that a verb took comes last.
+        let timed = self.stderr.rfind("resemblance: took ");
+        let said = &self.stderr[..timed.unwrap_or(self.stderr.len())];
+        let start = said.rfind("resemblance: ");
+        let last = start.map_or("", |start| &said[start..]);
+        let is_message = |line: &str| line.starts_with("resemblance: ") || line.starts_with("  ");
+        assert!(
+            last.lines().all(is_message) && !last.is_empty(),
+            "{}",
+            self.stderr
+        );
         for part in parts {
             assert!(last.contains(part), "{part:?} is not in {}", self.stderr);
         }
@@ -40,6 +49,12 @@ impl Ran {
         self.stdout.lines().collect()
     }
 }
+
+/// The verbs that print rows.
+const ROW_VERBS: [&str; 13] = [
+    "backup", "check", "clusters", "compact", "eval", "evict", "get", "pairs", "query", "reband",
+    "repair", "stats", "tune",
+];
 
 /// A temporary folder in which the tool runs.
 pub struct Folder(tempfile::TempDir);
@@ -53,10 +68,21 @@ impl Folder {
         self.0.path().join(name)
     }
 
+    /// The tool with these arguments; its tsv has no header unless one is asked for.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        let prints_rows = |verb: &&&str| ROW_VERBS.contains(*verb);
+        let verb = arguments.first().filter(prints_rows);
+        let says_header = arguments
+            .iter()
+            .any(|a| ["--header", "--no-header"].contains(a));
+        let (verb, rest) = match verb {
+            Some(verb) if !says_header => (vec![*verb, "--no-header"], &arguments[1..]),
+            _ => (Vec::new(), arguments),
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_resemblance"));
         command
-            .args(arguments)
+            .args(verb)
+            .args(rest)
             .current_dir(self.0.path())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())
@@ -224,4 +250,16 @@ pub fn unzstd(bytes: &[u8]) -> String {
 pub fn say(text: &str) {
     let mut out = std::io::stderr().lock();
     writeln!(out, "{text}").unwrap();
+}
+
+pub fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }

@@ -1,0 +1,91 @@
+//! How documents are found in the files of a corpus.
+
+use super::fields::FieldPath;
+
+/// Where the keys of the documents in JSON Lines come from. The key of a text file is its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdRule {
+    /// This field, which every document must have.
+    Field(FieldPath),
+    /// This field where a document has it; else as [`IdRule::Path`].
+    FieldOrPath(FieldPath),
+    /// The number of the line, from 1; of several files as [`IdRule::Path`].
+    Line,
+    /// `path:line`: the path below the folder, or the name of the file, and the number of the line.
+    Path,
+}
+
+impl IdRule {
+    /// The field that holds the id.
+    pub fn field(&self) -> Option<&FieldPath> {
+        match self {
+            Self::Field(path) | Self::FieldOrPath(path) => Some(path),
+            Self::Line | Self::Path => None,
+        }
+    }
+
+    /// True if a document without an id is a bad one.
+    pub fn is_required(&self) -> bool {
+        matches!(self, Self::Field(_))
+    }
+}
+
+/// What the records of a source are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// One JSON object a line.
+    Lines,
+    /// The whole file is one text; its key is the relative path.
+    Text,
+}
+
+/// How documents are found in the files.
+#[derive(Clone, Debug)]
+pub struct CorpusSettings {
+    /// Where keys come from.
+    pub id: IdRule,
+    /// The JSON fields that hold the text: of several, those that are there.
+    pub text_fields: Vec<FieldPath>,
+    /// The JSON field that holds the stamp, an integer or a time as RFC 3339 writes it.
+    pub stamp_field: Option<FieldPath>,
+    /// The stamp of documents where no field holds it.
+    pub stamp: u64,
+    /// The JSON field that holds the payload.
+    pub payload_field: Option<FieldPath>,
+    /// What all files are; else they are looked into.
+    pub kind: Option<SourceKind>,
+    /// In folders, only files whose relative path matches one of these patterns.
+    pub include: Option<globset::GlobSet>,
+    /// In folders, files and folders whose name begins with a dot are read too.
+    pub hidden: bool,
+    /// Bytes of the longest line or text; a longer one is a bad document.
+    pub max_line_bytes: u64,
+    /// Bytes that the window of a decompressor may take.
+    pub window_bytes: u64,
+}
+
+impl CorpusSettings {
+    /// Bytes of the longest line or text, unless another limit is set.
+    pub const MAX_LINE_BYTES: u64 = 256 << 20;
+    /// Bytes of a decompressor's window, unless another limit is set.
+    pub const WINDOW_BYTES: u64 = 128 << 20;
+}
+
+impl Default for CorpusSettings {
+    /// The fields `id`, if it is there, and `text`; all files of folders but the hidden ones.
+    fn default() -> Self {
+        let field = |name: &str| FieldPath::from_name(name);
+        Self {
+            id: IdRule::FieldOrPath(field("id")),
+            text_fields: vec![field("text")],
+            stamp_field: None,
+            stamp: 0,
+            payload_field: None,
+            kind: None,
+            include: None,
+            hidden: false,
+            max_line_bytes: Self::MAX_LINE_BYTES,
+            window_bytes: Self::WINDOW_BYTES,
+        }
+    }
+}

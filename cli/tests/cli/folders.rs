@@ -1,0 +1,263 @@
+//! Folders: which files are lines, which are texts, which are neither, and what is said of them.
+
+use crate::support::{Folder, bzip2, distinct, gunzip, gzip, line, mixed, text, unzstd, xz, zstd};
+
+/// Lines as C4 has them: a text, and no id.
+fn without_ids(numbers: std::ops::Range<u64>) -> String {
+    let line = |number| serde_json::json!({"url": number, "text": text(number)}).to_string() + "\n";
+    numbers.map(line).collect()
+}
+
+#[test]
+fn shards_of_a_folder_are_read_by_lines_whatever_their_names() {
+    let folder = Folder::new();
+    folder.write("c4/a.ndjson", without_ids(0..3));
+    folder.write("c4/b.ndjson", without_ids(2..5));
+    let ran = folder.run(&["dedup", "c4", "-o", "out/"]).expect(0);
+    assert!(
+        ran.stderr
+            .contains("resemblance: 2 files as JSON Lines (6 documents)\n"),
+        "{}",
+        ran.stderr
+    );
+    ran.says(&["read 6, kept 5, dropped 1"]);
+    assert_eq!(folder.read_text("out/a.ndjson"), without_ids(0..3));
+    assert_eq!(folder.read_text("out/b.ndjson"), without_ids(3..5));
+}
+
+#[test]
+fn a_folder_in_is_a_folder_out() {
+    let folder = Folder::new();
+    folder.write("in/1.json", distinct(0..2));
+    folder.write("in/2", distinct(2..4));
+    folder.write("in/sub/3.json.gz", gzip(distinct(4..6).as_bytes()));
+    folder.write("in/4.json.zst", zstd(distinct(6..8).as_bytes()));
+    folder.write("in/5.ndjson.bz2", bzip2(distinct(8..10).as_bytes()));
+    folder.write("in/6.json.xz", xz(distinct(10..12).as_bytes()));
+    folder.write("in/note.txt", text(20));
+    folder.write("in/note.txt.gz", gzip(text(21).as_bytes()));
+    let ran = folder.run(&["dedup", "in", "-o", "out"]).expect(0);
+    let told = "resemblance: 6 files as JSON Lines (12 documents), 2 files as one text each\n";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert_eq!(folder.read("out/1.json"), folder.read("in/1.json"));
+    assert_eq!(folder.read("out/2"), folder.read("in/2"));
+    assert_eq!(gunzip(&folder.read("out/sub/3.json.gz")), distinct(4..6));
+    assert_eq!(unzstd(&folder.read("out/4.json.zst")), distinct(6..8));
+    assert_eq!(gunzip(&folder.read("out/note.txt.gz")), text(21));
+    // What was written can be read again, by each of the programs.
+    folder
+        .run(&["dedup", "out", "-o", "again"])
+        .expect(0)
+        .says(&["read 14, kept 14"]);
+    for name in ["5.ndjson.bz2", "6.json.xz"] {
+        assert_eq!(
+            folder.read(&format!("again/{name}")),
+            folder.read(&format!("out/{name}"))
+        );
+    }
+    // Without texts too, unless the name is that of a file.
+    folder.write("shards/a.jsonl", mixed());
+    folder
+        .run(&["dedup", "shards", "-o", "shards-out"])
+        .expect(0);
+    assert_eq!(folder.read_text("shards-out/a.jsonl").lines().count(), 4);
+    folder
+        .run(&["dedup", "shards", "-o", "one.jsonl"])
+        .expect(0);
+    assert_eq!(folder.read_text("one.jsonl").lines().count(), 4);
+    folder.write("taken", "");
+    folder
+        .run(&["dedup", "shards", "-o", "taken", "--force"])
+        .expect(2)
+        .says(&["taken is a file, but the output of a folder is a folder"]);
+}
+
+#[test]
+fn the_form_can_be_forced() {
+    let folder = Folder::new();
+    folder.write("in/a.jsonl", distinct(0..3));
+    folder.write("in/b.txt", text(9));
+    let ran = folder
+        .run(&["dedup", "in", "-o", "o1", "--as", "files"])
+        .expect(0);
+    assert!(
+        ran.stderr
+            .contains("resemblance: 2 files as one text each\n"),
+        "{}",
+        ran.stderr
+    );
+    folder
+        .run(&["dedup", "in", "-o", "o2", "--as", "lines"])
+        .expect(3)
+        .says(&["not a JSON object\n  at in/b.txt:1"]);
+    let texts = ["in/b.txt", "in/a.jsonl"];
+    let ran = folder
+        .run(&["pairs", texts[0], texts[1], "--as", "files"])
+        .expect(1);
+    assert!(
+        ran.stderr
+            .contains("resemblance: 2 files as one text each\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_what_to_do() {
+    let utf16: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain("{\"text\": 1}".encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    let cases: [(&str, &[u8], &[&str]); 5] = [
+        (
+            "x.json",
+            b"[{\"text\": \"a\"}]",
+            &["a JSON array", "jq -c '.[]'"],
+        ),
+        (
+            "x.csv",
+            b"id,text\n1,a\n",
+            &["a table (.csv)", "makes JSON Lines of it"],
+        ),
+        ("x.parquet", b"PAR1", &["Parquet (.parquet)", "duckdb"]),
+        (
+            "x.jsonl",
+            &utf16,
+            &["UTF-16, expected UTF-8", "iconv -f UTF-16"],
+        ),
+        ("x", b"PK\x03\x04", &["an archive (.zip)", "unpack it"]),
+    ];
+    for (name, bytes, parts) in cases {
+        let folder = Folder::new();
+        let path = format!("in/{name}");
+        folder.write(&path, bytes);
+        folder.write("in/good.txt", text(1));
+        folder.write("in/good.jsonl", distinct(2..4));
+        for input in ["in", &path] {
+            folder
+                .run(&["pairs", input])
+                .expect(3)
+                .says(parts)
+                .says(&[&format!("\n  at {path}\n")]);
+        }
+        folder
+            .run(&["dedup", "in", "-o", "out", "--skip-bad"])
+            .expect(0)
+            .says(&["read 4, kept 3", "skipped 1"]);
+        assert_eq!(
+            folder
+                .names()
+                .iter()
+                .filter(|n| n.starts_with("out/"))
+                .count(),
+            2
+        );
+    }
+}
+
+#[test]
+fn a_wrong_text_field_is_told_and_not_skipped() {
+    let folder = Folder::new();
+    let lines = |numbers: std::ops::Range<u64>| -> String {
+        let line = |n| serde_json::json!({"id": n, "body": text(n), "meta": {"title": "t"}});
+        numbers.map(|n| line(n).to_string() + "\n").collect()
+    };
+    folder.write("c.jsonl", lines(0..5));
+    let named = "its fields are \"body\", \"id\", \"meta.title\": name one with --text-field";
+    for more in [&[][..], &["--skip-bad"]] {
+        for verb in [
+            &["build", "a.rsm", "c.jsonl"][..],
+            &["pairs", "c.jsonl"],
+            &["dedup", "c.jsonl", "-o", "out.jsonl"],
+        ] {
+            let ran = folder.run(&[verb, more].concat()).expect(3);
+            assert!(!ran.stderr.contains("--skip-bad skips"), "{}", ran.stderr);
+            let ran = ran.says(&["field \"text\" is missing", "c.jsonl:1", named]);
+            if !more.is_empty() {
+                ran.says(&["5 of 5 documents are bad"]);
+            }
+        }
+    }
+    assert_eq!(folder.names(), ["c.jsonl"]);
+    // More than half is too many; half of them is not.
+    folder.run(&["create", "a.rsm"]).expect(0);
+    folder.write("more.jsonl", distinct(10..14) + &lines(0..5));
+    folder
+        .run(&["add", "a.rsm", "more.jsonl", "--skip-bad"])
+        .expect(3)
+        .says(&["5 of 9 documents are bad", named, "committed 0 documents"]);
+    assert_eq!(folder.count("a.rsm"), 0);
+    folder.write("more.jsonl", distinct(10..15) + &lines(0..5));
+    folder
+        .run(&["add", "a.rsm", "more.jsonl", "--skip-bad"])
+        .expect(0)
+        .says(&["added 5", "skipped 5"]);
+    // The format is guessed where there are no fields.
+    folder.write("table", "id,text,more\n1,a,b\n");
+    folder
+        .run(&["pairs", "table", "--skip-bad"])
+        .expect(3)
+        .says(&["2 of 2 documents are bad", "it looks like CSV"]);
+    // A rare bad line may be skipped, and is.
+    folder.write("rare.jsonl", distinct(0..3) + "{\"id\": 4}\n");
+    folder
+        .run(&["pairs", "rare.jsonl"])
+        .expect(3)
+        .says(&["--skip-bad skips such documents"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_are_passed_over() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    for (number, name) in ["in/a.txt", "in/b.txt"].iter().enumerate() {
+        folder.write(name, text(number as u64));
+    }
+    symlink("nowhere", folder.path("in/broken")).unwrap();
+    symlink("circle", folder.path("in/circle")).unwrap();
+    folder.run(&["dedup", "in", "-o", "out"]).expect(4).says(&[
+        "a link to what does not exist\n  at in/broken\n",
+        "--skip-bad passes over",
+    ]);
+    folder
+        .run(&["dedup", "in", "-o", "out", "--skip-bad"])
+        .expect(0)
+        .says(&["read 4, kept 2", "skipped 2"]);
+    assert!(!folder.path("out/broken").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link_in_the_output() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    folder.write("in/sub/a.jsonl", line("a", &text(1)));
+    folder.write("elsewhere/a.jsonl", "precious");
+    folder.write("out/x", "");
+    symlink(folder.path("elsewhere"), folder.path("out/sub")).unwrap();
+    for more in [&[][..], &["--force"]] {
+        let ran = folder
+            .run(&[&["dedup", "in", "-o", "out"], more].concat())
+            .expect(4);
+        if more.is_empty() {
+            continue;
+        }
+        ran.says(&["out/sub is a link", "nothing is written through it"]);
+    }
+    assert_eq!(folder.read_text("elsewhere/a.jsonl"), "precious");
+    // A link that is itself the name of an output is replaced, and what it leads to stays.
+    folder.write("flat/a.jsonl", line("a", &text(1)));
+    folder.write("out2/x", "");
+    symlink(
+        folder.path("elsewhere/a.jsonl"),
+        folder.path("out2/a.jsonl"),
+    )
+    .unwrap();
+    folder.run(&["dedup", "flat", "-o", "out2"]).expect(4);
+    folder
+        .run(&["dedup", "flat", "-o", "out2", "--force"])
+        .expect(0);
+    assert_eq!(folder.read_text("elsewhere/a.jsonl"), "precious");
+    assert_eq!(folder.read_text("out2/a.jsonl"), line("a", &text(1)));
+}
