@@ -28,9 +28,9 @@ impl Ran {
     /// The last message on standard error, in the tool's voice, says all of these.
     #[track_caller]
     pub fn says(self, parts: &[&str]) -> Self {
-        // With -v the time that a verb took comes last.
-        let timed = self.stderr.rfind("resemblance: took ");
-        let said = &self.stderr[..timed.unwrap_or(self.stderr.len())];
+        // With -v the time that a verb took comes near the end.
+        let is_said = |line: &&str| !line.starts_with("resemblance: took ");
+        let said: String = self.stderr.split_inclusive('\n').filter(is_said).collect();
         let start = said.rfind("resemblance: ");
         let last = start.map_or("", |start| &said[start..]);
         let is_message = |line: &str| line.starts_with("resemblance: ") || line.starts_with("  ");
