@@ -427,15 +427,14 @@ fn a_full_disk_does_not_keep_a_store_from_being_read() {
     child.wait().unwrap();
     disk.fill(&folder, 0);
     let read = disk.run(&["get", "a.rsm", "7"]).expect(0);
-    let note = "a.rsm cannot be closed properly; is its disk full?";
-    assert!(read.stderr.contains(note), "{}", read.stderr);
+    assert_eq!(read.stderr, "");
     disk.resize(64 << 20);
     disk.run(&["get", "a.rsm", "7"]).expect(0);
     disk.run(&["check", "a.rsm"]).expect(0);
 }
 
 #[test]
-fn a_store_that_cannot_be_repaired_says_why() {
+fn a_store_that_was_not_closed_is_read_without_writing() {
     let folder = Folder::new();
     folder.run(&["create", "a.rsm"]).expect(0);
     let (mut child, stdin, _) = adding(&folder, &[]);
@@ -446,11 +445,7 @@ fn a_store_that_cannot_be_repaired_says_why() {
     let script = "ulimit -f 0; exec \"$0\" stats a.rsm";
     command.args(["-c", script, env!("CARGO_BIN_EXE_resemblance")]);
     let limited = ran(command.current_dir(folder.path(".")).output().unwrap());
-    limited.expect(6).says(&[
-        "a.rsm was not closed properly\n",
-        "tried, but ",
-        "File too large (os error 27)",
-    ]);
+    limited.expect(0);
     assert!(folder.count("a.rsm") >= 100);
     folder.is_sound("a.rsm");
 }
