@@ -132,43 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn packing_is_frozen() {
-        let mut bytes = Vec::new();
-        pack(&mut bytes, 3, 3, [0b101, 0b001, 0b110].into_iter());
-        pack(&mut bytes, 0, 7, [0; 7].into_iter());
-        pack(
-            &mut bytes,
-            40,
-            2,
-            [0x12_3456_789a, 0xff_ffff_ffff].into_iter(),
-        );
-        pack(&mut bytes, 64, 1, [0x0123_4567_89ab_cdef].into_iter());
-        let expected = [
-            0b1000_1101,
-            0b1, // 110 001 101
-            0x9a,
-            0x78,
-            0x56,
-            0x34,
-            0x12,
-            0xff,
-            0xff,
-            0xff,
-            0xff,
-            0xff, //
-            0xef,
-            0xcd,
-            0xab,
-            0x89,
-            0x67,
-            0x45,
-            0x23,
-            0x01,
-        ];
-        assert_eq!(bytes, expected);
-    }
-
-    #[test]
     fn reading_past_the_end_gives_zeros() {
         assert_eq!(read_bits(&[0xff], 4, 64), 0x0f);
         assert_eq!(read_bits(&[], 1 << 40, 64), 0);

@@ -87,34 +87,6 @@ fn decoded(key: &BlockKey, value: &[u8]) -> Result<Vec<Posting>> {
 }
 
 #[test]
-fn a_block_is_frozen() {
-    let postings = [
-        posting(0x1000, 10),
-        posting(0x1000, 12),
-        posting(0x1234, 9),
-        posting(0x2fff, 16),
-    ];
-    let previous = Some(posting(0x0fff, 11));
-    let (encoded, value) = encoded(previous, &postings);
-    let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-    let golden = concat!(
-        "01010a03000400", // kind, flags, widths of low part, id, tail, count
-        "ff0f0000000000000b00000000000000", // the posting before
-        "0010000000000000", // first code
-        "0900000000000000", // least id
-        "0704",           // bits 0, 1, 2, 3 + 7 = 10
-        "000040e3ff",     // 0, 0, 0x234, 0x3ff of 10 bits each
-        "190e",           // 1, 3, 0, 7 of 3 bits each
-        "fc10a938",       // CRC-32 of "bands", 0, key and all before
-    );
-    assert_eq!(hex, golden);
-    assert_eq!((encoded.count, encoded.last), (4, postings[3]));
-    let block = Block::parse(TABLE, &encoded.key, &value).unwrap();
-    assert_eq!(block.previous(), previous);
-    assert_eq!(block.iter().collect::<Vec<_>>(), postings);
-}
-
-#[test]
 fn the_longest_value_takes_one_page_and_one_byte_more_takes_two() {
     let pages = |value_bytes: usize| {
         let builder = redb::Database::builder();

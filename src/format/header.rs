@@ -242,14 +242,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_has_these_bytes() {
-        let bytes = Header::CURRENT.encode();
-        assert_eq!(&bytes[..12], b"RESEMBL\x1a\x01\x00\x01\x00");
-        assert_eq!(bytes.len(), 8 + 2 + 2 + 24 + 4);
-        assert_eq!(Header::decode(&bytes).unwrap(), Header::CURRENT);
-    }
-
-    #[test]
     fn versions_and_flags_decide_who_may_open() {
         let newer = Header {
             version: 9,

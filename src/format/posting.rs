@@ -100,23 +100,6 @@ mod tests {
     }
 
     #[test]
-    fn block_key_is_frozen_and_split_again() {
-        let last = Posting {
-            code: 0x0102_0304_0506_0708,
-            id: 0x1112_1314_1516_1718,
-        };
-        let key = block_key(0xa1b2_c3d4, 0xe5f6, last);
-        assert_eq!(
-            key,
-            [
-                0xa1, 0xb2, 0xc3, 0xd4, 0xe5, 0xf6, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14,
-                0x15, 0x16, 0x17, 0x18
-            ]
-        );
-        assert_eq!(split_block_key(&key), (0xa1b2_c3d4, 0xe5f6, last));
-    }
-
-    #[test]
     fn block_keys_sort_like_their_numbers() {
         let numbers = [0u64, 1, 255, 256, u64::MAX - 1, u64::MAX];
         let mut keys = Vec::new();

@@ -187,14 +187,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_hashed_as_ever() {
-        assert_eq!(hash_key(b""), 0x98fb_bdb7_3e4b_8462);
-        assert_eq!(hash_key(b"a"), 0x9165_8ca8_5b09_225e);
-        assert_eq!(hash_key(b"https://example.org/"), 0xb01c_ef34_9a93_62c9);
-        assert_eq!(hash_key(&[7; 300]), 0x62a0_b5e1_a784_df79);
-    }
-
-    #[test]
     fn lanes_are_numbered_key_bands_tables() {
         let banding = Banding::explicit(3, 2, 8).unwrap();
         let design = TableDesign::new(64, 1, &[(1, 1), (1, 1)]).unwrap();

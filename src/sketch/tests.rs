@@ -1,8 +1,6 @@
 mod b_bit;
 mod bottom_k;
 mod exact;
-mod golden;
-mod kinds_golden;
 mod minhash;
 mod minhash_theory;
 mod one_pass;

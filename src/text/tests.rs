@@ -183,18 +183,6 @@ fn runs_of_ascii_have_the_shingles_of_the_definition() {
 }
 
 #[test]
-fn known_shingles_and_similarities() {
-    let set = |text: &str| BTreeSet::from_iter(shingles(Text::characters(2), text));
-    assert_eq!(
-        set("abcab"),
-        BTreeSet::from(["ab", "bc", "ca"].map(String::from))
-    );
-    let (nadal, nadia) = (set("Nadal"), set("Nadia"));
-    assert_eq!(nadal.intersection(&nadia).count(), 2);
-    assert_eq!(nadal.union(&nadia).count(), 6);
-}
-
-#[test]
 fn a_reader_gives_the_shingles_of_the_text() {
     let mut random = SplitMix(3);
     let document = random_text(&mut random, 200_000);

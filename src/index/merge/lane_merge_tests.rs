@@ -173,7 +173,7 @@ fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
 fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> Vec<String> {
     let database = database();
     let transaction = database.begin_write().unwrap();
-    let sizes = [20_000, 9_000, 1, 14_000];
+    let sizes = [7_000, 3_000, 1, 5_000];
     let (mut inputs, all) = write_runs(&transaction, &sizes, SPREADS[0]);
     let shape = FilterShape::of(all.len() as u64, 10);
     let mut history = Vec::new();
@@ -203,7 +203,7 @@ fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> V
 #[test]
 fn two_threads_write_what_one_writes() {
     let mut pauses = 0;
-    for (postings, blocks) in [(1, 4), (3_000, 1), (20_000, 8), (u64::MAX, 64)] {
+    for (postings, blocks) in [(1, 4), (1_000, 1), (7_000, 8), (u64::MAX, 64)] {
         for is_dropped in [|_| false, |id| id % 3 == 0, |_| true] {
             let [one, two] = [false, true].map(|is_parallel| {
                 let budget = MergeBudget {

@@ -125,29 +125,6 @@ fn a_cluster_with_a_large_share_is_suspicious() {
 }
 
 #[test]
-fn options_out_of_range_are_refused() {
-    let (_folder, snapshot) = of_equal(
-        2,
-        Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
-    );
-    let options = JoinOptions::new();
-    for wrong in [
-        options.threads(0),
-        options.threads(1_025),
-        options.max_bucket(0),
-    ] {
-        assert!(
-            snapshot.pairs_with(Bounds::new(), &wrong).is_err(),
-            "{wrong:?}"
-        );
-        assert!(
-            snapshot.clusters_with(Bounds::new(), &wrong).is_err(),
-            "{wrong:?}"
-        );
-    }
-}
-
-#[test]
 fn expectations_are_near_what_happens() {
     let (_folder, snapshot) = of_equal(
         300,

@@ -99,61 +99,6 @@ fn tables_permute_as_the_rule_reads() {
 }
 
 #[test]
-fn permutations_are_frozen() {
-    let fingerprint = 0x0123_4567_89ab_cdef;
-    let codes = |k, groups: Groups| -> Vec<u64> {
-        let design = TableDesign::new(64, k, groups).unwrap();
-        let permute = |table: &PermutedTable| table.permute(fingerprint);
-        design.tables().iter().map(permute).collect()
-    };
-    assert_eq!(
-        codes(3, &[(1, 1), (1, 1), (1, 1), (1, 1)]),
-        [
-            0x0123_4567_89ab_cdef,
-            0x4567_0123_89ab_cdef,
-            0x89ab_0123_4567_cdef,
-            0xcdef_0123_4567_89ab,
-        ]
-    );
-    assert_eq!(
-        codes(3, &[(3, 2), (2, 2), (2, 2)]),
-        [
-            0x0123_4567_89ab_cdef,
-            0x010a_d1a7_89ab_cdef,
-            0x8d15_8047_89ab_cdef,
-            0x789a_8048_d15b_cdef,
-            0xf37b_c048_d159_e26a,
-        ]
-    );
-    assert_eq!(
-        codes(3, &[(3, 2), (3, 2)]),
-        [
-            0x0123_4567_89ab_cdef,
-            0x012b_38d1_89ab_cdef,
-            0x1a2b_3809_89ab_cdef,
-            0x89ab_cc04_8d15_9def,
-            0x89af_7809_1a2b_3af3,
-            0x5e6f_7809_1a2b_3c4d,
-        ]
-    );
-    assert_eq!(
-        codes(3, &[(5, 2)]),
-        [
-            0x0123_4567_89ab_cdef,
-            0x0124_f11a_2bab_cdef,
-            0x0126_af1a_2b3c_4def,
-            0x0126_f7b4_5678_9abc,
-            0x68ac_f100_49ab_cdef,
-            0x68ae_af00_493c_4def,
-            0x68ae_f780_9278_9abc,
-            0x9e26_af00_48d1_5def,
-            0x9e26_f780_91a2_babc,
-            0xd5e6_f780_91a2_b3c4,
-        ]
-    );
-}
-
-#[test]
 fn blocks_cover_the_bits_evenly() {
     for bits in [64, 128] {
         for count in 1..=u32::from(bits) {

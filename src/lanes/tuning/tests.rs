@@ -106,17 +106,6 @@ fn every_table_of_a_chosen_design_is_needed() {
 }
 
 #[test]
-fn a_design_with_one_table_wrong_fails_the_proof() {
-    // The sixth choice of (4,2) replaced by a repetition of the first.
-    let design = TableDesign::new(64, 2, &[(4, 2)]).unwrap();
-    let mut blocks = spoiled_tables(&design);
-    for block in &mut blocks {
-        *block = *block & 0b01_1111 | (*block & 1) << 5;
-    }
-    assert!(can_be_spoiled(&blocks, 2, all_tables(&design)));
-}
-
-#[test]
 fn chosen_designs_are_in_the_proved_list_whatever_the_number_of_documents() {
     for k in 1..=MAX_DISTANCE {
         let listed = worth_choosing(k);
@@ -223,66 +212,8 @@ fn candidates_of_the_known_designs() {
     }
 }
 
-/// Whether a probe for `a` reads the code of `b` in some table.
-fn probe_finds(design: &TableDesign, a: u64, b: u64) -> bool {
-    design.tables().iter().any(|table| {
-        let (low, high) = table.prefix_range(table.permute(a.into()));
-        (low..=high).contains(&table.permute(b.into()))
-    })
-}
-
 #[test]
-fn probes_find_every_fingerprint_within_the_distance() {
-    let mut state = 0x0123_4567_89ab_cdef_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    for k in 1..=MAX_DISTANCE {
-        for design in worth_choosing(k) {
-            let fingerprint = next();
-            // All flips of up to three bits, or k; equal bits cancel to fewer flips.
-            for i in 0..64 {
-                for j in if k > 1 { i..64 } else { i..i + 1 } {
-                    for l in if k > 2 { j..64 } else { j..j + 1 } {
-                        let flips = match k {
-                            1 => 1 << i,
-                            2 => 1 << i ^ if i == j { 0 } else { 1 << j },
-                            _ => 1 << i ^ 1 << j ^ 1 << l,
-                        };
-                        let near = fingerprint ^ flips;
-                        assert!(probe_finds(&design, fingerprint, near), "{design}");
-                        assert!(
-                            design
-                                .first_shared_table(fingerprint.into(), near.into())
-                                .is_some()
-                        );
-                    }
-                }
-            }
-            assert!(probe_finds(&design, fingerprint, fingerprint));
-            for _ in 0..5_000 {
-                let fingerprint = next();
-                let near = (0..k).fold(fingerprint, |near, _| near ^ 1 << (next() % 64));
-                assert!(probe_finds(&design, fingerprint, near), "{design}");
-            }
-        }
-    }
-}
-
-#[test]
-fn distance_three_means_nearly_identical() {
-    for (jaccard, expected, tolerance) in [
-        (0.8, 0.009, 0.0005),
-        (0.9, 0.09, 0.005),
-        (0.95, 0.31, 0.005),
-        (0.99, 0.85, 0.005),
-    ] {
-        let found = simhash_probability(64, 3, jaccard);
-        assert!((found - expected).abs() <= tolerance, "{jaccard}: {found}");
-    }
+fn equal_sets_are_near_and_disjoint_ones_by_chance() {
     assert_eq!(simhash_probability(64, 3, 1.0), 1.0);
     // Disjoint sets: every bit is a coin.
     let disjoint = (1.0 + 64.0 + 2_016.0 + 41_664.0) / 2_f64.powi(64);

@@ -65,27 +65,6 @@ fn memory_does_not_grow_with_the_features() {
     assert!(held <= 64, "{held} values are held, {before}");
 }
 
-/// By definition: the least value of every bin.
-#[test]
-fn rows_are_as_defined() {
-    for features in [0, 1, 5, 128, 4_000] {
-        let sketch = values(1, 128, 0..features);
-        let bins = sketch.iter().map(|&value| {
-            let mixed = mix64(value.wrapping_add(0x9e37_79b9_7f4a_7c15));
-            (((mixed >> 32) * 16) >> 32, value, mixed as u32)
-        });
-        let bins: Vec<_> = bins.collect();
-        let row = |bin: u64| {
-            let least = bins
-                .iter()
-                .filter(|(of, ..)| *of == bin)
-                .min_by_key(|bin| bin.1);
-            least.map_or(u32::MAX, |&(_, _, row)| row)
-        };
-        assert_eq!(rows(&sketch, 16), (0..16).map(row).collect::<Vec<_>>());
-    }
-}
-
 /// P = J (1 - q) + q for small sets, within q of J for large ones, q = (15 / 16)^min(k, N).
 #[test]
 fn rows_agree_as_often_as_stated() {

@@ -1,36 +1,5 @@
 use super::*;
-use crate::sketch::hash::{GOLDEN_GAMMA, derive, stream};
 use crate::sketch::weighted::{WeightedMinHasher, negative_ln};
-
-/// The definition: all events up to a time, without a shortcut; the first of each value.
-fn by_definition(seed: u64, values: u64, features: &[(u64, u64)], until: f64) -> Vec<(f64, u32)> {
-    let key = derive(seed, stream::WEIGHTED_KEY);
-    let mut firsts = vec![(f64::INFINITY, u32::MAX); values as usize];
-    for &(hash, weight) in features {
-        let feature = mix64(hash ^ key);
-        for block in 0..64_u64 {
-            let size = 1_u64 << block.saturating_sub(1);
-            let first_step = if block == 0 { 0 } else { size };
-            if first_step >= weight {
-                break;
-            }
-            let state = mix64(feature.wrapping_add(GOLDEN_GAMMA.wrapping_mul(block + 1)));
-            let mut words = (1..).map(|i| mix64(state.wrapping_add(GOLDEN_GAMMA.wrapping_mul(i))));
-            let mut sum = 0.0;
-            while sum / size as f64 <= until {
-                let [gap, step, value] = [(); 3].map(|()| words.next().unwrap());
-                sum += negative_ln(((gap >> 11) + 1) as f64 / 2_f64.powi(53));
-                let step = first_step + ((u128::from(step) * u128::from(size)) >> 64) as u64;
-                let place = ((u128::from(value) * u128::from(values)) >> 64) as usize;
-                let time = sum / size as f64;
-                if step < weight && time < firsts[place].0 {
-                    firsts[place] = (time, value as u32);
-                }
-            }
-        }
-    }
-    firsts
-}
 
 fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
     let weight = |feature: u64| match kind {
@@ -42,22 +11,6 @@ fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
     (0..features)
         .map(|feature| (feature, weight(feature)))
         .collect()
-}
-
-#[test]
-fn values_are_as_defined() {
-    for kind in 0..4 {
-        for features in [1, 3, 20] {
-            let features = weights(features, kind);
-            let total: u64 = features.iter().map(|&(_, weight)| weight).sum();
-            let until = 20.0 * 16.0 / total as f64;
-            let expected = by_definition(kind, 16, &features, until);
-            assert!(expected.iter().all(|&(time, _)| time < until));
-            let values = WeightedMinHasher::new(kind, 16).values(&features);
-            let expected: Vec<u32> = expected.into_iter().map(|(_, value)| value).collect();
-            assert_eq!(values, expected);
-        }
-    }
 }
 
 /// A tight limit leaves values without an event; those that have one have the same.
