@@ -168,7 +168,7 @@ fn damage_is_told_and_ends_the_use() {
         let Ok(store) = Store::open_read_only(&path) else {
             continue;
         };
-        let records = store.snapshot().and_then(|snapshot| snapshot.iter());
+        let records = store.snapshot().map(|snapshot| snapshot.iter());
         let read: Result<Vec<_>, Error> = records.and_then(Iterator::collect);
         if read.is_err() {
             let closed = store.snapshot().map(drop);

@@ -1,6 +1,8 @@
 #![no_main]
 
-#[path = "../operations/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "../../tests/format/operations/mod.rs"]
 mod operations;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| operations::operations(data));

@@ -1,6 +1,7 @@
-//! Files of stores in memory: quick, and to be damaged at will.
+//! Files of stores in memory: quick, and to be damaged at will, and calls of them watched.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
@@ -8,11 +9,24 @@ use std::sync::{Arc, Mutex, RwLock};
 use redb::StorageBackend;
 use resemblance::{Access, Files, StoreOptions};
 
-type Bytes = Arc<RwLock<Vec<u8>>>;
+/// A file, whatever its name: the place in the order of their making.
+pub(crate) type FileNumber = usize;
+
+#[derive(Debug)]
+struct Contents {
+    number: FileNumber,
+    bytes: RwLock<Vec<u8>>,
+}
 
 /// A file system in memory. Clones share it. Nothing is locked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MemoryFiles(Arc<Mutex<BTreeMap<PathBuf, Bytes>>>);
+pub(crate) struct MemoryFiles(Arc<Mutex<Named>>);
+
+#[derive(Debug, Default)]
+struct Named {
+    files: BTreeMap<PathBuf, Arc<Contents>>,
+    made: FileNumber,
+}
 
 impl MemoryFiles {
     /// With one file.
@@ -23,16 +37,26 @@ impl MemoryFiles {
     }
 
     pub(crate) fn write(&self, path: impl Into<PathBuf>, bytes: Vec<u8>) {
-        let bytes = Arc::new(RwLock::new(bytes));
-        self.0.lock().unwrap().insert(path.into(), bytes);
+        let mut named = self.0.lock().unwrap();
+        let contents = Contents {
+            number: named.made,
+            bytes: RwLock::new(bytes),
+        };
+        named.made += 1;
+        named.files.insert(path.into(), Arc::new(contents));
     }
 
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Vec<u8> {
-        self.bytes(path.as_ref()).unwrap().read().unwrap().clone()
+        self.contents(path.as_ref())
+            .unwrap()
+            .bytes
+            .read()
+            .unwrap()
+            .clone()
     }
 
     pub(crate) fn names(&self) -> Vec<PathBuf> {
-        self.0.lock().unwrap().keys().cloned().collect()
+        self.0.lock().unwrap().files.keys().cloned().collect()
     }
 
     /// The options, with the files here.
@@ -40,9 +64,14 @@ impl MemoryFiles {
         options.clone().files(Arc::new(self.clone()))
     }
 
-    fn bytes(&self, path: &Path) -> Result<Bytes> {
-        let files = self.0.lock().unwrap();
-        files.get(path).cloned().ok_or(ErrorKind::NotFound.into())
+    pub(crate) fn number(&self, path: &Path) -> FileNumber {
+        self.contents(path).unwrap().number
+    }
+
+    fn contents(&self, path: &Path) -> Result<Arc<Contents>> {
+        let named = self.0.lock().unwrap();
+        let found = named.files.get(path).cloned();
+        found.ok_or(ErrorKind::NotFound.into())
     }
 }
 
@@ -54,16 +83,16 @@ impl Files for MemoryFiles {
             }
             self.write(path, Vec::new());
         }
-        Ok(Box::new(MemoryFile(self.bytes(path)?)))
+        Ok(Box::new(MemoryFile(self.contents(path)?)))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        let removed = self.0.lock().unwrap().remove(path);
+        let removed = self.0.lock().unwrap().files.remove(path);
         removed.map(drop).ok_or(ErrorKind::NotFound.into())
     }
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        let mut files = self.0.lock().unwrap();
+        let files = &mut self.0.lock().unwrap().files;
         if files.contains_key(to) {
             return Err(ErrorKind::AlreadyExists.into());
         }
@@ -73,25 +102,25 @@ impl Files for MemoryFiles {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        Ok(self.0.lock().unwrap().contains_key(path))
+        Ok(self.0.lock().unwrap().files.contains_key(path))
     }
 
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
-        let length = self.bytes(path)?.read().unwrap().len() as u64;
+        let length = self.contents(path)?.bytes.read().unwrap().len() as u64;
         Ok((length, length))
     }
 }
 
 #[derive(Debug)]
-struct MemoryFile(Bytes);
+struct MemoryFile(Arc<Contents>);
 
 impl StorageBackend for MemoryFile {
     fn len(&self) -> Result<u64> {
-        Ok(self.0.read().unwrap().len() as u64)
+        Ok(self.0.bytes.read().unwrap().len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let bytes = self.0.read().unwrap();
+        let bytes = self.0.bytes.read().unwrap();
         let from = bytes.get(offset as usize..).unwrap_or_default();
         let from = from.get(..out.len()).ok_or(ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(from);
@@ -99,7 +128,7 @@ impl StorageBackend for MemoryFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        self.0.write().unwrap().resize(len as usize, 0);
+        self.0.bytes.write().unwrap().resize(len as usize, 0);
         Ok(())
     }
 
@@ -108,11 +137,150 @@ impl StorageBackend for MemoryFile {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let mut bytes = self.0.write().unwrap();
+        let mut bytes = self.0.bytes.write().unwrap();
         let to = bytes.get_mut(offset as usize..).unwrap_or_default();
         let to = to.get_mut(..data.len());
         let to = to.ok_or_else(|| Error::other("written behind the end"))?;
         to.copy_from_slice(data);
         Ok(())
+    }
+}
+
+/// A call of a file system or of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call<'c> {
+    Open(&'c Path, Access),
+    Remove(&'c Path),
+    Publish(&'c Path, &'c Path),
+    /// What is asked of a name.
+    Look,
+    Len,
+    /// So many bytes.
+    Read(usize),
+    Write(u64, &'c [u8]),
+    SetLen(u64),
+    Sync,
+    Close,
+}
+
+/// Sees all calls.
+pub(crate) trait Watch: Debug + Send + Sync + 'static {
+    /// Makes a call, or does not; of a file, if it is one of a file.
+    fn call(
+        &self,
+        call: Call<'_>,
+        file: Option<(FileNumber, &dyn StorageBackend)>,
+        make: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// Files whose calls somebody sees.
+#[derive(Debug)]
+pub(crate) struct WatchedFiles<W> {
+    pub(crate) files: MemoryFiles,
+    pub(crate) watch: Arc<W>,
+}
+
+impl<W> Clone for WatchedFiles<W> {
+    fn clone(&self) -> Self {
+        Self {
+            files: self.files.clone(),
+            watch: Arc::clone(&self.watch),
+        }
+    }
+}
+
+impl<W: Watch> WatchedFiles<W> {
+    pub(crate) fn new(files: MemoryFiles, watch: W) -> Self {
+        let watch = Arc::new(watch);
+        Self { files, watch }
+    }
+
+    /// The options, with the files here.
+    pub(crate) fn options(&self, options: &StoreOptions) -> StoreOptions {
+        options.clone().files(Arc::new(self.clone()))
+    }
+
+    fn call<T>(&self, call: Call<'_>, make: impl Fn() -> Result<T>) -> Result<T> {
+        made(|make| self.watch.call(call, None, make), make)
+    }
+}
+
+/// What a call gives that was made by way of a watch.
+fn made<T>(
+    watched: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
+    make: impl Fn() -> Result<T>,
+) -> Result<T> {
+    let mut given = None;
+    watched(&mut || make().map(|it| given = Some(it)))?;
+    given.ok_or(Error::other("a watch did not make a call"))
+}
+
+impl<W: Watch> Files for WatchedFiles<W> {
+    fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        let file = self.call(Call::Open(path, access), || self.files.open(path, access))?;
+        Ok(Box::new(WatchedFile {
+            file,
+            number: self.files.number(path),
+            watch: Arc::clone(&self.watch),
+        }))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.call(Call::Remove(path), || self.files.remove(path))
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        self.call(Call::Publish(from, to), || self.files.publish(from, to))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.call(Call::Look, || self.files.exists(path))
+    }
+
+    fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
+        self.call(Call::Look, || self.files.size_bytes(path))
+    }
+}
+
+#[derive(Debug)]
+struct WatchedFile<W> {
+    file: Box<dyn StorageBackend>,
+    number: FileNumber,
+    watch: Arc<W>,
+}
+
+impl<W: Watch> WatchedFile<W> {
+    fn call(&self, call: Call<'_>, make: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let file = (self.number, &*self.file);
+        self.watch.call(call, Some(file), make)
+    }
+}
+
+impl<W: Watch> StorageBackend for WatchedFile<W> {
+    fn len(&self) -> Result<u64> {
+        made(|make| self.call(Call::Len, make), || self.file.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let call = Call::Read(out.len());
+        self.call(call, &mut || self.file.read(offset, out))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.call(Call::SetLen(len), &mut || self.file.set_len(len))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.call(Call::Sync, &mut || self.file.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let call = Call::Write(offset, data);
+        self.call(call, &mut || self.file.write(offset, data))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.call(Call::Close, &mut || self.file.close())
     }
 }

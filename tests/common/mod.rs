@@ -7,8 +7,10 @@
     reason = "each test crate uses its own part, and a broken test should stop"
 )]
 
+pub(crate) mod changes;
 pub(crate) mod engine;
 pub(crate) mod joins;
+pub(crate) mod killing;
 pub(crate) mod memory;
 pub(crate) mod oracle;
 pub(crate) mod question;

@@ -7,18 +7,55 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use resemblance::{
-    By, EmptyDocuments, MinHashKind, MinHashSchema, Near, Schema, Signature, TableDesign,
+    By, Document, EmptyDocuments, MinHashKind, MinHashSchema, Near, Record, Schema, Signature,
+    Snapshot, TableDesign,
 };
 
 use super::question::{Question, told};
 
 /// A stored document.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) signature: Signature,
     pub(crate) stamp: u64,
     pub(crate) payload: Vec<u8>,
+}
+
+impl Entry {
+    /// With nothing beside the signature.
+    pub(crate) fn new(key: Option<Vec<u8>>, signature: Signature) -> Self {
+        Self {
+            key,
+            signature,
+            stamp: 0,
+            payload: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of(record: &Record) -> Self {
+        Self {
+            key: record.key().map(<[u8]>::to_vec),
+            signature: record.signature().clone(),
+            stamp: record.stamp(),
+            payload: record.payload().to_vec(),
+        }
+    }
+
+    pub(crate) fn document(&self) -> Document<'_> {
+        let document = match &self.key {
+            Some(key) => Document::new(key),
+            None => Document::without_key(),
+        };
+        document.stamp(self.stamp).payload(&self.payload)
+    }
+}
+
+/// What is stored, by id, as it is read.
+pub(crate) fn contents(snapshot: &Snapshot) -> BTreeMap<u64, Entry> {
+    let records = snapshot.iter().map(Result::unwrap);
+    let content = |record: Record| (record.id().get(), Entry::of(&record));
+    records.map(content).collect()
 }
 
 /// The documents by id. Cheap to clone: a transaction works on its own copy.

@@ -1,5 +1,8 @@
 //! What a store is asked, beside the signature.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use resemblance::{Bounds, By, Matches, Query};
 
 use super::Random;
@@ -60,7 +63,11 @@ impl Question {
             query = query.probe_budget(budget);
         }
         if let Some(asker) = self.verify {
-            query = query.verify(move |id| Ok(told(asker, id.get())));
+            let asked = RefCell::new(BTreeSet::new());
+            query = query.verify(move |id| {
+                assert!(asked.borrow_mut().insert(id), "asked of {id:?} twice");
+                Ok(told(asker, id.get()))
+            });
         }
         query
     }
@@ -75,7 +82,14 @@ impl Question {
             query = query.probe_budget(budget);
         }
         if self.verify.is_some() {
-            query = query.verify(|asker, id| Ok(told(asker as u64, id.get())));
+            let asked = RefCell::new(BTreeSet::new());
+            query = query.verify(move |asker, id| {
+                assert!(
+                    asked.borrow_mut().insert((asker, id)),
+                    "asked of {id:?} twice"
+                );
+                Ok(told(asker as u64, id.get()))
+            });
         }
         query
     }

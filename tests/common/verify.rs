@@ -1,10 +1,11 @@
 //! Compares what a reader answers with what the oracle says.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use resemblance::{
     DocumentId, Error, Match, Matches, Query, Record, Result, Schema, Scope, Signature, Snapshot,
-    WriteTransaction,
+    Store, WriteTransaction,
 };
 
 use super::Random;
@@ -53,20 +54,55 @@ reader!(WriteTransaction);
 /// How many records and answers were compared with the oracle's, by all tests of a process.
 pub(crate) static COMPARED: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) fn same_record(schema: &Schema, record: &Record, id: u64, entry: &Entry) {
+/// Whether a record is what a store keeps of a document.
+pub(crate) fn is_same_record(schema: &Schema, record: &Record, id: u64, entry: &Entry) -> bool {
     COMPARED.fetch_add(1, Relaxed);
-    assert_eq!(record.id().get(), id);
-    assert_eq!(record.key(), entry.key.as_deref(), "document {id}");
-    assert_eq!(record.stamp(), entry.stamp, "document {id}");
-    assert_eq!(record.payload(), entry.payload, "document {id}");
     let (found, expected) = (record.signature(), &entry.signature);
     let kept = |value: &u32| kept(schema, expected, *value);
     let values = expected.minhash();
     let values = values.map(|values| values.iter().map(kept).collect::<Vec<_>>());
-    assert_eq!(found.minhash(), values.as_deref(), "document {id}");
-    assert_eq!(found.bottom_k(), expected.bottom_k(), "document {id}");
-    assert_eq!(found.simhash(), expected.simhash(), "document {id}");
-    assert_eq!(found.is_empty(), expected.is_empty(), "document {id}");
+    (
+        record.id().get(),
+        record.key(),
+        record.stamp(),
+        record.payload(),
+    ) == (id, entry.key.as_deref(), entry.stamp, &entry.payload[..])
+        && found.minhash() == values.as_deref()
+        && found.bottom_k() == expected.bottom_k()
+        && found.simhash() == expected.simhash()
+        && found.is_empty() == expected.is_empty()
+}
+
+pub(crate) fn same_record(schema: &Schema, record: &Record, id: u64, entry: &Entry) {
+    let is_same = is_same_record(schema, record, id, entry);
+    assert!(is_same, "document {id}: {record:?}, expected {entry:?}");
+}
+
+/// Whether a store holds exactly what is in a model.
+pub(crate) fn holds(store: &Store, model: &Model) -> Result<bool> {
+    if store.schema() != &model.schema {
+        return Ok(false);
+    }
+    let snapshot = store.snapshot()?;
+    if snapshot.len() != model.documents.len() as u64 {
+        return Ok(false);
+    }
+    let mut expected = model.documents.iter();
+    for record in snapshot.iter() {
+        let record = record?;
+        let is_same =
+            |(id, entry): (&u64, &Arc<Entry>)| is_same_record(&model.schema, &record, *id, entry);
+        if !expected.next().is_some_and(is_same) {
+            return Ok(false);
+        }
+    }
+    for (id, entry) in model.documents.iter().filter(|(id, _)| *id % 7 == 0) {
+        if let Some(key) = &entry.key {
+            let found = snapshot.get(key)?.map(|record| record.id().get());
+            assert_eq!(found, Some(*id));
+        }
+    }
+    Ok(expected.next().is_none() && snapshot.stats()?.next_id == model.next_id)
 }
 
 /// What is reported: without MinHash only what the caller says.

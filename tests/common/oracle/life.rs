@@ -18,7 +18,7 @@ pub(crate) enum Again {
 }
 
 /// An `upsert` and what it must answer.
-pub(crate) struct Expected {
+pub(crate) struct ExpectedUpsert {
     /// The documents before it.
     before: Model,
     again: Again,
@@ -26,7 +26,7 @@ pub(crate) struct Expected {
     replaced: Option<u64>,
 }
 
-impl Expected {
+impl ExpectedUpsert {
     pub(crate) fn same(&self, upserted: &Upserted) {
         assert_eq!(upserted.id.get(), self.id, "{:?}", self.again);
         let replaced = upserted.replaced.map(|id| id.get());
@@ -45,7 +45,7 @@ impl Expected {
 
 impl Model {
     /// Stores a document in the place of the one with its key.
-    pub(crate) fn upsert(&mut self, entry: Entry) -> Expected {
+    pub(crate) fn upsert(&mut self, entry: Entry) -> ExpectedUpsert {
         let before = self.clone();
         let last = entry.key.as_deref().and_then(|key| self.id_of(key));
         let again = last.map_or(Again::First, |last| self.again(last, &entry.signature));
@@ -61,7 +61,7 @@ impl Model {
                 (self.insert(entry), last)
             }
         };
-        Expected {
+        ExpectedUpsert {
             before,
             again,
             id,
@@ -128,10 +128,8 @@ impl Model {
             return false;
         };
         let touched = Entry {
-            key: document.key.clone(),
-            signature: document.signature.clone(),
             stamp,
-            payload: document.payload.clone(),
+            ..Entry::clone(document)
         };
         self.documents.insert(id, Arc::new(touched));
         true

@@ -1,0 +1,156 @@
+//! Rows that are damaged in pages that are whole.
+
+use crate::common::engine::database;
+use crate::common::{Place, sealing_after};
+use crate::repair::{schema, signature};
+use redb::{ReadableTable, TableDefinition};
+use resemblance::{Error, MinHash, RepairOptions, Schema, Store};
+
+/// A store with a row in every table.
+fn filled(place: &Place) {
+    let store = sealing_after(64).create(place.store(), schema()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..100u64 {
+        let key = format!("key {number}");
+        transaction.insert(key, &signature(number)).unwrap();
+    }
+    transaction.commit().unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    transaction.remove("key 3").unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Changes a bit of every row of a table; how many there are.
+fn damage<K: redb::Key + 'static>(
+    place: &Place,
+    table: TableDefinition<'static, K, &'static [u8]>,
+    key_of: impl Fn(&K::SelfType<'_>) -> bool,
+) -> usize
+where
+    for<'k> K::SelfType<'k>: Clone,
+{
+    let database = database(place.store());
+    let write = database.begin_write().unwrap();
+    let mut changed = 0;
+    {
+        let mut table = write.open_table(table).unwrap();
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = table
+            .iter()
+            .unwrap()
+            .map(|row| {
+                let (key, value) = row.unwrap();
+                let chosen = key_of(&key.value());
+                let mut value = value.value().to_vec();
+                let middle = value.len() / 2;
+                value[middle] ^= u8::from(chosen);
+                changed += usize::from(chosen);
+                (K::as_bytes(&key.value()).as_ref().to_vec(), value)
+            })
+            .collect();
+        for (key, value) in &rows {
+            table.insert(K::from_bytes(key), value.as_slice()).unwrap();
+        }
+    }
+    write.commit().unwrap();
+    changed
+}
+
+fn places(place: &Place) -> Vec<String> {
+    let report = Store::check(place.store()).unwrap();
+    assert!(!report.is_clean());
+    report
+        .problems
+        .into_iter()
+        .map(|problem| problem.place)
+        .collect()
+}
+
+macro_rules! named {
+    ($($test:ident: $table:literal, $key:ty;)*) => {
+        $(#[test]
+        fn $test() {
+            let place = Place::new();
+            filled(&place);
+            let before = std::fs::read(place.store()).unwrap();
+            let changed = damage::<$key>(&place, TableDefinition::new($table), |_| true);
+            assert!(changed > 0);
+            let damaged = std::fs::read(place.store()).unwrap();
+            assert!(before != damaged);
+            let found = places(&place);
+            let name = format!("table {}, key ", $table);
+            let named = found.iter().filter(|place| place.starts_with(&name)).count();
+            assert_eq!(named, changed.min(100), "{found:#?}");
+            assert!(std::fs::read(place.store()).unwrap() == damaged, "a check changed the file");
+        })*
+    };
+}
+
+named! {
+    rows_of_meta_are_named: "meta", &'static str;
+    rows_of_documents_are_named: "documents", u64;
+    rows_of_signatures_are_named: "signatures", u64;
+    rows_of_lanes_are_named: "lanes", u16;
+    rows_of_runs_are_named: "runs", u32;
+    rows_of_dead_are_named: "dead", u64;
+    rows_of_keys_are_named: "keys", &'static [u8; 22];
+    rows_of_bands_are_named: "bands", &'static [u8; 22];
+    rows_of_permuted_are_named: "permuted", &'static [u8; 22];
+    rows_of_filters_are_named: "filters", &'static [u8; 10];
+}
+
+/// One document goes with each damaged row, in ranges where they are neighbours.
+#[test]
+fn documents_go_with_their_rows() {
+    let place = Place::new();
+    filled(&place);
+    let chosen = |id: &u64| (20..25).contains(id);
+    damage::<u64>(&place, TableDefinition::new("documents"), chosen);
+    damage::<u64>(&place, TableDefinition::new("signatures"), |id| *id == 40);
+    let report = Store::repair(place.store(), place.file("new"), &RepairOptions::new()).unwrap();
+    assert_eq!((report.documents, report.documents_lost), (93, 6));
+    assert_eq!(report.documents_before, Some(99));
+    let ranges: Vec<_> = report
+        .lost
+        .iter()
+        .map(|range| (range.first.get(), range.last.get(), range.reason.as_str()))
+        .collect();
+    let expected = [
+        (20, 24, "its row in documents is damaged"),
+        (40, 40, "its row in signatures is damaged"),
+    ];
+    assert_eq!(ranges, expected);
+    crate::common::check_clean(&place.file("new"));
+    let snapshot = Store::open(place.file("new")).unwrap().snapshot().unwrap();
+    assert!(snapshot.contains("key 19").unwrap() && !snapshot.contains("key 20").unwrap());
+    assert!(!snapshot.contains("key 3").unwrap(), "it was removed");
+}
+
+#[test]
+fn without_its_schema_a_store_needs_another() {
+    let place = Place::new();
+    filled(&place);
+    damage::<&str>(&place, TableDefinition::new("meta"), |name| {
+        *name == "schema"
+    });
+    let new = place.file("new");
+    let repair = |options: RepairOptions| Store::repair(place.store(), &new, &options);
+    let refused = repair(RepairOptions::new()).unwrap_err();
+    assert!(matches!(&refused, Error::Corrupt { place, .. } if place == "table meta, row schema"));
+    let other = Schema::builder().minhash(MinHash::new(32)).build().unwrap();
+    let refused = repair(RepairOptions::new().schema(other)).unwrap_err();
+    assert!(matches!(
+        refused,
+        Error::InvalidParameter {
+            parameter: "schema",
+            ..
+        }
+    ));
+    assert!(!new.exists());
+    let report = repair(RepairOptions::new().schema(schema())).unwrap();
+    assert!(report.is_complete() && !report.has_own_schema);
+    assert_eq!(
+        report.damage.len(),
+        2,
+        "the row, and that it is missing: {report:#?}"
+    );
+}

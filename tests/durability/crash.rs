@@ -1,0 +1,236 @@
+//! Stores on disks that crash and fail: nothing acknowledged is lost, nothing is ever half there.
+//!
+//! A workload is run on a disk that notes every change. At every point of it, the images that a crash
+//! could leave are opened. `RESEMBLANCE_CRASHES=n` runs n larger workloads of each kind, and takes more
+//! images of each point; `RESEMBLANCE_LONG=1` lets every call to a disk fail in every way.
+
+mod disk;
+mod examine;
+mod failing;
+mod group;
+mod io_errors;
+mod torn_head;
+pub(crate) mod workload;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
+
+use crate::common::Random;
+use crate::common::oracle::{Entry, Model};
+use disk::{Change, Disk, Image, Kept, State};
+use examine::{crash_again, each_store, is_clean, left_over, one_store, which};
+use resemblance::StoreOptions;
+use workload::{Course, FIRST, run, schemas, signature};
+
+static ENGINE_PANICS: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on panics of the storage engine are counted, those too that are contained.
+pub(crate) fn count_engine_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if panic
+                .location()
+                .is_some_and(|at| at.file().contains("redb"))
+            {
+                ENGINE_PANICS.fetch_add(1, Ordering::Relaxed);
+            }
+            print(panic);
+        }));
+    });
+}
+
+pub(crate) fn no_engine_panics() {
+    assert_eq!(
+        ENGINE_PANICS.load(Ordering::Relaxed),
+        0,
+        "panics of the engine"
+    );
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    points: u64,
+    images: u64,
+    double_crashes: u64,
+    found: Vec<String>,
+}
+
+/// Crashes at all points of a course.
+struct Crashes<'c> {
+    course: &'c Course,
+    name: String,
+    counts: Counts,
+}
+
+impl Crashes<'_> {
+    /// Everything that was not synced at each point, nothing of it, and some of it; where no images are to be
+    /// drawn of each, everything and some in turn.
+    fn all(mut self, seed: u64, drawn: u64) -> Counts {
+        let mut state = State::default();
+        for (change, position) in self.course.changes.iter().zip(1..) {
+            state.take(change);
+            self.counts.points += 1;
+            let mut random = Random(seed ^ (position as u64) << 20);
+            // Without a change that is not synced all are alike.
+            if matches!(change, Change::Sync(_) | Change::SyncNames) {
+                self.image(&state, position, Kept::Nothing, &mut random);
+                continue;
+            }
+            let is_drawn = drawn == 0 && position % 2 == 0;
+            if !is_drawn {
+                self.image(&state, position, Kept::Everything, &mut random);
+            }
+            for _ in 0..drawn.max(u64::from(is_drawn)) {
+                let kept = Kept::draw(&mut random);
+                self.image(&state, position, kept, &mut random);
+            }
+        }
+        self.counts
+    }
+
+    fn image(&mut self, state: &State, position: usize, kept: Kept, random: &mut Random) {
+        let seed = random.next();
+        let image = state.image(kept, &mut Random(seed));
+        let place = || format!("{}, position {position}, {kept:?}, {seed:#x}", self.name);
+        let examined = catch_unwind(AssertUnwindSafe(|| self.examine(&image, position, seed)));
+        match examined {
+            Ok(Ok(again)) => {
+                self.counts.double_crashes += again;
+                self.counts.images += 1;
+                if self.counts.images.is_multiple_of(1_000) {
+                    println!("{}: {:?}", self.name, self.counts);
+                }
+            }
+            Ok(Err(found)) => self.counts.found.push(format!("{}: {found}", place())),
+            Err(panic) => {
+                eprintln!("panicked at {}", place());
+                resume_unwind(panic);
+            }
+        }
+        let found = &self.counts.found;
+        assert!(found.len() < 10, "{found:#?}");
+    }
+
+    /// Each file of an image; how often it crashed again.
+    fn examine(&self, image: &Image, position: usize, seed: u64) -> examine::Found<u64> {
+        let (before, after, what) = self.course.expected(position);
+        let mut random = Random(seed ^ 0x5eed);
+        let mut again = 0;
+        for path in image.keys().filter(|path| !after.contains_key(*path)) {
+            left_over(image, path)?;
+        }
+        for (path, possible) in each_store(&before, &after) {
+            let under_way = possible.len() > 1;
+            let examined = one_store(image, path, &possible, &mut random);
+            let in_call = |error| format!("{} during {what}: {error}", path.display());
+            examined.map_err(in_call)?;
+            if random.below(4) == 0 && (under_way || random.below(4) == 0) {
+                again += crash_again(image, path, &possible, &mut random).map_err(in_call)?;
+            }
+        }
+        Ok(again)
+    }
+}
+
+/// With it even small workloads have seen everything.
+const FIRST_SEED: u64 = 45;
+
+fn crash(which: usize) {
+    count_engine_panics();
+    let (name, schema) = schemas().remove(which);
+    let asked = std::env::var("RESEMBLANCE_CRASHES").ok();
+    let is_long = asked.is_some();
+    let workloads: u64 = asked.map_or(1, |asked| asked.parse().unwrap());
+    let (sessions, drawn) = if is_long { (8, 3) } else { (5, 0) };
+    let mut counts = Counts::default();
+    for seed in FIRST_SEED..FIRST_SEED + workloads {
+        let course = run(&schema, 1_000 * which as u64 + seed, sessions);
+        let seen = course.seen;
+        let is_varied = seen.merges.min(seen.dropping).min(seen.overflows) > 0 && seen.aborts > 0;
+        assert!(is_long || is_varied, "{seen:?}");
+        let crashes = Crashes {
+            course: &course,
+            name: format!("{name} {seed}"),
+            counts: std::mem::take(&mut counts),
+        };
+        counts = crashes.all(seed, drawn);
+        println!(
+            "{name}, {} workloads: {counts:?}, {seen:?}",
+            seed + 1 - FIRST_SEED
+        );
+    }
+    assert_eq!(counts.found, [""; 0]);
+    assert!(
+        counts.images > 1_000 && counts.double_crashes > 200,
+        "{counts:?}"
+    );
+    no_engine_panics();
+}
+
+/// A torn commit is rolled back in two steps, and after the first the head tells of it still, though
+/// it is not marked as one to be recovered: a second crash there made a store that could not be opened.
+#[test]
+fn a_second_crash_in_a_roll_back_is_recovered_from() {
+    let path = std::path::Path::new(FIRST);
+    let disk = Disk::with(&Image::new());
+    let options = |disk: &Disk| StoreOptions::new().files(Arc::new(disk.clone()));
+    let schema = schemas().remove(0).1;
+    let store = options(&disk).create(path, schema.clone()).unwrap();
+    let mut random = Random(5);
+    let mut state = State::default();
+    let mut model = Model::new(schema.clone());
+    let kept = Entry::new(Some(b"kept".into()), signature(&schema, &mut random));
+    store.insert("kept", &kept.signature).unwrap();
+    model.insert(kept);
+    store
+        .insert("lost", &signature(&schema, &mut random))
+        .unwrap();
+    // Without the sync that ends the commit.
+    let changes = disk.changes();
+    let is_sync = |change: &Change| matches!(change, Change::Sync(_));
+    let last = changes.iter().rposition(is_sync).unwrap();
+    changes[..last].iter().for_each(|change| state.take(change));
+    let torn = state.image(Kept::HeadAlone, &mut random);
+
+    let disk = Disk::with(&torn);
+    drop(options(&disk).open(path).unwrap());
+    let mut state = State::of(&torn);
+    let possible = vec![Some(Arc::new(model))];
+    let changes = disk.changes();
+    assert!(changes.len() > 8, "{}", changes.len());
+    for change in &changes {
+        state.take(change);
+        for kept in [Kept::Nothing, Kept::Everything, Kept::HeadAlone] {
+            let image = state.image(kept, &mut random);
+            one_store(&image, path, &possible, &mut random).unwrap();
+            let disk = Disk::with(&image);
+            let store = options(&disk).open(path).unwrap();
+            which(&store, &possible).unwrap();
+            drop(store);
+            is_clean(path, &options(&disk)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn minhash_survives_crashes() {
+    crash(0);
+}
+
+#[test]
+fn simhash_survives_crashes() {
+    crash(1);
+}
+
+#[test]
+fn both_families_survive_crashes() {
+    crash(2);
+}
+
+#[test]
+fn minhash_of_few_bits_survives_crashes() {
+    crash(3);
+}

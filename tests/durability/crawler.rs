@@ -1,0 +1,189 @@
+//! The example crawler, killed at many moments and started again until it is done: no page is taken
+//! twice, nothing that was acknowledged is lost, and in the end it has what a crawl without a break has.
+
+#[allow(dead_code, reason = "what is not asked of it here")]
+#[path = "../../examples/crawler/main.rs"]
+mod example;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+use crate::common::killing::{command, store_of};
+use crate::common::{Place, Random, check_clean};
+use example::site::{HOME, Site};
+use resemblance::{Bounds, Store};
+
+const ARTICLES: u64 = 120;
+
+/// Long enough for pages that change, appear and go, and for notes that are forgotten and made again.
+const DAYS: u64 = 4;
+
+const SITE: Site = Site { articles: ARTICLES };
+
+const PROGRAM: &str = "crawler::play";
+
+/// After how many pages it aborts, if it is to.
+const ABORT: &str = "RESEMBLANCE_CRAWLER_ABORT";
+
+/// Not a test of its own: the crawler.
+#[test]
+fn play() {
+    let Some(store) = store_of(PROGRAM) else {
+        return;
+    };
+    let (store, log) = (
+        store.display().to_string(),
+        log_of(&store).display().to_string(),
+    );
+    let (articles, days) = (ARTICLES.to_string(), DAYS.to_string());
+    let mut arguments = vec![&*store, "--log", &log, "--threads", "4"];
+    arguments.extend(["--articles", &articles, "--days", &days]);
+    let abort = std::env::var(ABORT).ok();
+    if let Some(pages) = &abort {
+        arguments.extend(["--kill-after", pages]);
+    }
+    example::run(arguments.into_iter().map(str::to_owned)).unwrap();
+}
+
+fn log_of(store: &Path) -> PathBuf {
+    store.with_extension("log")
+}
+
+fn start(store: &Path, abort: Option<u64>) -> Child {
+    let mut command = command(PROGRAM, store);
+    command.envs(abort.map(|pages| (ABORT, pages.to_string())));
+    command.spawn().unwrap()
+}
+
+/// A line of the log: what the crawler did, on which day, and with which page.
+type Line = (String, u64, String);
+
+/// What has been acknowledged.
+fn acknowledged(store: &Path) -> Vec<Line> {
+    let log = std::fs::read_to_string(log_of(store)).unwrap_or_default();
+    let mut lines: Vec<&str> = log.split('\n').collect();
+    // After the last line break comes nothing, or what was cut short.
+    lines.pop();
+    let line = |line: &str| {
+        let [what, day, url] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}: not a line of the log");
+        };
+        (what.to_owned(), day.parse().unwrap(), url.to_owned())
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// The pages in a store by what they are about; that none is near another.
+fn subjects(store: &Store) -> BTreeMap<String, String> {
+    let snapshot = store.snapshot().unwrap();
+    let pairs: Vec<_> = snapshot.pairs(Bounds::new()).unwrap().collect();
+    assert!(pairs.is_empty(), "taken twice: {pairs:?}");
+    let mut subjects = BTreeMap::new();
+    for record in snapshot.iter() {
+        let record = record.unwrap();
+        // Notes have no content.
+        if !record.signature().is_empty() {
+            let url = String::from_utf8(record.key().unwrap().to_vec()).unwrap();
+            let other = subjects.insert(SITE.subject(&url).unwrap(), url);
+            assert_eq!(other, None, "taken twice");
+        }
+    }
+    subjects
+}
+
+/// What there is on a day, as the site itself has it.
+fn shown(day: u64) -> BTreeSet<String> {
+    let articles = (0..ARTICLES).map(|number| format!("{HOME}article/{number}"));
+    let sections = (0..3).map(|number| format!("{HOME}section/{number}"));
+    let others = [HOME.to_owned(), format!("{HOME}old/1")];
+    let urls = articles.chain(sections).chain(others);
+    let urls = urls.filter(|url| SITE.answer(url, day).status == 200);
+    urls.map(|url| SITE.subject(&url).unwrap()).collect()
+}
+
+/// That nothing was done twice, and that the store has what the log says.
+fn holds_what_was_acknowledged(path: &Path) {
+    let lines = acknowledged(path);
+    let mut done = BTreeSet::new();
+    let mut taken = BTreeSet::new();
+    for (what, day, url) in &lines {
+        assert!(done.insert((day, url)), "{url}: twice on day {day}");
+        let is_first = what != "taken" || taken.insert(SITE.subject(url));
+        assert!(is_first, "{url}: taken, and so was a copy of it");
+    }
+    let store = Store::open(path).unwrap();
+    let subjects = subjects(&store);
+    for (what, _, url) in &lines {
+        // What is gone from the site may be forgotten.
+        if what != "noted" && SITE.answer(url, DAYS).status == 200 {
+            let subject = SITE.subject(url).unwrap();
+            assert_eq!(subjects.get(&subject), Some(url), "{url} is lost");
+        }
+    }
+}
+
+fn finish(path: &Path) {
+    assert!(start(path, None).wait().unwrap().success());
+}
+
+/// Starts it and ends it without warning, once there are so many more lines in the log; whether it was
+/// done before.
+fn run_and_kill(path: &Path, lines: u64, delay: Duration, random: &mut Random) -> bool {
+    let by_itself = random.below(3) == 0;
+    let wanted = acknowledged(path).len() as u64 + lines;
+    let mut child = start(path, by_itself.then_some(lines + 1));
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if !by_itself && acknowledged(path).len() as u64 >= wanted {
+            std::thread::sleep(delay);
+            child.kill().unwrap();
+            break child.wait().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    // Done, or ended by a signal.
+    assert!(status.success() || status.code().is_none(), "{status}");
+    status.success()
+}
+
+#[test]
+fn a_killed_crawler_goes_on_and_takes_no_page_twice() {
+    let place = Place::new();
+    let unbroken = place.file("unbroken.rsm");
+    finish(&unbroken);
+    holds_what_was_acknowledged(&unbroken);
+
+    let path = place.file("killed.rsm");
+    let mut random = Random(6);
+    let mut kills = 0;
+    loop {
+        let (lines, delay) = (random.below(120), random.below(5_000));
+        if run_and_kill(&path, lines, Duration::from_micros(delay), &mut random) {
+            break;
+        }
+        kills += 1;
+        assert!(kills < 200, "it does not come to an end");
+        // Else the crawler itself is the first to open what was left.
+        if kills % 2 == 0 && path.exists() {
+            check_clean(&path);
+            holds_what_was_acknowledged(&path);
+        }
+    }
+    // It may have been done just before it was killed.
+    finish(&path);
+    assert!(kills >= 4, "{kills}: it was hardly ever killed");
+    eprintln!("killed a crawler {kills} times");
+    holds_what_was_acknowledged(&path);
+    check_clean(&path);
+
+    let found = |path: &Path| -> BTreeSet<String> {
+        let subjects = subjects(&Store::open(path).unwrap());
+        subjects.into_keys().collect()
+    };
+    assert_eq!(found(&unbroken), shown(DAYS));
+    assert_eq!(found(&path), shown(DAYS));
+}

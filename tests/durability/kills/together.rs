@@ -1,0 +1,115 @@
+//! Threads whose changes are made together, killed: what any of them was told is so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use resemblance::{Novelty, Store};
+
+use crate::common::killing::{Running, kills, store_of};
+use crate::common::small::{schema, signature};
+use crate::common::{Place, Random, check_clean, sealing_after};
+
+const PROGRAM: &str = "kills::together::play";
+const THREADS: u32 = 6;
+
+/// Every two threads bring the same pages, under keys of their own.
+fn page(thread: u32, number: u32) -> u32 {
+    1 + thread / 2 + THREADS * number
+}
+
+fn key(thread: u32, number: u32) -> Vec<u8> {
+    [thread.to_be_bytes(), number.to_be_bytes()].concat()
+}
+
+fn open(path: impl AsRef<Path>) -> Store {
+    sealing_after(64).open(path).unwrap()
+}
+
+/// Not a test of its own: the program that is killed. Each thread brings its pages one after the other
+/// and prints what it was told.
+#[test]
+fn play() {
+    let Some(path) = store_of(PROGRAM) else {
+        return;
+    };
+    let store = open(path);
+    println!();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let store = &store;
+            scope.spawn(move || {
+                for number in 0.. {
+                    let (key, page) = (key(thread, number), signature(page(thread, number)));
+                    let told = match number % 3 {
+                        0 => store.queue().insert_if_new(&key, &page).unwrap().wait(),
+                        _ => store.insert_if_new(&key, &page),
+                    };
+                    let told = match told.unwrap() {
+                        Novelty::New(_) => "new",
+                        _ => "known",
+                    };
+                    println!("{told} {thread} {number}.");
+                }
+            });
+        }
+    });
+}
+
+/// What threads were told before the program was killed: of which page, by thread and number.
+fn run_and_kill(path: &Path, delay: Duration) -> BTreeMap<(u32, u32), bool> {
+    let said = Running::start(PROGRAM, path).kill_after(0, delay);
+    let told = said.iter().map(|line| {
+        let [word, thread, number] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let place = (thread.parse().unwrap(), number.parse().unwrap());
+        (place, word == "new")
+    });
+    told.collect()
+}
+
+#[test]
+fn killed_threads_were_told_the_truth() {
+    let (place, kills) = (Place::new(), kills(10));
+    let path = place.store();
+    drop(Store::create(&path, schema()).unwrap());
+    let mut random = Random(3);
+    // Pages that somebody was told are new.
+    let mut taken = BTreeSet::new();
+    for _ in 0..kills {
+        let delay = Duration::from_millis(20 + random.below(150));
+        let told = run_and_kill(&path, delay);
+        let store = open(&path);
+        let snapshot = store.snapshot().unwrap();
+        let mut known = BTreeSet::new();
+        for ((thread, number), is_new) in told {
+            let page = page(thread, number);
+            known.insert(page);
+            if is_new {
+                assert!(taken.insert(page), "page {page} was new twice");
+                assert!(snapshot.contains(key(thread, number)).unwrap());
+            }
+        }
+        let mut pages = BTreeSet::new();
+        for record in snapshot.iter() {
+            let page = record.unwrap().signature().minhash().unwrap()[0];
+            assert!(pages.insert(page), "page {page} is there twice");
+        }
+        assert!(
+            known.is_subset(&pages),
+            "a page was known that is not there"
+        );
+        // Beyond what was acknowledged there is at most one page a thread.
+        assert!(taken.is_subset(&pages), "an acknowledged page is gone");
+        assert!(pages.len() <= taken.len() + THREADS as usize);
+        // What was made and not acknowledged, nobody will be told is new.
+        taken.extend(pages);
+        drop(snapshot);
+        drop(store);
+        check_clean(&path);
+    }
+    assert!(!taken.is_empty(), "it was never let do anything");
+    let pages = taken.len();
+    eprintln!("killed {THREADS} threads {kills} times: {pages} pages");
+}

@@ -1,0 +1,186 @@
+//! Several handles, several processes, and processes that end without warning.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::killing::{command, prepare, store_of};
+use crate::common::small::{filled, schema, signature};
+use crate::common::{Place, check_clean, sealing_after};
+use resemblance::{Document, Error, Store};
+
+fn holds(path: &Path, documents: u64) {
+    let snapshot = Store::open(path).unwrap().snapshot().unwrap();
+    assert_eq!(snapshot.len(), documents);
+    for number in 0..documents as u32 {
+        assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        assert!(!snapshot.query(&signature(number)).run().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn one_handle_writes_or_many_read() {
+    let place = Place::new();
+    filled(&place.store(), 30);
+    let path = place.store();
+    let locked = |error: Error| matches!(&error, Error::Locked { path } if *path == place.store());
+    let store = Store::open(&path).unwrap();
+    assert!(locked(Store::open(&path).err().unwrap()));
+    assert!(locked(Store::open_read_only(&path).err().unwrap()));
+    assert!(locked(Store::check(&path).err().unwrap()));
+    assert!(locked(Store::compact(&path).err().unwrap()));
+    assert_eq!(child("opens", &path), "locked");
+    drop(store);
+    assert_eq!(child("opens", &path), "opened");
+
+    let readers: Vec<Store> = (0..3)
+        .map(|_| Store::open_read_only(&path).unwrap())
+        .collect();
+    assert_eq!(child("reads", &path), "opened");
+    assert!(locked(Store::open(&path).err().unwrap()));
+    for reader in &readers {
+        let refused = |error: Option<Error>| assert!(matches!(error, Some(Error::ReadOnly)));
+        refused(reader.begin_write().err());
+        refused(reader.try_begin_write().err());
+        refused(reader.append(&signature(1)).err());
+        refused(reader.insert_if_new("k", &signature(1)).err());
+        refused(reader.remove("k").err());
+        assert_eq!(reader.snapshot().unwrap().len(), 30);
+    }
+    drop(readers);
+    holds(&path, 30);
+}
+
+#[test]
+fn a_copy_of_an_open_file_is_read_and_then_written() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 20);
+    let store = sealing_after(8).open(&path).unwrap();
+    for number in 20..40u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    let copy = place.file("copy.rsm");
+    fs::copy(&path, &copy).unwrap();
+    drop(store);
+    assert_eq!(
+        Store::open_read_only(&copy)
+            .unwrap()
+            .snapshot()
+            .unwrap()
+            .len(),
+        40
+    );
+    holds(&copy, 40);
+    assert_eq!(
+        Store::open_read_only(&copy)
+            .unwrap()
+            .snapshot()
+            .unwrap()
+            .len(),
+        40
+    );
+    check_clean(&copy);
+}
+
+const PROGRAM: &str = "processes::play";
+
+/// What the other process says.
+fn said(mut command: Command) -> String {
+    let output = command.stdout(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines = text.lines();
+    let said = lines.find_map(|line| line.split_once("child says "));
+    said.map_or("nothing", |said| said.1).to_owned()
+}
+
+fn child(part: &str, path: &Path) -> String {
+    let mut command = command(PROGRAM, path);
+    command.env(PART, part);
+    said(command)
+}
+
+const PART: &str = "RESEMBLANCE_PART";
+
+/// Not a test of its own: the other process of the tests here.
+#[test]
+fn play() {
+    let Some(path) = store_of(PROGRAM) else {
+        return;
+    };
+    let opened = match std::env::var(PART).unwrap().as_str() {
+        "opens" => Store::open(path),
+        "reads" => Store::open_read_only(path),
+        _ => return fills(&path),
+    };
+    match opened {
+        Ok(_) => println!("child says opened"),
+        Err(Error::Locked { .. }) => println!("child says locked"),
+        Err(error) => println!("child says {error:?}"),
+    }
+}
+
+/// What a process does that may write no file beyond some length, as on a full disk: documents of
+/// 20 kB until one is refused.
+fn fills(path: &Path) {
+    let store = sealing_after(8).create(path, schema()).unwrap();
+    let payload = [7; 20_000];
+    let mut committed = 0u64;
+    let error = loop {
+        let mut transaction = store.begin_write().unwrap();
+        let key = committed.to_le_bytes();
+        let document = Document::new(&key).payload(&payload);
+        let inserted = transaction.insert(document, &signature(committed as u32));
+        match inserted.and_then(|_| transaction.commit()) {
+            Ok(()) => committed += 1,
+            Err(error) => break error,
+        }
+    };
+    let refused = matches!(
+        error,
+        Error::Io { .. } | Error::Closed { .. } | Error::Storage(_)
+    );
+    // Afterwards the handle says what to do, and never that something is stored that is not.
+    let later = store.append(&signature(1)).err();
+    let closed = matches!(later, Some(Error::Closed { .. } | Error::Io { .. }));
+    // Reading goes on, or is refused; it never shows what was not committed.
+    let read = store
+        .snapshot()
+        .and_then(|snapshot| snapshot.get(0u64.to_le_bytes()));
+    let sane = match (&read, store.snapshot()) {
+        (Ok(record), Ok(snapshot)) => record.is_some() && snapshot.len() == committed,
+        _ => true,
+    };
+    println!("child says {refused} {closed} {committed} {sane} {error:?} {later:?}");
+}
+
+/// Starts the part in a shell that limits the length of files and makes writing beyond an error.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_loses_nothing_that_was_committed() {
+    let place = Place::new();
+    let path = place.store();
+    let script = "trap '' XFSZ; ulimit -f 4000; exec \"$@\"";
+    let executable = std::env::current_exe().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(executable);
+    let mut command = prepare(command, PROGRAM, &path);
+    command.env(PART, "fills");
+    let said = said(command);
+    let words: Vec<&str> = said.split(' ').collect();
+    assert_eq!(words[..2], ["true", "true"], "{said}");
+    let committed: u64 = words[2].parse().unwrap();
+    assert!(committed > 20 && words[3] == "true", "{said}");
+    let store = Store::open(&path).unwrap();
+    let documents = store.snapshot().unwrap().len();
+    // The outcome of the commit that failed is unknown until the store is opened again.
+    assert!(
+        (committed..=committed + 1).contains(&documents),
+        "{documents}: {said}"
+    );
+    store.append(&signature(99)).unwrap();
+    drop(store);
+    check_clean(&path);
+}

@@ -1,0 +1,116 @@
+//! Whoever only reads a store changes no byte of its file: `check`, and every handle for reading.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use crate::common::small::{filled, signature};
+use crate::common::{Place, sealing_after};
+use resemblance::{Bounds, Error, Store};
+
+/// Runs what only reads beside a reader, from a file that cannot be written, and compares its bytes.
+#[track_caller]
+fn changes_nothing(path: &Path, read: impl Fn()) {
+    let before = fs::read(path).unwrap();
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    let mut permissions = fs::metadata(path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(path, permissions).unwrap();
+    let reader = Store::open_read_only(path).unwrap();
+    read();
+    drop(reader);
+    assert!(fs::read(path).unwrap() == before, "the bytes have changed");
+    let metadata = fs::metadata(path).unwrap();
+    assert_eq!(metadata.modified().unwrap(), modified);
+}
+
+fn read_everything(path: &Path, documents: u64) {
+    let store = Store::open_read_only(path).unwrap();
+    assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
+    assert!(matches!(store.append(&signature(1)), Err(Error::ReadOnly)));
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), documents);
+    assert_eq!(snapshot.stats().unwrap().documents, documents);
+    assert_eq!(snapshot.iter().count() as u64, documents);
+    for number in 0..documents as u32 {
+        assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        assert!(!snapshot.query(&signature(number)).run().unwrap().is_empty());
+    }
+    assert_eq!(snapshot.pairs(Bounds::new()).unwrap().count(), 0);
+    assert!(snapshot.check().unwrap().is_clean());
+    drop(snapshot);
+    assert!(store.close().unwrap());
+}
+
+fn check_is_clean(path: &Path, documents: u64) {
+    let report = Store::check(path).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.problems);
+    assert_eq!(report.documents, documents);
+}
+
+#[test]
+fn a_clean_store() {
+    let place = Place::new();
+    filled(&place.store(), 40);
+    changes_nothing(&place.store(), || {
+        check_is_clean(&place.store(), 40);
+        read_everything(&place.store(), 40);
+    });
+}
+
+/// A copy of a store that is open looks like a store after a crash.
+#[test]
+fn a_store_after_a_crash() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 20);
+    let store = sealing_after(8).open(&path).unwrap();
+    for number in 20..40u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    let copy = place.file("copy.rsm");
+    fs::copy(&path, &copy).unwrap();
+    changes_nothing(&copy, || {
+        check_is_clean(&copy, 40);
+        read_everything(&copy, 40);
+    });
+}
+
+#[test]
+fn a_closed_store_with_whole_pages_behind_its_end() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 40);
+    for pages in [1, 200] {
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(&vec![0x5a; pages * 4_096]).unwrap();
+        drop(file);
+        let copy = place.file("copy.rsm");
+        fs::copy(&path, &copy).unwrap();
+        changes_nothing(&copy, || {
+            check_is_clean(&copy, 40);
+            read_everything(&copy, 40);
+        });
+        fs::remove_file(&copy).unwrap();
+    }
+}
+
+#[test]
+fn nobody_writes_while_a_store_is_checked_or_read_after_a_crash() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 20);
+    let store = Store::open(&path).unwrap();
+    assert!(matches!(Store::check(&path), Err(Error::Locked { .. })));
+    let copy = place.file("copy.rsm");
+    fs::copy(&path, &copy).unwrap();
+    drop(store);
+    let reader = Store::open_read_only(&copy).unwrap();
+    assert!(matches!(Store::open(&copy), Err(Error::Locked { .. })));
+    assert!(matches!(Store::compact(&copy), Err(Error::Locked { .. })));
+    drop(reader);
+    drop(Store::open(&copy).unwrap());
+    check_is_clean(&copy, 20);
+}

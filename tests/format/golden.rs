@@ -1,0 +1,98 @@
+//! Stores that were written by the first release of each format, and are kept for ever.
+//!
+//! `tests/golden/` holds each store, compressed, and what is in it, as text. They are read exactly,
+//! and made again: what is made today says the same. A new format adds files; none is ever replaced.
+//! With `GOLDEN_WRITE=1` what is missing there is written.
+
+mod contents;
+mod making;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use resemblance::Store;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1")
+}
+
+fn text(name: &str) -> String {
+    let path = folder().join(format!("{name}.txt"));
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Unpacks a store; a new file for each call, as opening changes it.
+fn unpack(name: &str, to: &Path) {
+    let packed = fs::File::open(folder().join(format!("{name}.rsm.gz"))).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed)
+        .read_to_end(&mut bytes)
+        .unwrap();
+    fs::write(to, bytes).unwrap();
+}
+
+fn pack(name: &str, store: &Path) {
+    let packed = fs::File::create_new(folder().join(format!("{name}.rsm.gz"))).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::best());
+    packed.write_all(&fs::read(store).unwrap()).unwrap();
+    packed.finish().unwrap();
+}
+
+/// Where two texts part, and not all of both.
+fn assert_same(name: &str, found: &str, expected: &str) {
+    let mut lines = found.lines().zip(expected.lines());
+    if let Some((found, expected)) = lines.find(|(found, expected)| found != expected) {
+        panic!("{name}: found\n{found}\nexpected\n{expected}");
+    }
+    assert_eq!(found.len(), expected.len(), "{name}: one is longer");
+}
+
+#[test]
+fn stores_are_read_and_made_as_they_were() {
+    let place = crate::common::Place::new();
+    let writes = std::env::var_os("GOLDEN_WRITE").is_some();
+    for (name, make) in making::STORES {
+        let fresh = place.file(&format!("{name}-fresh"));
+        make(&fresh);
+        let made = contents::of(&Store::open(&fresh).unwrap());
+        if writes && !folder().join(format!("{name}.txt")).exists() {
+            pack(name, &fresh);
+            fs::write(folder().join(format!("{name}.txt")), &made).unwrap();
+        }
+        let expected = text(name);
+        assert_same(name, &made, &expected);
+
+        let kept = place.file(name);
+        unpack(name, &kept);
+        let read_only = Store::open_read_only(&kept).unwrap();
+        assert_same(name, &contents::of(&read_only), &expected);
+        drop(read_only);
+        assert_same(name, &contents::of(&Store::open(&kept).unwrap()), &expected);
+        crate::common::check_clean(&kept);
+    }
+}
+
+/// What was written by an old release is gone on with by this one.
+#[test]
+fn kept_stores_take_new_documents() {
+    let place = crate::common::Place::new();
+    for (name, _) in making::STORES {
+        let path = place.file(name);
+        unpack(name, &path);
+        let store = crate::common::sealing_after(8).open(&path).unwrap();
+        let before = store.snapshot().unwrap().len();
+        for number in 500..520 {
+            let signature = making::signature(store.schema(), number);
+            let key = format!("new {number}");
+            store.insert(&key, &signature).unwrap();
+            let snapshot = store.snapshot().unwrap();
+            assert!(snapshot.contains(&key).unwrap());
+        }
+        assert_eq!(store.snapshot().unwrap().len(), before + 20, "{name}");
+        drop(store);
+        crate::common::check_clean(&path);
+        Store::compact(&path).unwrap();
+        crate::common::check_clean(&path);
+    }
+}

@@ -1,0 +1,38 @@
+//! The stores that are kept for ever, read by the independent reader.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::spec::{reader, stored};
+
+#[test]
+fn kept_stores_are_as_specified() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1");
+    let place = tempfile::tempdir().unwrap();
+    let mut stores = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "gz") {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        let packed = std::fs::File::open(&path).unwrap();
+        flate2::read::GzDecoder::new(packed)
+            .read_to_end(&mut bytes)
+            .unwrap();
+        let unpacked = place.path().join("store");
+        std::fs::write(&unpacked, bytes).unwrap();
+        let store = reader::Store::read(&unpacked);
+        stored::check(&store, &store.documents);
+        let text = std::fs::read_to_string(path.with_extension("").with_extension("txt")).unwrap();
+        let documents = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("document "));
+        let ids: Vec<u64> = documents
+            .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(store.documents.keys().eq(&ids), "{}", path.display());
+        stores += 1;
+    }
+    assert!(stores >= 15, "only {stores} stores were found");
+}

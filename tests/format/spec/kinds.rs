@@ -1,0 +1,221 @@
+//! Stores of every kind of signature, read by the independent reader.
+
+use std::path::Path;
+
+use resemblance::{
+    BulkOptions, Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature,
+    SimHash, Store, StoreOptions,
+};
+
+use crate::spec::minhash::{Features, Kind};
+use crate::spec::reader;
+use crate::spec::recipe::{self, mix64};
+use crate::spec::signatures::minhash_of;
+use crate::spec::stored::{self, Model};
+
+const DOCUMENTS: u64 = 70;
+const SEAL_AFTER: u64 = 30;
+
+/// Features of neighbouring documents are mostly the same; of every tenth there are none.
+fn features(number: u64) -> Vec<u64> {
+    let first = number / 3 * 40 + number % 3;
+    let count = if number % 10 == 9 { 0 } else { 3 + number };
+    (first..first + count).map(mix64).collect()
+}
+
+/// A signature that was made elsewhere, of values of so many bits.
+fn external(own: &reader::Store, number: u64) -> (Signature, recipe::Signature) {
+    let minhash = own.schema.minhash.unwrap();
+    let hashes: Features = features(number).into_iter().map(|hash| (hash, 1)).collect();
+    let mut values = Kind::OnePass.values(1, minhash.values, &hashes);
+    if !hashes.is_empty() {
+        let bits = minhash.value_bits;
+        values.iter_mut().for_each(|value| *value >>= 32 - bits);
+    }
+    let signature = recipe::Signature {
+        values: values.clone(),
+        empty: hashes.is_empty(),
+        ..recipe::Signature::default()
+    };
+    (Signature::from_minhash(values), signature)
+}
+
+/// The same document by the library, and by the independent recipe.
+fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, recipe::Signature) {
+    if own
+        .schema
+        .minhash
+        .is_some_and(|minhash| minhash.kind == Kind::External)
+    {
+        return external(own, number);
+    }
+    let features = features(number);
+    let sketcher = store.sketcher();
+    if !number.is_multiple_of(4) {
+        let found = sketcher.hashes(features.iter().copied()).unwrap();
+        return (found, own.schema.recipe.hashes(features));
+    }
+    let weighted = |(i, hash): (usize, &u64)| (*hash, (i * i) as f64 / 7.0);
+    let weighted = || features.iter().enumerate().map(weighted);
+    let found = sketcher.weighted_hashes(weighted()).unwrap();
+    (found, own.schema.recipe.weighted(weighted()))
+}
+
+/// Makes a store in two runs and a memtable, with removed documents; says what must be in it.
+fn make(path: &Path, schema: Schema) -> Model {
+    let options = StoreOptions::new().flush_after(SEAL_AFTER);
+    drop(options.create(path, schema).unwrap());
+    let own = reader::Store::read(path);
+    let store = options.open(path).unwrap();
+    let mut model = Model::new();
+    for number in 0..DOCUMENTS {
+        let (found, signature) = document(&store, &own, number);
+        let key = format!("{number}");
+        let mut transaction = store.begin_write().unwrap();
+        let document = Document::new(&key);
+        let id = transaction.insert(document, &found).unwrap();
+        if number % 9 == 8 {
+            let id = DocumentId::new(number / 2);
+            assert!(transaction.remove_id(id).unwrap());
+            model.remove(&id.get()).unwrap();
+        }
+        transaction.commit().unwrap();
+        let expected = reader::Document {
+            key: Some(key.into_bytes()),
+            stamp: 0,
+            payload: Vec::new(),
+            signature: own.schema.stored(signature),
+        };
+        model.insert(id.get(), expected);
+    }
+    model
+}
+
+fn check(schema: Schema) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kind.rsm");
+    let model = make(&path, schema);
+    let read = reader::Store::read(&path);
+    let seen = stored::check(&read, &model);
+    assert!(seen.unsealed > 0 && seen.dead_postings > 0, "{seen:?}");
+    assert!(model.values().any(|document| document.signature.empty));
+    let lanes = read.blocks["bands"].iter().chain(&read.blocks["permuted"]);
+    assert!(lanes.count() > 0);
+}
+
+/// Section 7.7: what differs after a rebanding, and what does not.
+fn check_rebanded(schema: Schema, rebanding: &Rebanding) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kind.rsm");
+    let model = make(&path, schema);
+    let before = reader::Store::read(&path);
+    Store::reband(&path, rebanding, &BulkOptions::new()).unwrap();
+    let after = reader::Store::read(&path);
+    let seen = stored::check(&after, &model);
+    assert_eq!((seen.unsealed, seen.buried, seen.outputs), (0, 0, 0));
+    assert_ne!(after.schema, before.schema);
+    assert_eq!(after.schema.recipe, before.schema.recipe);
+    assert_eq!(after.self_test, before.self_test);
+    let lanes = [&before, &after].map(|store| store.lanes.len() as u64);
+    assert_ne!(lanes[0], lanes[1]);
+    let state = reader::State {
+        commit: before.state.commit + 1,
+        next_run: before.state.next_run + 1,
+        sealed_below: before.state.next_id,
+        unsealed_documents: 0,
+        postings_moved: before.state.postings_moved / lanes[0] * lanes[1],
+        dead_documents: 0,
+        ..before.state
+    };
+    assert_eq!(after.state, state);
+    let run = &after.runs[&before.state.next_run];
+    assert_eq!(after.runs.len(), 1);
+    assert_eq!(run.ids, 0..=DOCUMENTS - 1);
+    assert_eq!(run.documents, model.len() as u64);
+}
+
+#[test]
+fn stores_with_new_bands() {
+    let tables = Rebanding::new().max_distance(5);
+    let all = tables.threshold(0.5).code_bits(64);
+    for (minhash, rebanding) in [
+        (minhash_of(Kind::PairMultiply, 40), all),
+        (minhash_of(Kind::BottomK, 100), all),
+        (minhash_of(Kind::OnePass, 40).value_bits(4), tables),
+    ] {
+        let simhash = SimHash::bits64().max_distance(1);
+        let schema = Schema::builder().minhash(minhash).simhash(simhash);
+        check_rebanded(schema.build().unwrap(), &rebanding);
+    }
+}
+
+fn values_of(kind: Kind) -> u16 {
+    if kind == Kind::BottomK { 64 } else { 40 }
+}
+
+#[test]
+fn stores_of_every_kind() {
+    for kind in Kind::ALL {
+        let minhash = minhash_of(kind, values_of(kind)).banding(4, 2);
+        let mut schema = Schema::builder().seed(7).minhash(minhash.code_bits(36));
+        if kind != Kind::External {
+            schema = schema.simhash(SimHash::bits64().max_distance(2));
+        }
+        check(schema.build().unwrap());
+    }
+}
+
+#[test]
+fn stores_of_wide_fingerprints() {
+    let simhash = SimHash::bits128().max_distance(9);
+    check(Schema::builder().simhash(simhash).build().unwrap());
+    let schema = Schema::builder().simhash(simhash);
+    let schema = schema.minhash(MinHash::bottom_k(100).banding(6, 2));
+    check(schema.build().unwrap());
+}
+
+#[test]
+fn stores_of_cut_values() {
+    for bits in [1, 2, 4, 8, 16] {
+        for kind in [Kind::PairMultiply, Kind::OnePass, Kind::Weighted] {
+            let minhash = minhash_of(kind, 41).value_bits(bits);
+            let minhash = minhash.banding(5, 3).code_bits(31 + bits * 2);
+            check(Schema::builder().minhash(minhash).build().unwrap());
+        }
+    }
+}
+
+#[test]
+fn stores_of_external_values_of_few_bits() {
+    for bits in [1, 8, 16] {
+        let minhash = MinHash::external(40).value_bits(bits).banding(10, 4);
+        check(Schema::builder().minhash(minhash).build().unwrap());
+    }
+}
+
+#[test]
+fn empty_documents_are_filed_where_they_are_alike() {
+    for kind in [Kind::BottomK, Kind::OnePass, Kind::Weighted] {
+        let minhash = minhash_of(kind, values_of(kind)).banding(4, 2);
+        let simhash = SimHash::bits128().max_distance(1);
+        let schema = Schema::builder().minhash(minhash).simhash(simhash);
+        check(
+            schema
+                .empty_documents(EmptyDocuments::Alike)
+                .build()
+                .unwrap(),
+        );
+    }
+    for minhash in [
+        MinHash::weighted(40).value_bits(4),
+        MinHash::external(40).value_bits(8),
+    ] {
+        let schema = Schema::builder().minhash(minhash.banding(3, 3));
+        check(
+            schema
+                .empty_documents(EmptyDocuments::Alike)
+                .build()
+                .unwrap(),
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! A store whose merges stop in the middle of lanes, read by the independent reader between slices.
+
+use std::path::Path;
+
+use resemblance::{
+    Document, DocumentId, MinHash, Schema, SimHash, Store, StoreOptions, WriteTransaction,
+};
+
+use crate::spec::reader;
+use crate::spec::recipe::mix64;
+use crate::spec::schema::Schema as OwnSchema;
+use crate::spec::stored::{self, Model, Seen};
+
+/// A slice holds 64 blocks of the inputs: a lane of four runs has to have more.
+const SEAL_AFTER: u64 = 10_000;
+
+fn schema() -> Schema {
+    Schema::builder()
+        .minhash(MinHash::new(16).banding(1, 2).code_bits(64))
+        .simhash(SimHash::bits64().max_distance(1))
+        .expected_documents(1_000)
+        .build()
+        .unwrap()
+}
+
+struct Builder {
+    store: Store,
+    own: OwnSchema,
+    model: Model,
+}
+
+impl Builder {
+    fn create(path: &Path) -> Self {
+        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
+        drop(options.create(path, schema()).unwrap());
+        Self {
+            own: reader::Store::read(path).schema,
+            store: options.open(path).unwrap(),
+            model: Model::new(),
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Self, &mut WriteTransaction)) {
+        let mut transaction = self.store.begin_write().unwrap();
+        change(self, &mut transaction);
+        transaction.commit().unwrap();
+    }
+
+    /// Documents in pairs that share all codes but the key's; every seventh has no key.
+    fn insert_until(&mut self, transaction: &mut WriteTransaction, end: u64) {
+        let sketcher = self.store.sketcher();
+        let start = self.model.keys().next_back().map_or(0, |last| last + 1);
+        for number in start..end {
+            let hash = mix64(number / 2);
+            let key = (number % 7 > 0).then(|| format!("{number}").into_bytes());
+            let document = match &key {
+                Some(key) => Document::new(key),
+                None => Document::without_key(),
+            };
+            let signature = sketcher.hashes([hash]).unwrap();
+            let id = transaction.insert(document, &signature).unwrap();
+            let expected = reader::Document {
+                key,
+                stamp: 0,
+                payload: Vec::new(),
+                signature: self.own.recipe.hashes([hash]),
+            };
+            self.model.insert(id.get(), expected);
+        }
+    }
+
+    fn remove(&mut self, transaction: &mut WriteTransaction, ids: impl Iterator<Item = u64>) {
+        for id in ids {
+            assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            self.model.remove(&id).unwrap();
+        }
+    }
+
+    /// What is in the file now, checked. The handle is closed meanwhile.
+    fn check(self, path: &Path) -> (Self, reader::Store, Seen) {
+        let Self { store, own, model } = self;
+        drop(store);
+        let read = reader::Store::read(path);
+        let seen = stored::check(&read, &model);
+        let options = StoreOptions::new().flush_after(SEAL_AFTER).merge_slice(1);
+        let store = options.open(path).unwrap();
+        (Self { store, own, model }, read, seen)
+    }
+}
+
+#[test]
+fn a_merge_is_readable_after_every_slice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.rsm");
+    let mut builder = Builder::create(&path);
+    let end = 4 * SEAL_AFTER;
+    builder.change(|this, transaction| this.insert_until(transaction, end - 50));
+    let settled = (5..3 * SEAL_AFTER).step_by(11);
+    builder.change(|this, transaction| this.remove(transaction, settled.clone()));
+    // The fourth seal begins the merge.
+    builder.change(|this, transaction| this.insert_until(transaction, end));
+
+    let (mut dropping, mut cut, mut complete) = (0, 0, 0);
+    let mut slice = 0;
+    while cut + complete < 4 {
+        let (again, store, seen) = builder.check(&path);
+        builder = again;
+        assert_eq!(seen.outputs, 1, "slice {slice}: {seen:?}");
+        assert_eq!(store.dead.settled.len(), settled.clone().count());
+        assert_eq!(store.dead.since.len() as u64, slice * 5);
+        if seen.dropping > 0 {
+            dropping += 1;
+            assert!(
+                seen.without_rows > 0 && seen.buried > seen.since,
+                "{seen:?}"
+            );
+            assert!(seen.cut_lanes == 0 && seen.begun == 0, "{seen:?}");
+        }
+        if seen.cut_lanes > 0 {
+            assert!(seen.cut_lanes == 4 && seen.passed_over > 0, "{seen:?}");
+            assert_eq!(seen.without_rows, store.dead.settled.len());
+            if cut == 0 {
+                // The key lane is in its middle, and the pieces of its inputs' filters are going.
+                assert!(seen.gone_pieces >= 4, "{seen:?}");
+            }
+            cut += 1;
+        }
+        complete += seen.begun;
+        let died = (6..end - 100).step_by(11).skip(5 * slice as usize).take(5);
+        builder.change(|this, transaction| this.remove(transaction, died));
+        slice += 1;
+    }
+    assert!(
+        dropping >= 4,
+        "{dropping} slices in the middle of dropping rows"
+    );
+    assert!(cut >= 1 && complete >= 1, "{cut} {complete}");
+
+    builder.change(|this, transaction| this.insert_until(transaction, end + SEAL_AFTER));
+    let (_, store, seen) = builder.check(&path);
+    assert_eq!(seen.outputs, 0, "{seen:?}");
+    assert!(store.runs.values().any(|run| run.level == 1));
+    let died: Vec<u64> = (6..end).step_by(11).take(5 * slice as usize).collect();
+    assert!(
+        store.dead.settled.iter().eq(&died),
+        "what merges dropped is no longer dead"
+    );
+    assert!(seen.dead_postings >= 60);
+}

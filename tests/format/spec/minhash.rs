@@ -1,0 +1,296 @@
+//! The kinds of MinHash, written from `format-spec.md` alone: the plainest form of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::spec::recipe::{GAMMA, derive, mix64};
+
+/// Distinct hashes of features, each with a weight.
+pub(crate) type Features = BTreeMap<u64, u64>;
+
+/// Kinds with their codes in the fingerprint of a recipe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    PairMultiply = 0,
+    MultiplyShift = 1,
+    Modular = 2,
+    Tabulation = 3,
+    Jenkins = 4,
+    OnePass = 16,
+    BottomK = 17,
+    Weighted = 18,
+    External = 19,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::PairMultiply,
+        Self::MultiplyShift,
+        Self::Modular,
+        Self::Tabulation,
+        Self::Jenkins,
+        Self::OnePass,
+        Self::BottomK,
+        Self::Weighted,
+        Self::External,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::PairMultiply => "pair-multiply",
+            Self::MultiplyShift => "multiply-shift",
+            Self::Modular => "modular",
+            Self::Tabulation => "tabulation",
+            Self::Jenkins => "jenkins",
+            Self::OnePass => "one-pass",
+            Self::BottomK => "bottom-k",
+            Self::Weighted => "weighted",
+            Self::External => "external",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.unwrap_or_else(|| panic!("no kind {name}"))
+    }
+
+    /// All but those of bottom-k, and of external ones, which are not made.
+    pub(crate) fn values(self, seed: u64, count: u16, features: &Features) -> Vec<u32> {
+        match self {
+            Self::BottomK | Self::External => Vec::new(),
+            Self::OnePass => one_pass(seed, count.into(), features),
+            Self::Weighted => weighted(seed, count.into(), features),
+            family => minima(family, seed, count, features),
+        }
+    }
+}
+
+fn minima(family: Kind, seed: u64, count: u16, features: &Features) -> Vec<u32> {
+    let key = derive(seed, 0);
+    let mixed: Vec<u64> = features.keys().map(|hash| mix64(hash ^ key)).collect();
+    let value = |i: u16| {
+        let function = function(family, seed, i.into());
+        mixed.iter().map(|u| function(*u)).min().unwrap_or(u32::MAX)
+    };
+    (0..count).map(value).collect()
+}
+
+fn function(family: Kind, seed: u64, i: u64) -> Box<dyn Fn(u64) -> u32> {
+    let whole = move |n| derive(seed, n);
+    let high = move |n| derive(seed, n) >> 32;
+    match family {
+        Kind::PairMultiply => {
+            let (column, row) = (i % 16, i / 16);
+            let a = high(16 + column) >> 5 << 5 | (2 * column + 1);
+            let c = high(32 + 2 * row) >> 7 << 7 | (2 * row + 1);
+            let b = high(33 + 2 * row);
+            let sum = move |u: u64| {
+                let (x, y) = (u128::from(u as u32), u128::from(u >> 32));
+                u128::from(a) * x + u128::from(c) * y + u128::from(b)
+            };
+            Box::new(move |u| sum(u) as u32)
+        }
+        Kind::MultiplyShift => {
+            let (a, b) = (whole(16 + 2 * i) | 1, whole(17 + 2 * i));
+            Box::new(move |u| (a.wrapping_mul(u).wrapping_add(b) >> 32) as u32)
+        }
+        Kind::Modular => {
+            let p = (1 << 61) - 1;
+            let a = u128::from(whole(16 + 2 * i) % (p - 1) + 1);
+            let b = u128::from(whole(17 + 2 * i) % p);
+            Box::new(move |u| (((a * u128::from(u) + b) % u128::from(p)) >> 29) as u32)
+        }
+        Kind::Tabulation => {
+            let place = |n: u64| high(16 + 2_048 * i + n);
+            let table: Vec<u64> = (0..2_048).map(place).collect();
+            Box::new(move |u: u64| {
+                let bytes = u.to_le_bytes().into_iter().enumerate();
+                let words = bytes.map(|(m, byte)| table[256 * m + usize::from(byte)]);
+                words.fold(0, |value, word| value ^ word as u32)
+            })
+        }
+        Kind::Jenkins => {
+            let key = (high(16 + i) >> 10 << 10 | i) as u32;
+            Box::new(move |u| jenkins(key, u as u32, (u >> 32) as u32))
+        }
+        other => panic!("{other:?} is no family"),
+    }
+}
+
+fn jenkins(mut a: u32, mut b: u32, mut c: u32) -> u32 {
+    for (r, s, t) in [(13, 8, 13), (12, 16, 5), (3, 10, 15)] {
+        a = a.wrapping_sub(b).wrapping_sub(c) ^ (c >> r);
+        b = b.wrapping_sub(c).wrapping_sub(a) ^ (a << s);
+        c = c.wrapping_sub(a).wrapping_sub(b) ^ (b >> t);
+    }
+    c
+}
+
+/// The integer part of a product by 2⁶⁴, and the product modulo 2⁶⁴.
+fn halves(a: u64, b: u64) -> (u64, u64) {
+    let product = u128::from(a) * u128::from(b);
+    ((product >> 64) as u64, product as u64)
+}
+
+fn one_pass(seed: u64, places: u64, features: &Features) -> Vec<u32> {
+    let key = derive(seed, 2);
+    let mut earliest = vec![u64::MAX; places as usize];
+    for hash in features.keys() {
+        let first = mix64(hash ^ key);
+        for round in 0..2 * places {
+            let word = match round {
+                0 => first,
+                _ => mix64(first.wrapping_add(round.wrapping_mul(GAMMA))),
+            };
+            let (place, time) = if round < places {
+                let (place, time) = halves(word, places);
+                (place, time >> 17)
+            } else {
+                (round - places, word >> 17)
+            };
+            let earliest = &mut earliest[place as usize];
+            *earliest = (*earliest).min((round << 47) + time);
+        }
+    }
+    let cut = |&arrival: &u64| match arrival {
+        u64::MAX => u32::MAX,
+        0 => 0,
+        _ => {
+            let exponent = arrival.ilog2();
+            let above = u128::from(arrival - (1 << exponent));
+            (exponent << 26) + (above << 26 >> exponent) as u32
+        }
+    };
+    earliest.iter().map(cut).collect()
+}
+
+/// The hashes of bottom-k, at most `most`.
+pub(crate) fn smallest(seed: u64, most: u16, features: &Features) -> Vec<u64> {
+    let key = derive(seed, 3);
+    let value = |hash: &u64| mix64(hash ^ key).min(u64::MAX - 1);
+    let values: BTreeSet<u64> = features.keys().map(value).collect();
+    values.into_iter().take(most.into()).collect()
+}
+
+/// The rows of bands that are made of the hashes of bottom-k.
+pub(crate) fn rows_of_smallest(hashes: &[u64], most: u16) -> Vec<u32> {
+    let count = u64::from(most / 8);
+    let row = |j: u64| {
+        let mixed = hashes.iter().map(|hash| mix64(hash.wrapping_add(GAMMA)));
+        let mut bin = mixed.filter(|mixed| ((mixed >> 32) * count) >> 32 == j);
+        bin.next()
+            .map_or(u32::MAX, |mixed| below_last(mixed as u32))
+    };
+    (0..count).map(row).collect()
+}
+
+fn below_last(number: u32) -> u32 {
+    number.min(u32::MAX - 1)
+}
+
+/// Weights are in steps.
+fn weighted(seed: u64, places: usize, features: &Features) -> Vec<u32> {
+    if features.is_empty() {
+        return vec![u32::MAX; places];
+    }
+    // What is later than every place's first event changes nothing: it may be any bound.
+    let total: f64 = features.values().map(|weight| *weight as f64).sum();
+    let mut last = 8.0 * places as f64 / total;
+    loop {
+        let mut firsts = vec![(f64::INFINITY, u32::MAX); places];
+        for (hash, weight) in features {
+            offer_events(seed, (*hash, *weight), last, &mut firsts);
+        }
+        if firsts.iter().all(|(time, _)| *time <= last) {
+            return firsts.into_iter().map(|(_, value)| value).collect();
+        }
+        last *= 2.0;
+    }
+}
+
+/// Offers the events of a feature until the time `last`.
+fn offer_events(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [(f64, u32)]) {
+    let feature = mix64(hash ^ derive(seed, 4));
+    for block in 0_u32..=64 {
+        let first_step = if block == 0 { 0 } else { 1_u64 << (block - 1) };
+        let size = first_step.max(1);
+        if first_step >= weight {
+            return;
+        }
+        let state = mix64(feature.wrapping_add((u64::from(block) + 1).wrapping_mul(GAMMA)));
+        let word = |n: u64| mix64(state.wrapping_add(n.wrapping_mul(GAMMA)));
+        let mut sum = 0.0;
+        for event in 0.. {
+            let share = ((word(3 * event + 1) >> 11) + 1) as f64 / 2_f64.powi(53);
+            sum += negative_ln(share);
+            let time = sum / size as f64;
+            if time > last {
+                break;
+            }
+            let step = first_step + halves(word(3 * event + 2), size).0;
+            if step >= weight {
+                continue;
+            }
+            let third = word(3 * event + 3);
+            let place = halves(third, firsts.len() as u64).0 as usize;
+            let candidate = (time, below_last(third as u32));
+            if candidate < firsts[place] {
+                firsts[place] = candidate;
+            }
+        }
+    }
+}
+
+pub(crate) fn negative_ln(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mut exponent = f64::from((bits >> 52) as u32) - 1_023.0;
+    let mut m = f64::from_bits(bits << 12 >> 12 | 1_023 << 52);
+    if m > f64::from_bits(0x3ff6_a09e_667f_3bcd) {
+        m *= 0.5;
+        exponent += 1.0;
+    }
+    let a = (m - 1.0) / (m + 1.0);
+    let z = a * a;
+    let mut sum = 0.0;
+    for odd in (1..=21).rev().step_by(2) {
+        sum = sum * z + 1.0 / f64::from(odd);
+    }
+    -(exponent * f64::from_bits(0x3fe6_2e42_fefa_39ef) + (2.0 * a) * sum)
+}
+
+/// tf-idf for one occurrence, of a feature that `with` of `all` documents have.
+pub(crate) fn rarity(all: u64, with: u64) -> f64 {
+    negative_ln((1.0 + with as f64) / (1.0 + all as f64)) + 1.0
+}
+
+pub(crate) fn mix32(number: u32) -> u32 {
+    let number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
+    let number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);
+    number ^ (number >> 16)
+}
+
+pub(crate) fn low_bits(number: u32, bits: u8) -> u32 {
+    (u64::from(number) % (1_u64 << bits)) as u32
+}
+
+pub(crate) fn cut(values: &[u32], bits: u8) -> Vec<u32> {
+    let values = values.iter();
+    values.map(|value| low_bits(mix32(*value), bits)).collect()
+}
+
+pub(crate) fn pack(values: &[u32], bits: u8) -> Vec<u8> {
+    let mut bytes = vec![0_u8; (values.len() * usize::from(bits)).div_ceil(8)];
+    for (i, value) in values.iter().enumerate() {
+        for j in 0..usize::from(bits) {
+            let at = i * usize::from(bits) + j;
+            bytes[at / 8] |= ((value >> j & 1) as u8) << (at % 8);
+        }
+    }
+    bytes
+}
+
+pub(crate) fn unpack(bytes: &[u8], count: u16, bits: u8) -> Vec<u32> {
+    let bit = |at: usize| u32::from(bytes[at / 8] >> (at % 8) & 1);
+    let width = usize::from(bits);
+    let value = |i: usize| (0..width).fold(0, |value, j| value | bit(i * width + j) << j);
+    (0..count.into()).map(value).collect()
+}

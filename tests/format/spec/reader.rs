@@ -1,0 +1,369 @@
+//! A reader of stores, written from `format-spec.md` alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::spec::blocks::{self, Block, Posting};
+use crate::spec::bytes::Bytes;
+use crate::spec::codes;
+use crate::spec::filters::{self, Shape};
+use crate::spec::recipe::Signature;
+use crate::spec::schema::Schema;
+
+pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+/// All rows of all tables: the key as the checksum takes it, and the value.
+pub(crate) type Tables = BTreeMap<&'static str, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// Reads every table of the specification, and expects no other.
+pub(crate) fn read_tables(path: &Path) -> Tables {
+    check_head(&std::fs::read(path).unwrap());
+    let database = ReadOnlyDatabase::open(path).unwrap();
+    let read = database.begin_read().unwrap();
+    let mut tables = Tables::new();
+    macro_rules! read_table {
+        ($name:literal, $key:ty, $bytes:expr) => {{
+            let table = read.open_table(Rows::<$key>::new($name)).unwrap();
+            let rows = table.iter().unwrap().map(|row| {
+                let (key, value) = row.unwrap();
+                let bytes: fn($key) -> Vec<u8> = $bytes;
+                (bytes(key.value()), value.value().to_vec())
+            });
+            tables.insert($name, rows.collect());
+        }};
+    }
+    read_table!("meta", &str, |key| key.as_bytes().to_vec());
+    read_table!("documents", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("signatures", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("lanes", u16, |key| key.to_be_bytes().to_vec());
+    read_table!("runs", u32, |key| key.to_be_bytes().to_vec());
+    read_table!("dead", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("keys", &[u8; 22], |key| key.to_vec());
+    read_table!("bands", &[u8; 22], |key| key.to_vec());
+    read_table!("permuted", &[u8; 22], |key| key.to_vec());
+    read_table!("filters", &[u8; 10], |key| key.to_vec());
+    assert_eq!(read.list_tables().unwrap().count(), tables.len());
+    tables
+}
+
+/// What stands behind the engine's head.
+fn check_head(file: &[u8]) {
+    assert_eq!(&file[..9], b"redb\x1a\x0a\xa9\x0d\x0a");
+    assert_eq!(&file[320..328], b"RESEMBL\x1a");
+    let checksum = u64::from_le_bytes(file[328..336].try_into().unwrap());
+    assert_eq!(checksum, xxhash_rust::xxh3::xxh3_64(&file[..320]));
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct State {
+    pub(crate) commit: u64,
+    pub(crate) next_id: u64,
+    pub(crate) documents: u64,
+    pub(crate) sealed_below: u64,
+    pub(crate) next_run: u32,
+    pub(crate) unsealed_documents: u64,
+    pub(crate) postings_moved: u64,
+    pub(crate) dead_documents: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) postings: u64,
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    pub(crate) filter: Option<Shape>,
+    pub(crate) after: Option<Posting>,
+    pub(crate) last: Option<Posting>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) level: u8,
+    pub(crate) ids: std::ops::RangeInclusive<u64>,
+    pub(crate) documents: u64,
+    pub(crate) inputs: Vec<u32>,
+    pub(crate) kept_up_to: u64,
+    pub(crate) rows_from: Option<u64>,
+    pub(crate) lanes: BTreeMap<u16, Lane>,
+}
+
+impl Run {
+    /// Whether a lane is being written.
+    pub(crate) fn is_writing(&self, lane: u16) -> bool {
+        !self.inputs.is_empty() && self.lanes.keys().next_back() == Some(&lane)
+    }
+}
+
+/// The dead: those that a merge of their run drops, and those that died since it began.
+#[derive(Debug, Default)]
+pub(crate) struct Dead {
+    pub(crate) settled: BTreeSet<u64>,
+    pub(crate) since: BTreeSet<u64>,
+}
+
+impl Dead {
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.settled.contains(&id) || self.since.contains(&id)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) stamp: u64,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) signature: Signature,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) schema: Schema,
+    pub(crate) self_test: (u64, u64),
+    pub(crate) state: State,
+    /// The block table of each lane.
+    pub(crate) lanes: Vec<&'static str>,
+    pub(crate) runs: BTreeMap<u32, Run>,
+    pub(crate) dead: Dead,
+    pub(crate) documents: BTreeMap<u64, Document>,
+    /// Those of dead documents.
+    pub(crate) buried: BTreeMap<u64, Document>,
+    /// By table, in the order of the keys.
+    pub(crate) blocks: BTreeMap<&'static str, Vec<(Block, Vec<u8>)>>,
+    /// The blocks of each piece, by run, lane and number.
+    pub(crate) filters: BTreeMap<(u32, u16, u32), Vec<u8>>,
+}
+
+fn number<const N: usize>(key: &[u8]) -> u64 {
+    assert_eq!(key.len(), N);
+    key.iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+impl Store {
+    pub(crate) fn read(path: &Path) -> Self {
+        let tables = read_tables(path);
+        let meta =
+            |name: &str| Bytes::open("meta", name.as_bytes(), &tables["meta"][name.as_bytes()]);
+        read_header(meta("header"));
+        let meta = |name: &str| {
+            let mut bytes = meta(name);
+            assert_eq!(bytes.u8(), 1, "kind");
+            bytes
+        };
+        let mut bytes = meta("schema");
+        let schema = Schema::decode(&mut bytes);
+        assert!(bytes.rest().is_empty());
+        let mut bytes = meta("self_test");
+        let self_test = (bytes.u64(), bytes.u64());
+        assert!(bytes.rest().is_empty());
+        let mut bytes = meta("state");
+        let state = State {
+            commit: bytes.u64(),
+            next_id: bytes.u64(),
+            documents: bytes.u64(),
+            sealed_below: bytes.u64(),
+            next_run: bytes.u32(),
+            unsealed_documents: bytes.u64(),
+            postings_moved: bytes.u64(),
+            dead_documents: bytes.u64(),
+        };
+        assert!(bytes.rest().is_empty());
+        let dead = read_dead(&tables);
+        let documents = read_documents(&tables, &schema).into_iter();
+        let (buried, documents) = documents.partition(|(id, _)| dead.contains(*id));
+        Self {
+            self_test,
+            state,
+            lanes: read_lanes(&tables, &schema),
+            runs: read_runs(&tables),
+            dead,
+            documents,
+            buried,
+            blocks: read_blocks(&tables),
+            filters: read_filters(&tables),
+            schema,
+        }
+    }
+
+    /// The postings that a query meets: of runs, and of the memtable that is made from rows.
+    pub(crate) fn postings(&self) -> Vec<(u16, Posting)> {
+        let mut postings = Vec::new();
+        for (block, _) in self.blocks.values().flatten() {
+            let after = self.runs[&block.run].lanes[&block.lane].after;
+            let left = block.postings.iter().filter(|p| Some(**p) > after);
+            postings.extend(left.map(|posting| (block.lane, *posting)));
+        }
+        for (id, document) in self.documents.range(self.state.sealed_below..) {
+            let codes = self
+                .schema
+                .codes(document.key.as_deref(), &document.signature);
+            let filed = codes
+                .iter()
+                .zip(0..)
+                .filter_map(|(code, lane)| Some((lane, (*code)?)));
+            postings.extend(filed.map(|(lane, code)| (lane, (code, *id))));
+        }
+        postings.sort_unstable();
+        postings
+    }
+}
+
+fn read_header(mut bytes: Bytes<'_>) {
+    assert_eq!(bytes.take(8), b"RESEMBL\x1a");
+    let (_version, oldest_reader) = (bytes.u16(), bytes.u16());
+    assert!(oldest_reader <= 1);
+    let (_ignorable, _read_only, refuse) = (bytes.u64(), bytes.u64(), bytes.u64());
+    assert_eq!(refuse, 0);
+}
+
+fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
+    let mut lanes = Vec::new();
+    let mut counts = [0u16; 3];
+    for (expected, (key, value)) in (0..).zip(&tables["lanes"]) {
+        assert_eq!(number::<2>(key), expected);
+        let mut bytes = Bytes::open("lanes", key, value);
+        assert_eq!(bytes.u8(), 1, "kind of row");
+        let kind = usize::from(bytes.u8());
+        assert_eq!(bytes.u16(), counts[kind], "ordinal");
+        assert_eq!(bytes.u32(), 0, "generation");
+        assert!(bytes.rest().is_empty());
+        counts[kind] += 1;
+        lanes.push(["keys", "bands", "permuted"][kind]);
+    }
+    assert!(
+        lanes.is_sorted_by_key(|name| ["keys", "bands", "permuted"].iter().position(|n| n == name))
+    );
+    let bands = schema.minhash.map_or(0, |minhash| minhash.bands);
+    assert_eq!(counts, [1, bands, schema.tables().len() as u16]);
+    lanes
+}
+
+fn read_runs(tables: &Tables) -> BTreeMap<u32, Run> {
+    let mut runs = BTreeMap::new();
+    for (key, value) in &tables["runs"] {
+        let mut bytes = Bytes::open("runs", key, value);
+        assert_eq!(bytes.u8(), 1, "kind");
+        let number = bytes.u32();
+        assert_eq!(key.as_slice(), number.to_be_bytes());
+        let level = bytes.u8();
+        let ids = bytes.u64()..=bytes.u64();
+        let documents = bytes.u64();
+        assert!(documents <= ids.end() - ids.start() + 1);
+        let inputs = bytes.u64();
+        let inputs = (0..inputs).map(|_| bytes.u32()).collect();
+        let kept_up_to = bytes.u64();
+        let rows_from = bytes.option(Bytes::u64);
+        let count = bytes.u64();
+        let lanes = (0..count).map(|_| {
+            let lane = bytes.u16();
+            let (postings, blocks, size) = (bytes.u64(), bytes.u64(), bytes.u64());
+            let filter = bytes.option(|bytes| (bytes.u32(), bytes.u16()));
+            let after = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
+            let last = bytes.option(|bytes| (bytes.u64(), bytes.u64()));
+            let lane_of_run = Lane {
+                postings,
+                blocks,
+                bytes: size,
+                filter,
+                after,
+                last,
+            };
+            (lane, lane_of_run)
+        });
+        let lanes = lanes.collect();
+        assert!(bytes.rest().is_empty());
+        let run = Run {
+            level,
+            ids,
+            documents,
+            inputs,
+            kept_up_to,
+            rows_from,
+            lanes,
+        };
+        runs.insert(number, run);
+    }
+    runs
+}
+
+fn read_dead(tables: &Tables) -> Dead {
+    let mut dead = Dead::default();
+    for (key, value) in &tables["dead"] {
+        let first = number::<8>(key) * 16_000;
+        let mut bytes = Bytes::open("dead", key, value);
+        let kind = bytes.u8();
+        assert!([1, 2].contains(&kind), "kind");
+        let mut ids = || {
+            let bits = bytes.take(2_000);
+            let set = (0..16_000).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1);
+            set.map(|i| first + i as u64).collect::<Vec<_>>()
+        };
+        dead.settled.extend(ids());
+        if kind == 2 {
+            dead.since.extend(ids());
+        }
+        assert!(bytes.rest().is_empty());
+    }
+    assert!(dead.settled.is_disjoint(&dead.since));
+    dead
+}
+
+fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
+    let rows = tables["filters"].iter();
+    rows.map(|(key, value)| (filters::split_key(key), filters::decode(key, value)))
+        .collect()
+}
+
+fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
+    let ids = |table| tables[table].keys().collect::<Vec<_>>();
+    assert_eq!(ids("documents"), ids("signatures"));
+    let read = |(row_key, value): (&Vec<u8>, &Vec<u8>)| {
+        let mut bytes = Bytes::open("documents", row_key, value);
+        let (key, stamp, payload) = read_document(&mut bytes);
+        let signature = read_signature(
+            row_key,
+            &tables["signatures"][row_key],
+            schema,
+            key.as_deref(),
+        );
+        let document = Document {
+            key,
+            stamp,
+            payload,
+            signature,
+        };
+        (number::<8>(row_key), document)
+    };
+    tables["documents"].iter().map(read).collect()
+}
+
+/// Key, stamp and payload in the body of a row.
+pub(crate) fn read_document(bytes: &mut Bytes<'_>) -> (Option<Vec<u8>>, u64, Vec<u8>) {
+    assert_eq!(bytes.u8(), 1, "kind");
+    let flags = bytes.u8();
+    let (stamp, key_length) = (bytes.u64(), bytes.u16());
+    let key = bytes.take(key_length.into()).to_vec();
+    assert!(flags == 1 || (flags, key_length) == (0, 0));
+    let key = (flags == 1).then_some(key);
+    (key, stamp, bytes.rest().to_vec())
+}
+
+fn read_signature(row_key: &[u8], value: &[u8], schema: &Schema, key: Option<&[u8]>) -> Signature {
+    let mut bytes = Bytes::open("signatures", row_key, value);
+    assert_eq!(bytes.u8(), 1, "kind");
+    let (key_code, signature) = schema.decode_signature(&mut bytes);
+    assert_eq!(key_code, key.map(codes::key_code));
+    assert!(bytes.rest().is_empty());
+    signature
+}
+
+fn read_blocks(tables: &Tables) -> BTreeMap<&'static str, Vec<(Block, Vec<u8>)>> {
+    let read = |table: &'static str| {
+        let rows = tables[table].iter();
+        let read = rows.map(|(key, value)| (blocks::decode(table, key, value), value.clone()));
+        (table, read.collect())
+    };
+    ["keys", "bands", "permuted"].map(read).into()
+}

@@ -1,0 +1,273 @@
+//! From a document to its signature, written from `format-spec.md` alone: nothing here calls the
+//! library.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::spec::minhash::{self, Features, Kind};
+
+pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+pub(crate) fn mix64(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+pub(crate) fn derive(seed: u64, index: u64) -> u64 {
+    let start = mix64(seed.wrapping_add(GAMMA));
+    mix64(start.wrapping_add((index + 1).wrapping_mul(GAMMA)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    Words = 1,
+    Characters = 2,
+    Code = 3,
+}
+
+impl Unit {
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "words" => Self::Words,
+            "characters" => Self::Characters,
+            "code" => Self::Code,
+            other => panic!("no unit {other}"),
+        }
+    }
+}
+
+/// Two letters, and the checksum of the language's data.
+pub(crate) type Language = ([u8; 2], u64);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shingles {
+    pub(crate) unit: Unit,
+    pub(crate) n: u16,
+    /// 16 NFKC, 32 accents, 64 stop words, 128 stems.
+    pub(crate) steps: u8,
+    pub(crate) stop_words: Option<Language>,
+    pub(crate) stem: Option<Language>,
+}
+
+impl Shingles {
+    pub(crate) fn new(unit: Unit, n: u16) -> Self {
+        Self {
+            unit,
+            n,
+            steps: 0,
+            stop_words: None,
+            stem: None,
+        }
+    }
+
+    /// The shingles of a text that goes through no steps.
+    pub(crate) fn of(self, text: &str) -> Vec<String> {
+        assert_eq!(self.steps, 0);
+        let lower: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
+        match self.unit {
+            Unit::Words => {
+                let words = lower.split(|c| !c.is_alphanumeric());
+                let words = words.filter(|word| !word.is_empty());
+                join(words.map(String::from_iter).collect(), self.n, " ")
+            }
+            Unit::Characters => {
+                let pieces = lower.split(|c| c.is_whitespace());
+                let pieces = pieces.filter(|piece| !piece.is_empty());
+                let text = pieces.map(String::from_iter).collect::<Vec<_>>().join(" ");
+                join(text.chars().map(String::from).collect(), self.n, "")
+            }
+            Unit::Code => join(tokens(text), self.n, " "),
+        }
+    }
+
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.unit as u8 + self.steps);
+        bytes.extend(self.n.to_le_bytes());
+        bytes.extend([17, 0, 0]);
+        for (letters, checksum) in [self.stop_words, self.stem].into_iter().flatten() {
+            bytes.extend(letters);
+            bytes.extend(checksum.to_le_bytes());
+        }
+    }
+}
+
+fn tokens(text: &str) -> Vec<String> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut tokens: Vec<String> = Vec::new();
+    let mut in_name = false;
+    for c in text.chars() {
+        match tokens.last_mut() {
+            Some(token) if in_name && is_name(c) => token.push(c),
+            _ if !c.is_whitespace() => tokens.push(c.into()),
+            _ => {}
+        }
+        in_name = is_name(c);
+    }
+    tokens
+}
+
+fn join(units: Vec<String>, n: u16, between: &str) -> Vec<String> {
+    match units.len() {
+        0 => Vec::new(),
+        length => units
+            .windows(length.min(n.into()))
+            .map(|shingle| shingle.join(between))
+            .collect(),
+    }
+}
+
+/// What the row `schema` says of how signatures are made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Recipe {
+    pub(crate) text: Option<Shingles>,
+    pub(crate) seed: u64,
+    pub(crate) alike: bool,
+    pub(crate) minhash: Option<(Kind, u16)>,
+    /// 0 without SimHash.
+    pub(crate) simhash_bits: u16,
+}
+
+/// What is made of a document, or stored of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Signature {
+    /// Of bottom-k there is none.
+    pub(crate) values: Vec<u32>,
+    /// Those of bottom-k.
+    pub(crate) hashes: Vec<u64>,
+    /// The codes of the bands, beside values that were cut.
+    pub(crate) codes: Vec<u64>,
+    pub(crate) fingerprint: Option<u128>,
+    pub(crate) empty: bool,
+}
+
+impl Recipe {
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut bytes = b"resemblance recipe 1".to_vec();
+        match self.text {
+            Some(shingles) => shingles.append_to(&mut bytes),
+            None => bytes.extend([0; 3]),
+        }
+        bytes.extend(self.seed.to_le_bytes());
+        bytes.push(self.alike.into());
+        let values = self.minhash.map_or(0, |(_, values)| values);
+        bytes.extend(values.to_le_bytes());
+        bytes.extend(self.simhash_bits.to_le_bytes());
+        bytes.extend(self.minhash.map(|(kind, _)| kind as u8));
+        xxh3_64(&bytes)
+    }
+
+    pub(crate) fn text(&self, text: &str) -> Signature {
+        let shingles = self.text.map(|s| s.of(text)).unwrap_or_default();
+        self.features(shingles.iter().map(String::as_bytes))
+    }
+
+    pub(crate) fn features<'a>(&self, features: impl IntoIterator<Item = &'a [u8]>) -> Signature {
+        self.hashes(features.into_iter().map(xxh3_64))
+    }
+
+    pub(crate) fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Signature {
+        let mut counted = Features::new();
+        for hash in hashes {
+            *counted.entry(hash).or_default() += 65_536;
+        }
+        let alike = counted.keys().map(|hash| (*hash, 1)).collect();
+        self.sketch(&counted, &alike)
+    }
+
+    pub(crate) fn weighted(&self, features: impl IntoIterator<Item = (u64, f64)>) -> Signature {
+        let mut summed = Features::new();
+        for (hash, weight) in features {
+            let steps = (weight * 65_536.0).round_ties_even() as u64;
+            if steps > 0 {
+                *summed.entry(hash).or_default() += steps;
+            }
+        }
+        self.sketch(&summed, &summed)
+    }
+
+    /// Of the same features with the weights for MinHash and those for SimHash.
+    fn sketch(&self, features: &Features, projected: &Features) -> Signature {
+        let (values, hashes) = match self.minhash {
+            Some((Kind::BottomK, most)) => {
+                (Vec::new(), minhash::smallest(self.seed, most, features))
+            }
+            Some((kind, count)) => (kind.values(self.seed, count, features), Vec::new()),
+            None => Default::default(),
+        };
+        Signature {
+            values,
+            hashes,
+            codes: Vec::new(),
+            fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
+            empty: features.is_empty(),
+        }
+    }
+
+    fn simhash(&self, features: &Features) -> u128 {
+        let key = derive(self.seed, 0);
+        let halves = [derive(self.seed, 1), derive(self.seed, 5)];
+        let mut fingerprint = 0;
+        for bit in 0..self.simhash_bits {
+            let is_set = |hash: u64| {
+                let word = mix64(hash ^ halves[usize::from(bit / 64)]);
+                word >> (bit % 64) & 1 == 1
+            };
+            let turn = (u64::from(bit) + 1).wrapping_mul(GAMMA);
+            let turned = |hash: &u64| mix64(mix64(hash ^ key).wrapping_add(turn));
+            let signed = |(hash, weight): (&u64, &u64)| {
+                let weight = i128::from(*weight);
+                if is_set(*hash) { weight } else { -weight }
+            };
+            let set = match features.iter().map(signed).sum::<i128>() {
+                0 => {
+                    let decider = features.keys().min_by_key(|hash| turned(hash));
+                    decider.is_some_and(|hash| is_set(*hash))
+                }
+                sum => sum > 0,
+            };
+            fingerprint |= u128::from(set) << bit;
+        }
+        fingerprint
+    }
+
+    /// `texts` are the lines of the specification.
+    pub(crate) fn self_test(&self, texts: &[String]) -> u64 {
+        if self.minhash.is_some_and(|(kind, _)| kind == Kind::External) {
+            return xxh3_64(&[]);
+        }
+        let mut signatures = Vec::new();
+        if self.text.is_some() {
+            signatures.extend(texts.iter().map(|text| self.text(text)));
+            let long: String = (0..600).map(|i| format!("W{i} ")).collect();
+            signatures.push(self.text(&long));
+        }
+        let four: [&[u8]; 4] = [b"", b"a", b"feature", &[0x00, 0xc3, 0xbf]];
+        signatures.push(self.features(four));
+        signatures.push(self.hashes([]));
+        for count in [1, 2, 8, 1_000] {
+            signatures.push(self.hashes(0..count));
+        }
+        signatures.push(self.hashes((0..300).map(|i| i << 48)));
+        signatures.push(self.weighted((0..300).map(|i| {
+            let name = format!("w{}", i % 200);
+            (xxh3_64(name.as_bytes()), f64::from(i) / 7.0)
+        })));
+        let steps = [0.0, 0.5, 1.0, 1.5, 2.5, 4_294_967_296.0];
+        signatures.push(self.weighted((0..).zip(steps.map(|steps| steps / 65_536.0))));
+        let mut bytes = Vec::new();
+        for signature in signatures {
+            bytes.push(signature.empty.into());
+            bytes.extend(
+                signature
+                    .values
+                    .iter()
+                    .flat_map(|value| value.to_le_bytes()),
+            );
+            bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+            let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
+            let length = if self.simhash_bits == 128 { 16 } else { 8 };
+            bytes.extend(&fingerprint[..length]);
+        }
+        xxh3_64(&bytes)
+    }
+}

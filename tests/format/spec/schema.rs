@@ -1,0 +1,240 @@
+//! The row `schema`, and what follows from it, written from `format-spec.md` alone.
+
+use crate::spec::bytes::Bytes;
+use crate::spec::codes;
+use crate::spec::filters;
+use crate::spec::minhash::{self, Kind};
+use crate::spec::recipe::{Recipe, Shingles, Signature, Unit};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MinHash {
+    pub(crate) kind: Kind,
+    pub(crate) values: u16,
+    pub(crate) value_bits: u8,
+    pub(crate) threshold: f64,
+    pub(crate) bands: u16,
+    pub(crate) rows: u16,
+    pub(crate) code_bits: u8,
+}
+
+impl MinHash {
+    /// Whether fewer bits are stored of the values than they had.
+    fn is_cut(&self) -> bool {
+        self.value_bits < 32 && self.kind != Kind::External
+    }
+
+    fn codes(&self, signature: &Signature) -> Vec<u64> {
+        if self.is_cut() {
+            return signature.codes.clone();
+        }
+        let made = minhash::rows_of_smallest(&signature.hashes, self.values);
+        let rows = match self.kind {
+            Kind::BottomK => &made,
+            _ => &signature.values,
+        };
+        self.codes_of(rows)
+    }
+
+    fn codes_of(&self, rows: &[u32]) -> Vec<u64> {
+        let bands = rows.chunks(self.rows.into()).take(self.bands.into());
+        bands
+            .map(|band| codes::band_code(band, self.code_bits))
+            .collect()
+    }
+}
+
+type Groups = Vec<(u8, u8)>;
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Schema {
+    pub(crate) recipe: Recipe,
+    pub(crate) minhash: Option<MinHash>,
+    /// Bits, greatest distance, groups.
+    pub(crate) simhash: Option<(u8, u8, Groups)>,
+    pub(crate) near: u32,
+    pub(crate) expected_documents: u64,
+}
+
+impl Schema {
+    pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Self {
+        let recipe = Recipe {
+            text: bytes.option(decode_text),
+            seed: bytes.u64(),
+            alike: match bytes.u32() {
+                0 => false,
+                1 => true,
+                other => panic!("{other}"),
+            },
+            minhash: bytes.option(|bytes| (decode_kind(bytes), bytes.u16())),
+            simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
+        };
+        assert_eq!(bytes.take(3), [17, 0, 0]);
+        let minhash = bytes.option(|bytes| MinHash {
+            kind: decode_kind(bytes),
+            values: bytes.u16(),
+            value_bits: bytes.u8(),
+            threshold: f64::from_bits(bytes.u64()),
+            bands: bytes.u16(),
+            rows: bytes.u16(),
+            code_bits: bytes.u8(),
+        });
+        let simhash = bytes.option(|bytes| {
+            let (bits, distance, groups) = (bytes.u8(), bytes.u8(), bytes.u64());
+            let groups = (0..groups).map(|_| (bytes.u8(), bytes.u8())).collect();
+            (bits, distance, groups)
+        });
+        let schema = Self {
+            recipe,
+            minhash,
+            simhash,
+            near: bytes.u32(),
+            expected_documents: bytes.u64(),
+        };
+        let of_recipe = schema.minhash.map(|minhash| (minhash.kind, minhash.values));
+        assert_eq!(schema.recipe.minhash, of_recipe);
+        let bits = schema.simhash.as_ref().map_or(0, |simhash| simhash.0);
+        assert_eq!(schema.recipe.simhash_bits, u16::from(bits));
+        schema
+    }
+
+    pub(crate) fn tables(&self) -> Vec<codes::Table> {
+        let tables = |(bits, _, groups): &(u8, u8, Groups)| codes::tables((*bits).into(), groups);
+        self.simhash.as_ref().map_or(Vec::new(), tables)
+    }
+
+    /// What a store keeps of a signature.
+    pub(crate) fn stored(&self, mut signature: Signature) -> Signature {
+        if let Some(minhash) = self.minhash.filter(MinHash::is_cut) {
+            signature.codes = minhash.codes_of(&signature.values);
+            signature.values = minhash::cut(&signature.values, minhash.value_bits);
+        } else if let Some(minhash) = self.minhash {
+            // Those of an empty signature made elsewhere are all ones.
+            let bits = minhash.value_bits;
+            for value in &mut signature.values {
+                *value = minhash::low_bits(*value, bits);
+            }
+        }
+        signature
+    }
+
+    /// The code of a stored signature in each lane, `None` where the document is not filed.
+    pub(crate) fn codes(&self, key: Option<&[u8]>, signature: &Signature) -> Vec<Option<u64>> {
+        let filed = !signature.empty || self.recipe.alike;
+        let mut codes = vec![key.map(codes::key_code)];
+        if let Some(minhash) = &self.minhash {
+            let bands = minhash.codes(signature).into_iter();
+            codes.extend(bands.map(|code| filed.then_some(code)));
+        }
+        let tables = self.tables();
+        codes.extend(tables.iter().map(|(order, _)| {
+            let fingerprint = signature.fingerprint.unwrap();
+            filed.then(|| codes::permute(order, fingerprint))
+        }));
+        codes
+    }
+
+    /// What each lane is.
+    pub(crate) fn kinds(&self) -> Vec<filters::Kind> {
+        let mut kinds = vec![filters::Kind::Key];
+        if let Some(minhash) = &self.minhash {
+            kinds.extend((0..minhash.bands).map(|_| filters::Kind::Band(minhash.code_bits)));
+        }
+        let tables = self.tables();
+        kinds.extend(
+            tables
+                .iter()
+                .map(|(_, prefix)| filters::Kind::Table(*prefix)),
+        );
+        kinds
+    }
+
+    /// The signature in the body of its row, from the field `values` on.
+    pub(crate) fn decode_signature(&self, bytes: &mut Bytes<'_>) -> (Option<u64>, Signature) {
+        let flags = bytes.u8();
+        assert!(flags < 4);
+        let (count, fingerprint_bytes) = (bytes.u16(), bytes.u8());
+        let key_code = (flags & 2 != 0).then(|| bytes.u64());
+        let mut signature = Signature {
+            empty: flags & 1 != 0,
+            ..Signature::default()
+        };
+        match self.minhash {
+            None => assert_eq!(count, 0),
+            Some(minhash) if minhash.kind == Kind::BottomK => {
+                assert!(count <= minhash.values);
+                signature.hashes = (0..count).map(|_| bytes.u64()).collect();
+                assert!(signature.hashes.is_sorted_by(|a, b| a < b));
+                assert!(!signature.hashes.contains(&u64::MAX));
+            }
+            Some(minhash) => {
+                assert_eq!(count, minhash.values);
+                let bits = minhash.value_bits;
+                let packed = bytes.take((usize::from(count) * usize::from(bits)).div_ceil(8));
+                signature.values = minhash::unpack(packed, count, bits);
+                assert_eq!(minhash::pack(&signature.values, bits), packed);
+            }
+        }
+        if let Some(minhash) = self.minhash.filter(MinHash::is_cut) {
+            let code_bytes = usize::from(minhash.code_bits).div_ceil(8);
+            let code = |bytes: &[u8]| {
+                bytes
+                    .iter()
+                    .rfold(0, |code, byte| code << 8 | u64::from(*byte))
+            };
+            let codes = (0..minhash.bands).map(|_| code(bytes.take(code_bytes)));
+            signature.codes = codes.collect();
+        }
+        let simhash_bits = self.simhash.as_ref().map_or(0, |simhash| simhash.0);
+        assert_eq!(fingerprint_bytes, simhash_bits / 8);
+        let fingerprint = bytes.take(fingerprint_bytes.into());
+        let number = || {
+            fingerprint
+                .iter()
+                .rfold(0, |number, byte| number << 8 | u128::from(*byte))
+        };
+        signature.fingerprint = (fingerprint_bytes > 0).then(number);
+        (key_code, signature)
+    }
+}
+
+fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {
+    let unit = |number| match number {
+        1 => Unit::Words,
+        2 => Unit::Characters,
+        3 => Unit::Code,
+        other => panic!("{other}"),
+    };
+    let variant = bytes.u32();
+    if variant < 3 {
+        return Shingles::new(unit(variant + 1), bytes.u16());
+    }
+    assert_eq!(variant, 3);
+    let kind = bytes.u8();
+    let steps = kind & 0xf0;
+    assert_ne!(steps, 0);
+    let n = bytes.u16();
+    assert_eq!(bytes.take(3), [17, 0, 0]);
+    let mut language = |step| {
+        let letters = bytes.take(2).try_into().unwrap();
+        let checksum = bytes.u64();
+        assert!(steps & step != 0 || (letters, checksum) == ([0, 0], 0));
+        (steps & step != 0).then_some((letters, checksum))
+    };
+    Shingles {
+        steps,
+        stop_words: language(64),
+        stem: language(128),
+        ..Shingles::new(unit((kind & 0x0f).into()), n)
+    }
+}
+
+fn decode_kind(bytes: &mut Bytes<'_>) -> Kind {
+    let variant = bytes.u32();
+    if variant == 0 {
+        let family = bytes.u32() as usize;
+        assert!(family < 5);
+        return Kind::ALL[family];
+    }
+    assert!(variant < 5);
+    Kind::ALL[4 + variant as usize]
+}

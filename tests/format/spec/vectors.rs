@@ -1,0 +1,233 @@
+//! The test vectors of the specification: first by its own rules, then by the library, where that
+//! can be asked.
+
+use resemblance::Text;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::spec::filters::{self, Kind};
+use crate::spec::minhash::{cut, mix32, pack, unpack};
+use crate::spec::recipe::{self, Shingles, Unit};
+use crate::spec::{bytes, code_block, codes, hex, unhex};
+
+/// Checks the lines `input -> output` of a code block; says what all outputs should be.
+pub(crate) fn check(name: &str, output: impl Fn(&str) -> String) {
+    let lines = code_block(name);
+    assert!(!lines.is_empty());
+    let expected: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let input = line.split_once(" -> ").unwrap().0;
+            format!("{input} -> {}", output(input))
+        })
+        .collect();
+    assert_eq!(lines, expected, "{name}:\n{}", expected.join("\n"));
+}
+
+/// A string as JSON writes it.
+pub(crate) fn string(text: &str) -> String {
+    serde_json::from_str(text).unwrap()
+}
+
+pub(crate) fn number(text: &str) -> u64 {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+        None => text.parse().unwrap(),
+    }
+}
+
+pub(crate) fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace().map(number).collect()
+}
+
+#[test]
+fn published_hashes() {
+    check("crc-32", |input| {
+        format!("{:08x}", crc32fast::hash(string(input).as_bytes()))
+    });
+    check("xxh3-64", |input| {
+        format!("{:016x}", xxh3_64(string(input).as_bytes()))
+    });
+    check("mix64", |input| {
+        format!("{:016x}", recipe::mix64(number(input)))
+    });
+    check("derive", |input| match numbers(input)[..] {
+        [seed, index] => format!("{:016x}", recipe::derive(seed, index)),
+        _ => panic!("{input}"),
+    });
+}
+
+#[test]
+fn heads() {
+    check("head", |input| {
+        let (start, zeros) = input.split_once(" + ").unwrap();
+        let zeros = zeros.strip_suffix(" zero bytes").unwrap();
+        let head = [unhex(start), vec![0; zeros.parse().unwrap()]].concat();
+        assert_eq!(head.len(), 320);
+        let checksum = xxh3_64(&head).to_le_bytes();
+        format!("{} {}", hex(b"RESEMBL\x1a"), hex(&checksum))
+    });
+}
+
+#[test]
+fn checksums() {
+    check("checksum", |input| {
+        match input.split(' ').collect::<Vec<_>>()[..] {
+            [table, key, body] => {
+                format!("{:08x}", bytes::checksum(table, &unhex(key), &unhex(body)))
+            }
+            _ => panic!("{input}"),
+        }
+    });
+    check("dead", |input| {
+        let ids = numbers(input);
+        let chunk = ids[0] / 16_000;
+        let mut body = vec![0; 2_001];
+        body[0] = 1;
+        for id in ids {
+            let offset = (id - chunk * 16_000) as usize;
+            body[1 + offset / 8] |= 1 << (offset % 8);
+        }
+        let key = chunk.to_be_bytes();
+        let at = body.iter().skip(1).position(|byte| *byte != 0).unwrap();
+        let crc = bytes::checksum("dead", &key, &body);
+        format!(
+            "chunk {chunk}, bitmap byte {at} = {:02x}, checksum {crc:08x}",
+            body[1 + at]
+        )
+    });
+}
+
+/// The library's name for shingles without steps.
+pub(crate) fn text_of(shingles: Shingles) -> Text {
+    match shingles.unit {
+        Unit::Words => Text::words(shingles.n),
+        Unit::Characters => Text::characters(shingles.n),
+        Unit::Code => Text::code(shingles.n),
+    }
+}
+
+#[test]
+fn shingles() {
+    check("shingles", |input| {
+        let (kind, rest) = input.split_once(' ').unwrap();
+        let (length, document) = rest.split_once(' ').unwrap();
+        let (document, n) = (string(document), length.parse().unwrap());
+        let own = Shingles::new(Unit::named(kind), n);
+        let text = text_of(own);
+        let mut found = Vec::new();
+        text.for_each_shingle(&document, |shingle| found.push(shingle.to_owned()));
+        if char::UNICODE_VERSION == (17, 0, 0) {
+            assert_eq!(own.of(&document), found, "{input}");
+        }
+        ascii_json(&found)
+    });
+}
+
+/// The steps: what an independent program made of texts.
+#[cfg(feature = "languages")]
+#[test]
+fn steps() {
+    check("steps", |input| {
+        let (settings, document) = input.split_once(": ").unwrap();
+        let mut settings = settings.split(", ");
+        let (unit, n) = settings.next().unwrap().split_once(' ').unwrap();
+        let mut text = text_of(Shingles::new(Unit::named(unit), n.parse().unwrap()));
+        for step in settings {
+            text = match step.rsplit_once(" of ") {
+                Some(("without stop words", code)) => text.stop_words(code.parse().unwrap()),
+                Some(("stems", code)) => text.stem(code.parse().unwrap()),
+                None if step == "NFKC" => text.nfkc(),
+                None if step == "without accents" => text.strip_accents(),
+                _ => panic!("{step}"),
+            };
+        }
+        let mut found = Vec::new();
+        text.for_each_shingle(&string(document), |shingle| found.push(shingle.to_owned()));
+        ascii_json(&found)
+    });
+}
+
+/// Strings as JSON writes them, with escapes beyond ASCII.
+fn ascii_json(strings: &[String]) -> String {
+    let json = serde_json::to_string(strings).unwrap();
+    let mut text = String::new();
+    for c in json.chars() {
+        if c.is_ascii() {
+            text.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                text += &format!("\\u{unit:04x}");
+            }
+        }
+    }
+    text
+}
+
+/// That the library cuts and packs so is shown by the rows of stores.
+#[test]
+fn cut_values() {
+    check("mix32", |input| {
+        format!("{:08x}", mix32(number(input) as u32))
+    });
+    check("packed", |input| {
+        let (bits, values) = input.split_once(": ").unwrap();
+        let values: Vec<u32> = numbers(values).into_iter().map(|v| v as u32).collect();
+        let bits = number(bits) as u8;
+        let cut = cut(&values, bits);
+        let packed = pack(&cut, bits);
+        assert_eq!(unpack(&packed, values.len() as u16, bits), cut);
+        hex(&packed)
+    });
+}
+
+/// That the library codes so is shown by the blocks of the stores.
+#[test]
+fn codes() {
+    check("key", |input| {
+        format!("{:016x}", codes::key_code(string(input).as_bytes()))
+    });
+    check("band", |input| {
+        let (bits, rows) = input.split_once(": ").unwrap();
+        let rows: Vec<u32> = numbers(rows).into_iter().map(|row| row as u32).collect();
+        format!("{:x}", codes::band_code(&rows, number(bits) as u8))
+    });
+    check("permuted", |input| {
+        let (groups, fingerprint) = input.split_once(": ").unwrap();
+        let pair = |group: &str| -> (u8, u8) {
+            let (s, r) = group.trim_matches(['(', ')']).split_once(',').unwrap();
+            (s.parse().unwrap(), r.parse().unwrap())
+        };
+        let groups: Vec<(u8, u8)> = groups.split(' ').map(pair).collect();
+        let bits = if fingerprint.len() > 18 { 128 } else { 64 };
+        let fingerprint = u128::from_str_radix(&fingerprint[2..], 16).unwrap();
+        let tables = codes::tables(bits, &groups);
+        let codes = tables.iter().map(|(order, prefix_bits)| {
+            let code = codes::permute(order, fingerprint);
+            format!("{}/{prefix_bits}", hex(&code.to_be_bytes()))
+        });
+        codes.collect::<Vec<_>>().join(" ")
+    });
+}
+
+/// That the library makes such filters is shown by the pieces of the stores.
+#[test]
+fn filters_of_buckets() {
+    check("filter", |input| {
+        let (lane, rest) = input.split_once(": ").unwrap();
+        let (shape, code) = rest.split_once(": ").unwrap();
+        let bits = || number(lane.split(' ').rev().nth(1).unwrap());
+        let kind = match lane.split(' ').next() {
+            Some("key") => Kind::Key,
+            Some("band") => Kind::Band(bits() as u8),
+            _ => Kind::Table(bits() as u32),
+        };
+        let shape = numbers(shape);
+        let shape = (shape[0] as u32, shape[1] as u16);
+        let bucket = kind.bucket(number(code));
+        let piece = filters::piece(shape, bucket);
+        let (block, bits) = filters::bits(shape, bucket);
+        let bits = bits.map(|bit| bit.to_string()).join(" ");
+        format!("{bucket:016x}, {piece}, {block}, {bits}")
+    });
+}

@@ -1,0 +1,252 @@
+//! Answers that textbooks and papers give, and that anyone can follow by hand.
+
+use resemblance::exact::{
+    FeatureSet, jaccard, jaccard_of_bits, modular_minhash, permuted_table, same_bit_probability,
+    sensitivity, simhash,
+};
+use resemblance::{Banding, MinHash, Schema, Signature, SimHash, TableDesign, Text, hamming_ball};
+
+fn shingles(text: &str, characters: u16) -> FeatureSet<String> {
+    let mut shingles = Vec::new();
+    Text::characters(characters).for_each_shingle(text, |shingle| shingles.push(shingle.into()));
+    shingles.into_iter().collect()
+}
+
+/// Rows a, is, java, language, programming, python, snake; functions x + 1 and 3 x + 1 modulo 7.
+#[test]
+fn minimum_values() {
+    const ROWS: [&str; 7] = [
+        "a",
+        "is",
+        "java",
+        "language",
+        "programming",
+        "python",
+        "snake",
+    ];
+    let documents = [
+        "python is a programming language",
+        "java is a programming language",
+        "a programming language",
+        "python is a snake",
+    ];
+    let row = |word: &str| ROWS.iter().position(|row| *row == word).unwrap() as u64;
+    let sets = documents.map(|text| text.split(' ').map(row).collect::<FeatureSet<u64>>());
+    let signatures = sets.each_ref().map(|set| {
+        let rows = set.as_slice().iter().copied();
+        modular_minhash(rows, &[(1, 1), (3, 1)], 7).unwrap()
+    });
+    assert_eq!(signatures, [[1, 1], [1, 0], [1, 1], [0, 1]]);
+    let signatures = signatures
+        .map(|values| Signature::from_minhash(values.iter().map(|&value| value as u32).collect()));
+    let [s1, s2, s3, s4] = &sets;
+    let [of1, of2, of3, of4] = &signatures;
+    assert_eq!(
+        (jaccard(s1, s3), of1.jaccard(of3).unwrap()),
+        (3.0 / 5.0, 1.0)
+    );
+    assert_eq!(
+        (jaccard(s2, s4), of2.jaccard(of4).unwrap()),
+        (2.0 / 7.0, 0.0)
+    );
+}
+
+#[test]
+fn shingles_and_their_similarity() {
+    assert_eq!(shingles("abcab", 2).as_slice(), ["ab", "bc", "ca"]);
+    assert_eq!(
+        jaccard(&shingles("Nadal", 2), &shingles("Nadia", 2)),
+        2.0 / 6.0
+    );
+}
+
+#[test]
+fn sets_of_bits() {
+    assert_eq!(jaccard_of_bits(&[0b10111], &[0b10011]), 3.0 / 4.0);
+}
+
+#[test]
+fn the_heavier_features_make_the_fingerprint() {
+    let noun = (0b0101_0101_0101_0111, 1.0);
+    let verb = (0b0111_0111_0010_0111, 0.9);
+    let adjective = (0b1100_1100_1100_1100, 0.8);
+    assert_eq!(simhash([noun, verb], 16).unwrap(), noun.0);
+    let three = simhash([noun, verb, adjective], 16).unwrap();
+    assert_eq!(three, 0b0101_0101_0100_0111);
+}
+
+/// Bits 1 → 2, 2 → 4, 3 → 3, 4 → 1, numbered from the left.
+#[test]
+fn a_sorted_permuted_table() {
+    let table = permuted_table(&[0b0110, 0b0010, 0b0010, 0b1001, 0b1110], &[1, 3, 2, 0]);
+    assert_eq!(table.unwrap(), [0b0010, 0b0010, 0b0011, 0b0111, 0b1100]);
+}
+
+#[test]
+fn sampled_bits() {
+    assert_eq!(same_bit_probability(3, 64).unwrap(), 61.0 / 64.0);
+    let near = same_bit_probability(8, 64).unwrap();
+    let far = same_bit_probability(16, 64).unwrap();
+    let expected = (64.0_f64 / 56.0).ln() / (64.0_f64 / 48.0).ln();
+    assert!((sensitivity(near, far).unwrap() - expected).abs() < 1e-12);
+    assert!(expected < 0.5);
+}
+
+/// Half of the last digit that a published figure has, and a little for rounding.
+fn assert_near(found: f64, published: f64, last_digit: f64) {
+    let error = (found - published).abs();
+    assert!(error <= 0.51 * last_digit, "{found}, published {published}");
+}
+
+/// Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, figure 3.8 and example 3.12.
+#[test]
+fn twenty_bands_of_five_rows() {
+    let banding = Banding::explicit(20, 5, 100).unwrap();
+    let published = [
+        (0.2, 0.006, 1e-3),
+        (0.3, 0.047, 1e-3),
+        (0.4, 0.186, 1e-3),
+        (0.5, 0.470, 1e-3),
+        (0.6, 0.802, 1e-3),
+        (0.7, 0.975, 1e-3),
+        (0.8, 0.9996, 1e-4),
+    ];
+    for (similarity, probability, last_digit) in published {
+        // The table cuts 0.0475 at the third digit.
+        let slack = if similarity == 0.3 { 2e-3 } else { last_digit };
+        assert_near(banding.probability(similarity), probability, slack);
+    }
+    assert_near(1.0 - banding.probability(0.8), 0.000_36, 1e-5);
+    assert_near(banding.probability(0.3), 0.0475, 1e-4);
+
+    // A schema with these bands says the same.
+    let minhash = MinHash::new(100).threshold(0.8).banding(20, 5);
+    let schema = Schema::builder().minhash(minhash).build().unwrap();
+    let recall = schema.minhash().unwrap().recall_at_threshold();
+    assert_eq!(recall, banding.probability(0.8));
+}
+
+#[test]
+fn the_curve_climbs_at_the_approximate_threshold() {
+    for (bands, rows) in [(20, 5), (16, 4), (13, 7), (1, 9), (50, 1)] {
+        let banding = Banding::explicit(bands, rows, bands * rows).unwrap();
+        let threshold = banding.approximate_threshold();
+        // One band in `bands` is expected to agree there: threshold^rows = 1 / bands.
+        let one_band = threshold.powi(rows.into());
+        assert!(
+            (one_band * f64::from(bands) - 1.0).abs() < 1e-9,
+            "{banding}"
+        );
+        // So the pair is found with a probability of 1 - (1 - 1/b)^b, at least 1 - 1/e.
+        let found = banding.probability(threshold);
+        assert!(found >= 1.0 - (-1.0_f64).exp(), "{banding}: {found}");
+    }
+    // The book's example: 16 bands of 4 rows have a threshold of about 1/2.
+    let banding = Banding::explicit(16, 4, 64).unwrap();
+    assert!((banding.approximate_threshold() - 0.5).abs() < 1e-12);
+}
+
+#[test]
+fn candidates_are_documents_times_probability() {
+    let banding = Banding::by_recall(128, 0.8, 0.95).unwrap();
+    assert_eq!((banding.bands(), banding.rows()), (13, 7));
+    // 1 - (1 - s^7)^13 is 13 s^7 but for a share of 6 s^7.
+    let expected = 1e6 * 13.0 * 0.05_f64.powi(7);
+    let found = banding.candidates(1_000_000, 0.05);
+    assert!((found / expected - 1.0).abs() < 1e-7, "{found}");
+    assert_eq!(banding.candidates(7, 1.0), 7.0);
+    assert_eq!(banding.candidates(0, 0.5), 0.0);
+}
+
+/// Manku, Jain and Das Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007), section 3:
+/// 2^34 fingerprints of 64 bits, distance 3, five blocks of which two lead.
+#[test]
+fn the_ten_tables_of_a_web_crawl() {
+    let design = TableDesign::new(64, 3, &[(5, 2)]).unwrap();
+    assert_eq!(design.table_count(), 10);
+    assert_eq!(design.prefix_bits(), 25..=26);
+    let mut lengths: Vec<u8> = design.table_prefix_bits().collect();
+    lengths.sort_unstable();
+    // Four blocks of 13 bits and one of 12: six choices of two have 26 bits, four have 25.
+    assert_eq!(lengths, [25, 25, 25, 25, 26, 26, 26, 26, 26, 26]);
+    let documents = 1_u64 << 34;
+    for (bits, candidates) in [(25, 512), (26, 256)] {
+        assert_eq!(documents >> bits, candidates);
+    }
+    assert_eq!(design.candidates(documents), f64::from(4 * 512 + 6 * 256));
+}
+
+#[test]
+fn probes_without_tables() {
+    assert_eq!(hamming_ball(64, 3) - hamming_ball(64, 2), 41_664);
+    assert_eq!(hamming_ball(64, 3), 43_745);
+    // All fingerprints, however the sum is cut short.
+    for bits in 0..=127_u8 {
+        assert_eq!(hamming_ball(bits, bits), 1 << bits);
+        assert_eq!(hamming_ball(bits, 255), 1 << bits);
+        // Half of them are nearer than half of an odd number of bits.
+        if bits % 2 == 1 {
+            assert_eq!(hamming_ball(bits, bits / 2), 1 << (bits - 1));
+        }
+    }
+    assert_eq!(hamming_ball(128, 128), u128::MAX);
+    assert_eq!(hamming_ball(128, 127), u128::MAX);
+    assert_eq!(hamming_ball(128, 126), u128::MAX - 128);
+    assert_eq!(hamming_ball(255, 200), u128::MAX);
+}
+
+#[test]
+fn designs_are_those_of_schemas() {
+    for documents in [100_000, 1_000_000, 1_000_000_000] {
+        let schema = Schema::builder()
+            .simhash(SimHash::bits64().max_distance(3))
+            .expected_documents(documents)
+            .build()
+            .unwrap();
+        let design = TableDesign::by_expected_documents(64, 3, documents).unwrap();
+        assert_eq!(schema.simhash().unwrap().design(), &design);
+    }
+    assert!(TableDesign::by_expected_documents(64, 0, 1).is_err());
+    assert!(TableDesign::by_expected_documents(64, 9, 1).is_err());
+    assert!(TableDesign::by_expected_documents(63, 3, 1).is_err());
+}
+
+/// P(distance <= 3) of unweighted sets, as the design says it, against sketches: 0.009 at J = 0.8,
+/// 0.09 at 0.9, 0.31 at 0.95, 0.85 at 0.99.
+#[test]
+fn distance_three_means_nearly_identical() {
+    let design = TableDesign::by_expected_documents(64, 3, 1_000_000).unwrap();
+    let published = [
+        (0.8, 0.009, 1e-3),
+        (0.9, 0.09, 1e-2),
+        (0.95, 0.31, 1e-2),
+        (0.99, 0.85, 1e-2),
+    ];
+    for (similarity, probability, last_digit) in published {
+        assert_near(design.probability(similarity), probability, last_digit);
+    }
+    assert_eq!(design.probability(1.0), 1.0);
+
+    // Two sets of 380 features that share 361, J = 361 / 399, under 2,000 seeds. The count within
+    // distance 3 is binomial; 5 of its deviations are passed by chance once in 10^6.
+    let trials = 2_000_u32;
+    let mut within = 0;
+    let similarity = 361.0 / 399.0;
+    for trial in 0..trials {
+        let schema = Schema::builder()
+            .simhash(SimHash::bits64())
+            .seed(trial.into());
+        let sketcher = schema.build().unwrap().sketcher();
+        let a = sketcher.hashes(0..380).unwrap();
+        let b = sketcher.hashes(19..399).unwrap();
+        within += u32::from(a.hamming(&b).unwrap() <= 3);
+    }
+    let expected = design.probability(similarity);
+    let share = f64::from(within) / f64::from(trials);
+    let deviation = (expected * (1.0 - expected) / f64::from(trials)).sqrt();
+    let error = (share - expected).abs();
+    assert!(
+        error < 5.0 * deviation,
+        "{share}, expected {expected} +- {deviation}"
+    );
+}

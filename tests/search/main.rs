@@ -1,0 +1,15 @@
+//! What is found: by every schema, against brute force, theory and published answers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod evaluation;
+mod known_answers;
+mod model;
+mod simhash_probe;

@@ -1,0 +1,270 @@
+//! Random sequences of all operations on a store, against a map in memory.
+//!
+//! A failing sequence is made shorter before it is reported, and its seed is noted in a file in
+//! `regressions/`: it is tried first from then on. Such a seed means the same sequence only as long
+//! as the strategies stay as they are; what must be kept for ever is an episode of `episodes.rs`.
+//!
+//! The seeds are fixed: a run that passed passes again. `MODEL_CASES` asks for more sequences than
+//! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
+//! `--nocapture`).
+
+mod batches;
+mod changes;
+mod drawn;
+mod episode;
+mod episodes;
+mod evictions;
+mod readers;
+mod rebuild;
+mod recipes;
+mod steps;
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use proptest::prelude::Just;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
+use resemblance::{EmptyDocuments, MinHash, Near, Schema, SimHash, Text};
+
+use crate::common::verify::COMPARED;
+use episode::{CHANGES, Episode, STEPS};
+use readers::WATCHED;
+use steps::{Opened, Step, opened, step};
+
+static EPISODES: AtomicU64 = AtomicU64::new(0);
+
+fn number_in(variable: &str) -> Option<u64> {
+    let number = std::env::var(variable).ok()?;
+    Some(number.parse().unwrap())
+}
+
+/// How long sequences may be. The seeds of failed ones are kept for the usual length alone.
+const USUAL_STEPS: u64 = 25;
+
+fn most_steps() -> usize {
+    number_in("MODEL_STEPS").unwrap_or(USUAL_STEPS) as usize
+}
+
+/// Where the seeds of failed sequences are.
+macro_rules! regressions {
+    ($name:expr) => {
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/search/model/regressions/",
+            $name,
+            ".txt"
+        )
+    };
+}
+
+fn config(seeds: &'static str, seed: u64, usual_cases: u32) -> Config {
+    let cases = number_in("MODEL_CASES").map(|cases| cases.try_into().unwrap());
+    let seed = seed + number_in("MODEL_SEED").unwrap_or(0);
+    let kept = match most_steps() as u64 {
+        USUAL_STEPS => FileFailurePersistence::Direct(seeds),
+        _ => FileFailurePersistence::Off,
+    };
+    Config {
+        cases: cases.unwrap_or(usual_cases),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: Some(Box::new(kept)),
+        max_shrink_iters: 3_000,
+        ..Config::default()
+    }
+}
+
+/// Runs sequences on stores of schemas that are made of what `schemas` gives.
+fn run_cases<S: Clone + Debug>(
+    config: Config,
+    schemas: impl Strategy<Value = S>,
+    schema_of: impl Fn(&S) -> Schema,
+) {
+    let steps = proptest::collection::vec(step(), 1..most_steps());
+    let sequences = (schemas, opened(), steps);
+    let run = |(schema, opened, steps): (S, Opened, Vec<Step>)| {
+        EPISODES.fetch_add(1, Relaxed);
+        Episode::new(&schema_of(&schema), &opened).run(&steps);
+        Ok(())
+    };
+    if let Err(error) = TestRunner::new(config).run(&sequences, run) {
+        panic!("{error}");
+    }
+    if number_in("MODEL_COUNTS").is_some() {
+        let [episodes, steps, changes, watched, compared] =
+            [&EPISODES, &STEPS, &CHANGES, &WATCHED, &COMPARED].map(|count| count.load(Relaxed));
+        eprintln!(
+            "until now {episodes} sequences of {steps} steps with {changes} changes, {compared} \
+             answers compared, {watched} snapshots read by other threads while the writer was at work"
+        );
+    }
+}
+
+/// Sequences on stores of one schema.
+fn run_of(seeds: &'static str, schema: &Schema) {
+    let config = config(seeds, 20_260_101, 8);
+    run_cases(config, Just(()), |()| schema.clone());
+}
+
+/// Sequences on stores of any schemas.
+fn run_of_any(seeds: &'static str, seed: u64) {
+    run_cases(
+        config(seeds, seed, 50),
+        recipes::recipe(),
+        recipes::Recipe::schema,
+    );
+}
+
+#[test]
+fn any_schema_1() {
+    run_of_any(regressions!("any_schema_1"), 1);
+}
+
+#[test]
+fn any_schema_2() {
+    run_of_any(regressions!("any_schema_2"), 2_000_000);
+}
+
+#[test]
+fn any_schema_3() {
+    run_of_any(regressions!("any_schema_3"), 3_000_000);
+}
+
+fn schema(
+    minhash: Option<MinHash>,
+    simhash: Option<SimHash>,
+    near: Near,
+    empty: EmptyDocuments,
+) -> Schema {
+    let mut builder = Schema::builder().near(near);
+    if minhash != Some(external()) {
+        builder = builder.text(Text::words(2));
+    }
+    if let Some(minhash) = minhash {
+        builder = builder.minhash(minhash);
+    }
+    if let Some(simhash) = simhash {
+        builder = builder.simhash(simhash);
+    }
+    builder
+        .empty_documents(empty)
+        .expected_documents(1_000)
+        .build()
+        .unwrap()
+}
+
+fn small_minhash() -> MinHash {
+    MinHash::new(16).banding(4, 3).threshold(0.5)
+}
+
+/// Values of 8 bits that are made elsewhere.
+fn external() -> MinHash {
+    let minhash = MinHash::external(16).value_bits(8);
+    minhash.banding(4, 3).threshold(0.5)
+}
+
+#[test]
+fn minhash_empty_documents_distinct() {
+    let schema = schema(
+        Some(small_minhash()),
+        None,
+        Near::Any,
+        EmptyDocuments::Distinct,
+    );
+    run_of(regressions!("minhash"), &schema);
+}
+
+#[test]
+fn minhash_by_recall_empty_documents_alike() {
+    let minhash = MinHash::new(64).threshold(0.8).code_bits(64);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    run_of(regressions!("minhash_alike"), &schema);
+}
+
+#[test]
+fn simhash_empty_documents_distinct() {
+    let schema = schema(
+        None,
+        Some(SimHash::bits64()),
+        Near::Any,
+        EmptyDocuments::Distinct,
+    );
+    run_of(regressions!("simhash"), &schema);
+}
+
+#[test]
+fn simhash_far_empty_documents_alike() {
+    let simhash = SimHash::bits64().max_distance(8);
+    let schema = schema(None, Some(simhash), Near::Both, EmptyDocuments::Alike);
+    run_of(regressions!("simhash_alike"), &schema);
+}
+
+#[test]
+fn either_family() {
+    let simhash = SimHash::bits64().max_distance(2);
+    let schema = schema(
+        Some(small_minhash()),
+        Some(simhash),
+        Near::Any,
+        EmptyDocuments::Alike,
+    );
+    run_of(regressions!("either_family"), &schema);
+}
+
+#[test]
+fn both_families() {
+    let simhash = SimHash::bits64().max_distance(4);
+    let schema = schema(
+        Some(small_minhash()),
+        Some(simhash),
+        Near::Both,
+        EmptyDocuments::Distinct,
+    );
+    run_of(regressions!("both_families"), &schema);
+}
+
+#[test]
+fn minhash_of_few_bits_and_simhash_of_128() {
+    let simhash = SimHash::bits128().max_distance(5);
+    let schema = schema(
+        Some(small_minhash().value_bits(4)),
+        Some(simhash),
+        Near::Any,
+        EmptyDocuments::Alike,
+    );
+    run_of(regressions!("few_bits"), &schema);
+}
+
+#[test]
+fn minhash_of_one_pass_empty_documents_alike() {
+    let minhash = MinHash::one_pass(16).banding(4, 3).threshold(0.5);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    run_of(regressions!("one_pass"), &schema);
+}
+
+#[test]
+fn the_smallest_hashes_empty_documents_alike() {
+    let minhash = MinHash::bottom_k(128).banding(5, 3).threshold(0.85);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Alike);
+    run_of(regressions!("bottom_k"), &schema);
+}
+
+#[test]
+fn minhash_of_one_bit_empty_documents_distinct() {
+    let minhash = small_minhash().value_bits(1);
+    let schema = schema(Some(minhash), None, Near::Any, EmptyDocuments::Distinct);
+    run_of(regressions!("one_bit"), &schema);
+}
+
+#[test]
+fn minhash_made_elsewhere_empty_documents_alike() {
+    let schema = schema(Some(external()), None, Near::Any, EmptyDocuments::Alike);
+    run_of(regressions!("external"), &schema);
+}
+
+#[test]
+fn simhash_of_128_bits_empty_documents_distinct() {
+    let simhash = SimHash::bits128().max_distance(6);
+    let schema = schema(None, Some(simhash), Near::Any, EmptyDocuments::Distinct);
+    run_of(regressions!("simhash_128"), &schema);
+}

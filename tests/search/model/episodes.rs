@@ -1,0 +1,145 @@
+//! Sequences that are written down: those that failed once, and those that take every step.
+
+use resemblance::{MinHash, Near, Rebanding, Schema, SimHash, Text};
+
+use crate::model::drawn::Drawn;
+use crate::model::episode::Episode;
+use crate::model::evictions::{Eviction, Which};
+use crate::model::steps::{Change, Opened, Rebuild, Step};
+
+fn bulk(documents: u8) -> Step {
+    Step::Bulk {
+        documents,
+        remove_every: 3,
+        together: documents.is_multiple_of(2),
+        readers: 2,
+    }
+}
+
+fn evict(which: Which) -> Step {
+    Step::Evict(Eviction {
+        which,
+        slice: 7,
+        events: 3,
+    })
+}
+
+fn rebuild(keep_first: bool) -> Step {
+    let near = Drawn::Near {
+        family: 1,
+        values: 2,
+        bits: 2,
+        at: 1,
+    };
+    Step::Rebuild(Rebuild {
+        more: vec![(Some(4), near), (None, near), (Some(4), Drawn::Empty)],
+        keep_first,
+        threads: 2,
+        opened: Opened::sealing_after(3),
+    })
+}
+
+/// Of ten hashes eight are shared, a similarity of 0.8, which as it is told, in steps of 2^-30, is a
+/// little less. Where 0.8 was the bound, queries left such documents out, `insert_if_new` took them
+/// as new, and pairs had them.
+#[test]
+fn a_rounded_similarity_of_exactly_the_bound() {
+    let minhash = MinHash::bottom_k(64).threshold(0.8);
+    let schema = Schema::builder().text(Text::words(2)).minhash(minhash);
+    let insertion = Change::InsertManyIfNew {
+        documents: vec![(None, Drawn::Weighted(1)), (Some(4), Drawn::Weighted(0))],
+        verified: false,
+    };
+    let steps = [
+        Step::One(Change::Append(Drawn::Weighted(0))),
+        Step::One(Change::InsertIfNew(5, Drawn::Weighted(1))),
+        Step::One(insertion),
+        Step::One(Change::Append(Drawn::Weighted(1))),
+    ];
+    Episode::new(&schema.build().unwrap(), &Opened::sealing_after(50)).run(&steps);
+}
+
+/// Every kind of step, so that merges are under way and documents are dead when whole stores are
+/// written, and snapshots of before are held meanwhile.
+fn every_step(schema: &Schema, rebandings: &[Rebanding]) {
+    for flush_after in [3, 50] {
+        let opened = Opened {
+            in_parallel: true,
+            quick_repair: true,
+            ..Opened::sealing_after(flush_after)
+        };
+        let mut steps = vec![
+            Step::Check,
+            Step::Compact(opened),
+            Step::Hold,
+            bulk(100),
+            Step::Hold,
+            bulk(99),
+            Step::RemoveEvery(3),
+            Step::One(Change::Upsert(2, Drawn::Hot(3))),
+            Step::One(Change::UpsertAgain(2, None)),
+            Step::One(Change::Touch(2, 9)),
+            evict(Which::Keys(None)),
+            Step::Release(0),
+            Step::Hold,
+            bulk(40),
+            evict(Which::OlderThan(100)),
+            rebuild(false),
+            rebuild(true),
+            bulk(60),
+            Step::Hold,
+            Step::RemoveEvery(2),
+        ];
+        for rebanding in rebandings {
+            for interrupted in [true, false] {
+                steps.push(Step::Reband {
+                    rebanding: *rebanding,
+                    interrupted,
+                });
+                steps.extend([bulk(30), Step::RemoveEvery(2), Step::Hold]);
+            }
+        }
+        steps.extend([Step::ReadOnly, Step::Reopen(opened), Step::Compact(opened)]);
+        steps.extend([bulk(90), evict(Which::KeepNewest(128)), Step::Check]);
+        steps.extend([Step::RemoveEvery(1), Step::Compact(opened), bulk(20)]);
+        Episode::new(schema, &opened).run(&steps);
+    }
+}
+
+#[test]
+fn every_step_with_both_families() {
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .minhash(MinHash::new(16).banding(4, 3).threshold(0.5))
+        .simhash(SimHash::bits64().max_distance(2))
+        .near(Near::Both)
+        .expected_documents(100)
+        .build()
+        .unwrap();
+    let rebandings = [
+        Rebanding::new().banding(8, 2),
+        Rebanding::new().max_distance(5).expected_documents(1),
+        Rebanding::new().threshold(0.8).code_bits(64),
+    ];
+    every_step(&schema, &rebandings);
+}
+
+#[test]
+fn every_step_with_cut_values() {
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .minhash(
+            MinHash::weighted(32)
+                .value_bits(2)
+                .banding(5, 2)
+                .threshold(0.5),
+        )
+        .simhash(SimHash::bits128().max_distance(4))
+        .build()
+        .unwrap();
+    let rebandings = [
+        Rebanding::new().threshold(0.9),
+        Rebanding::new().max_distance(2),
+    ];
+    every_step(&schema, &rebandings);
+}

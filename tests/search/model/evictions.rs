@@ -1,0 +1,147 @@
+//! Evictions, with and without slices, and broken off.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+use resemblance::{EvictEvent, EvictOptions, EvictReport, Result, Store, StoredDocument};
+
+use crate::common::oracle::Model;
+
+/// What goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which {
+    /// What is older than this share of the documents, in 256ths.
+    OlderThan(u8),
+    /// All but this share of the documents.
+    KeepNewest(u8),
+    /// A number of the keys, or what has none.
+    Keys(Option<u8>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eviction {
+    pub(crate) which: Which,
+    pub(crate) slice: usize,
+    /// After so many events it is broken off, and called again.
+    pub(crate) events: usize,
+}
+
+pub(crate) fn eviction() -> impl Strategy<Value = Eviction> {
+    let which = prop_oneof![
+        (0..160u8).prop_map(Which::OlderThan),
+        (90..=255u8).prop_map(Which::KeepNewest),
+        proptest::option::of(any::<u8>()).prop_map(Which::Keys),
+    ];
+    let slice = proptest::sample::select(&[1, 4, 1_000][..]);
+    let events = proptest::sample::select(&[2, 5, 1_000][..]);
+    (which, slice, events).prop_map(|(which, slice, events)| Eviction {
+        which,
+        slice,
+        events,
+    })
+}
+
+/// Ids and stamps, the oldest first.
+fn by_age(model: &Model) -> Vec<(u64, u64)> {
+    let ages = model.documents.iter().map(|(id, entry)| (entry.stamp, *id));
+    let mut ages: Vec<(u64, u64)> = ages.collect();
+    ages.sort_unstable();
+    ages
+}
+
+fn share(of: usize, part: u8) -> usize {
+    of * usize::from(part) / 256
+}
+
+fn is_of_keys(key: Option<&[u8]>, keys: Option<u8>) -> bool {
+    match keys {
+        Some(keys) => key.is_some_and(|key| key.len() % 3 == usize::from(keys) % 3),
+        None => key.is_none(),
+    }
+}
+
+/// What a call says to the store, and which ids go.
+enum Call {
+    OlderThan(u64),
+    KeepNewest(u64),
+    Keys(Option<u8>),
+}
+
+fn expected(model: &Model, which: Which) -> (Call, BTreeSet<u64>) {
+    let ages = by_age(model);
+    let ids = |ages: &[(u64, u64)]| ages.iter().map(|age| age.1).collect();
+    match which {
+        Which::OlderThan(part) => {
+            let oldest = ages.get(share(ages.len(), part));
+            let stamp = oldest.map_or(1, |age| age.0);
+            let end = ages.partition_point(|age| age.0 < stamp);
+            (Call::OlderThan(stamp), ids(&ages[..end]))
+        }
+        Which::KeepNewest(part) => {
+            let kept = share(ages.len(), part);
+            (
+                Call::KeepNewest(kept as u64),
+                ids(&ages[..ages.len() - kept]),
+            )
+        }
+        Which::Keys(keys) => {
+            let documents = model.documents.iter();
+            let gone = documents.filter(|(_, entry)| is_of_keys(entry.key.as_deref(), keys));
+            (Call::Keys(keys), gone.map(|(id, _)| *id).collect())
+        }
+    }
+}
+
+fn call(
+    store: &Store,
+    call: &Call,
+    options: &EvictOptions,
+    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+) -> Result<EvictReport> {
+    match call {
+        Call::OlderThan(stamp) => store.evict_older_than_with(*stamp, options, watch),
+        Call::KeepNewest(kept) => store.keep_newest_with(*kept, options, watch),
+        Call::Keys(keys) => {
+            let is_evicted = |document: &StoredDocument<'_>| is_of_keys(document.key(), *keys);
+            store.evict_where_with(is_evicted, options, watch)
+        }
+    }
+}
+
+pub(crate) fn evict(store: &Store, model: &mut Model, eviction: &Eviction) {
+    let (to_go, gone) = expected(model, eviction.which);
+    let options = EvictOptions::new().slice_documents(eviction.slice);
+    let rehearsal = options.clone().dry_run(true);
+    let rehearsed = call(store, &to_go, &rehearsal, |_| ControlFlow::Continue(()));
+    let rehearsed = rehearsed.unwrap();
+    assert_eq!(
+        (rehearsed.evicted, rehearsed.slices),
+        (gone.len() as u64, 0)
+    );
+    let documents = model.documents.len() as u64;
+    let are_all_kept = matches!(to_go, Call::KeepNewest(kept) if kept >= documents);
+    assert_eq!(rehearsed.examined, if are_all_kept { 0 } else { documents });
+    let mut evicted = 0;
+    let mut most_events = eviction.events;
+    loop {
+        let mut events = 0;
+        let report = call(store, &to_go, &options, |_| {
+            events += 1;
+            match events < most_events {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        let report = report.unwrap();
+        evicted += report.evicted;
+        assert_eq!(report.spared, 0);
+        if !report.stopped {
+            break;
+        }
+        // Each call comes a little further than the one before.
+        most_events += 1;
+    }
+    assert_eq!(evicted, gone.len() as u64, "{eviction:?}");
+    model.documents.retain(|id, _| !gone.contains(id));
+}

@@ -1,0 +1,377 @@
+//! Documents go by age, number and choice: exactly those that are to go, in short transactions, while
+//! others write; and their space is used again.
+
+mod races;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+
+use crate::common::memory::MemoryFiles;
+use crate::common::small::{schema, signature};
+use crate::common::{Place, check_clean, sealing_after};
+use resemblance::{
+    Document, DocumentId, Error, EvictEvent, EvictOptions, EvictReport, Result, Snapshot, Store,
+    StoredDocument,
+};
+
+/// Stamps by id.
+type Stamps = BTreeMap<u64, u64>;
+
+fn go_on(_: EvictEvent) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn stamps(snapshot: &Snapshot) -> Stamps {
+    let records = snapshot.iter().map(|record| record.unwrap());
+    records
+        .map(|record| (record.id().get(), record.stamp()))
+        .collect()
+}
+
+/// Adds documents whose keys are their ids.
+fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64) -> u64) {
+    let first = store.snapshot().unwrap().stats().unwrap().next_id;
+    let mut transaction = store.begin_write().unwrap();
+    for id in first..first + u64::from(count) {
+        let (key, payload) = (id.to_le_bytes(), vec![id as u8; id as usize % 50]);
+        let stamp = stamp(id);
+        let document = Document::new(&key).stamp(stamp).payload(&payload);
+        let signature = signature(u32::try_from(id).unwrap());
+        let found = transaction.insert(document, &signature);
+        assert_eq!(found.unwrap().get(), id);
+        model.insert(id, stamp);
+    }
+    transaction.commit().unwrap();
+}
+
+/// What is to go.
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    OlderThan(u64),
+    KeepNewest(u64),
+    /// Documents with such ids, keys, stamps and payloads.
+    Where(u64),
+}
+
+fn is_chosen(divisor: u64) -> impl Fn(&StoredDocument<'_>) -> bool {
+    move |document| {
+        let id = document.id().get();
+        assert_eq!(document.key(), Some(&id.to_le_bytes()[..]));
+        assert_eq!(document.payload(), vec![id as u8; id as usize % 50]);
+        (id + document.stamp()).is_multiple_of(divisor)
+    }
+}
+
+fn evict(
+    store: &Store,
+    which: Which,
+    options: &EvictOptions,
+    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+) -> Result<EvictReport> {
+    match which {
+        Which::OlderThan(stamp) => store.evict_older_than_with(stamp, options, watch),
+        Which::KeepNewest(documents) => store.keep_newest_with(documents, options, watch),
+        Which::Where(divisor) => store.evict_where_with(is_chosen(divisor), options, watch),
+    }
+}
+
+/// The ids that go.
+fn expected(model: &Stamps, which: Which) -> BTreeSet<u64> {
+    let mut by_age: Vec<(u64, u64)> = model.iter().map(|(id, stamp)| (*stamp, *id)).collect();
+    by_age.sort_unstable();
+    match which {
+        Which::OlderThan(stamp) => by_age.retain(|age| age.0 < stamp),
+        Which::KeepNewest(documents) => {
+            by_age.truncate(by_age.len().saturating_sub(documents as usize));
+        }
+        Which::Where(divisor) => by_age.retain(|age| (age.0 + age.1).is_multiple_of(divisor)),
+    }
+    by_age.into_iter().map(|(_, id)| id).collect()
+}
+
+/// What others do between two slices, where nobody holds a transaction.
+fn disturb(store: &Store, ids: &[u64]) {
+    for (place, id) in ids.iter().enumerate() {
+        let key = id.to_le_bytes();
+        match place % 4 {
+            // Still too old, and no longer so.
+            0 => assert!(store.touch(key, 1).unwrap().is_some()),
+            1 => assert!(store.touch(key, 100).unwrap().is_some()),
+            2 => assert!(store.remove(key).unwrap().is_some()),
+            _ => {
+                let new = signature(u32::try_from(*id).unwrap() + 5_000);
+                assert!(store.upsert(key, &new).unwrap().replaced.is_some());
+            }
+        }
+    }
+}
+
+/// Documents that were chosen and are disturbed before their slice are looked at again within it.
+#[test]
+fn what_changes_before_its_turn_is_spared_and_counted() {
+    let place = Place::new();
+    let store = sealing_after(30).create(place.store(), schema()).unwrap();
+    let mut model = Stamps::new();
+    add(&store, &mut model, 200, |id| id % 10);
+    // All are read at once, and 120 chosen; a slice takes 10 of them.
+    let options = EvictOptions::new().slice_documents(10);
+    let mut slices = 0;
+    let report = store
+        .evict_older_than_with(6, &options, |event| {
+            let EvictEvent::Examined { evicted, total, .. } = event else {
+                panic!("{event:?}");
+            };
+            assert_eq!(total, 200);
+            slices += u64::from(evicted > 0);
+            if evicted == 10 && slices == 1 {
+                // The second slice is of 10 to 19 of the chosen: 20 to 25, 30 to 33.
+                disturb(&store, &[20, 21, 22, 23, 33]);
+                let late = Document::new("late").stamp(1);
+                let mut transaction = store.begin_write().unwrap();
+                transaction.insert(late, &signature(9_999)).unwrap();
+                transaction.commit().unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    // 21 touched, 22 removed, 23 replaced; 20 and 33 are as old as ever.
+    assert_eq!((report.evicted, report.spared), (117, 3));
+    assert_eq!((report.examined, report.slices), (200, 12));
+    let left = stamps(&store.snapshot().unwrap());
+    let mut expected: Stamps = model.into_iter().filter(|(_, stamp)| *stamp >= 6).collect();
+    // The replacement came later, with stamp 0, and so did the late one: neither is looked at.
+    expected.extend([(21, 100), (200, 0), (201, 1)]);
+    assert_eq!(left, expected);
+    drop(store);
+    check_clean(&place.store());
+}
+
+/// The newest are those of the moment of the call, and no more than too many go.
+#[test]
+fn keeping_the_newest_takes_none_in_excess() {
+    let place = Place::new();
+    let store = sealing_after(30).create(place.store(), schema()).unwrap();
+    let mut model = Stamps::new();
+    add(&store, &mut model, 100, |id| id);
+    let options = EvictOptions::new().slice_documents(5);
+    let mut is_disturbed = false;
+    let report = store
+        .keep_newest_with(60, &options, |event| {
+            if matches!(event, EvictEvent::Examined { evicted: 5, .. }) && !is_disturbed {
+                is_disturbed = true;
+                // One that stays becomes the oldest of all, after it was looked at; and more come.
+                store.touch(99u64.to_le_bytes(), 0).unwrap();
+                add(&store, &mut model, 20, |_| 0);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(is_disturbed);
+    assert_eq!((report.evicted, report.spared), (40, 0));
+    model.retain(|id, _| *id >= 40);
+    model.insert(99, 0);
+    assert_eq!(stamps(&store.snapshot().unwrap()), model);
+    // As of now 99 is the oldest, with the 20 that came.
+    assert_eq!(store.keep_newest(59).unwrap().evicted, 21);
+    assert_eq!(store.keep_newest(59).unwrap(), EvictReport::default());
+    assert_eq!(stamps(&store.snapshot().unwrap()).len(), 59);
+    assert_eq!(store.keep_newest(0).unwrap().evicted, 59);
+    assert!(store.snapshot().unwrap().is_empty());
+}
+
+/// Broken off at any moment, or ended by a crash after any commit, it goes on when it is called again.
+#[test]
+fn stopped_or_crashed_it_goes_on() {
+    for which in [Which::OlderThan(6), Which::KeepNewest(80), Which::Where(2)] {
+        let (files, path) = (MemoryFiles::default(), Path::new("store.rsm"));
+        let options = sealing_after(30);
+        let store = files.options(&options).create(path, schema()).unwrap();
+        let mut model = Stamps::new();
+        add(&store, &mut model, 200, |id| id % 10);
+        let gone = expected(&model, which);
+        let after: Stamps = model
+            .iter()
+            .filter(|(id, _)| !gone.contains(id))
+            .map(|(id, stamp)| (*id, *stamp))
+            .collect();
+        let slices = EvictOptions::new().slice_documents(9);
+        let mut images = Vec::new();
+        let mut evicted_by_then = Vec::new();
+        let mut calls = 0;
+        for stop_after in 1..100 {
+            let mut events = 0;
+            let report = evict(&store, which, &slices, |event| {
+                events += 1;
+                if let EvictEvent::Examined { evicted, .. } = event {
+                    images.push(files.read(path));
+                    evicted_by_then.push(evicted);
+                }
+                match events < stop_after {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            calls += 1;
+            let report = report.unwrap();
+            let held = stamps(&store.snapshot().unwrap());
+            assert!(after.keys().all(|id| held.contains_key(id)));
+            if !report.stopped {
+                break;
+            }
+        }
+        assert!(calls > 2, "{which:?} was never broken off");
+        assert_eq!(stamps(&store.snapshot().unwrap()), after, "{which:?}");
+        for image in images {
+            let crashed = MemoryFiles::with(path, image);
+            let store = crashed.options(&options).open(path).unwrap();
+            let held = stamps(&store.snapshot().unwrap());
+            assert!(after.keys().all(|id| held.contains_key(id)));
+            assert!(held.keys().all(|id| model.contains_key(id)));
+            // The rule by number goes on as well: what is gone was the oldest.
+            let again = evict(&store, which, &slices, go_on).unwrap();
+            assert_eq!(again.evicted as usize, held.len() - after.len());
+            assert_eq!(stamps(&store.snapshot().unwrap()), after);
+            assert!(store.snapshot().unwrap().check().unwrap().is_clean());
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_refused_and_panics_are_the_callers() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    let mut model = Stamps::new();
+    add(&store, &mut model, 20, |id| id);
+    for documents in [0, 1_000_001] {
+        let options = EvictOptions::new().slice_documents(documents);
+        let refused = store.evict_older_than_with(5, &options, go_on);
+        assert!(
+            matches!(&refused, Err(Error::InvalidParameter { parameter, .. })
+                if *parameter == "slice_documents"),
+            "{refused:?}"
+        );
+    }
+    let transaction = store.begin_write().unwrap();
+    assert!(matches!(store.evict_older_than(5), Err(Error::Busy)));
+    assert!(matches!(store.keep_newest(5), Err(Error::Busy)));
+    assert!(matches!(store.evict_where(|_| true), Err(Error::Busy)));
+    drop(transaction);
+    let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let asked = std::cell::Cell::new(0);
+        let options = EvictOptions::new().slice_documents(4);
+        let is_evicted = |_: &StoredDocument<'_>| {
+            asked.set(asked.get() + 1);
+            // The first four are asked about twice, and gone; within the second slice it panics.
+            assert!(asked.get() < 15, "the caller's own");
+            true
+        };
+        store.evict_where_with(is_evicted, &options, go_on)
+    }));
+    assert!(panicked.is_err());
+    model.retain(|id, _| *id >= 4);
+    assert_eq!(stamps(&store.snapshot().unwrap()), model);
+    assert_eq!(store.evict_older_than(6).unwrap().evicted, 2);
+    drop(store);
+    let store = Store::open_read_only(place.store()).unwrap();
+    assert!(matches!(store.keep_newest(5), Err(Error::ReadOnly)));
+    let rehearsal = EvictOptions::new().dry_run(true);
+    let report = store.keep_newest_with(5, &rehearsal, go_on).unwrap();
+    assert_eq!((report.evicted, report.slices), (9, 0));
+}
+
+/// A chosen document is looked at again under its id alone: a payload that is large by itself, a key
+/// that is none.
+#[test]
+fn documents_of_all_sizes_are_shown_whole() {
+    let place = Place::new();
+    let store = sealing_after(2).create(place.store(), schema()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    let large = vec![9; 3 << 20];
+    for (number, payload) in [(0, &large[..]), (1, b""), (2, &large[..]), (3, b"x")] {
+        let document = Document::without_key().stamp(number).payload(payload);
+        let signature = signature(u32::try_from(number).unwrap());
+        transaction.insert(document, &signature).unwrap();
+    }
+    transaction.commit().unwrap();
+    let is_large = |document: &StoredDocument<'_>| {
+        assert_eq!(document.key(), None);
+        document.payload() == large
+    };
+    let report = store.evict_where(is_large).unwrap();
+    assert_eq!((report.examined, report.evicted), (4, 2));
+    let left = stamps(&store.snapshot().unwrap());
+    assert_eq!(left, Stamps::from([(1, 1), (3, 3)]));
+    assert!(
+        store
+            .snapshot()
+            .unwrap()
+            .get_id(DocumentId::new(3))
+            .unwrap()
+            .is_some()
+    );
+}
+
+/// A working set that is loaded and evicted over and over. Beside it the file holds the dead that no
+/// merge has dropped yet, at most a quarter of the documents and in the run that is being merged as
+/// many again (tests/store/removal.rs), and pages that are free for a commit: docs/benchmarks.md has measured 1.50 for
+/// a file whose documents are all replaced. Here a third more is there before each eviction: 4/3 of that
+/// is 2.0, to which 256 KiB are added for what does not shrink with the store.
+#[test]
+fn the_space_of_what_is_evicted_is_used_again() {
+    const KEPT: u32 = 6_000;
+    const ROUND: u32 = 2_000;
+    for by_age in [true, false] {
+        let place = Place::new();
+        let options = sealing_after(500).merge_slice(5_000);
+        let store = options.create(place.store(), schema()).unwrap();
+        let mut model = Stamps::new();
+        add(&store, &mut model, KEPT, |id| id);
+        let used = |store: &Store| {
+            let tables = store.snapshot().unwrap().stats().unwrap().tables;
+            tables.iter().map(|table| table.total_bytes()).sum::<u64>()
+        };
+        let length = |store: &Store| store.snapshot().unwrap().stats().unwrap().allocated_bytes;
+        let (first, first_length) = (used(&store), length(&store));
+        let mut lengths = Vec::new();
+        for round in 0..12u64 {
+            for _ in 0..4 {
+                add(&store, &mut model, ROUND / 4, |id| id);
+            }
+            let next = u64::from(KEPT) + (round + 1) * u64::from(ROUND);
+            let slices = EvictOptions::new().slice_documents(200);
+            let report = if by_age {
+                // Some are seen again, so that what goes lies between what stays.
+                let seen = (next - u64::from(KEPT)..next).step_by(3);
+                let mut transaction = store.begin_write().unwrap();
+                for id in seen {
+                    transaction
+                        .touch_id(DocumentId::new(id), next + id % 1_000)
+                        .unwrap();
+                }
+                transaction.commit().unwrap();
+                store.keep_newest_with(KEPT.into(), &slices, go_on)
+            } else {
+                store.evict_older_than_with(next - u64::from(KEPT), &slices, go_on)
+            };
+            assert_eq!(report.unwrap().evicted, ROUND.into());
+            let used = used(&store);
+            assert!(
+                used <= 2 * first + (256 << 10),
+                "{used} bytes, at first {first}"
+            );
+            lengths.push(length(&store));
+        }
+        // Nor does the file go on growing by what is evicted, a third of it each round.
+        let most = |lengths: &[u64]| lengths.iter().max().copied().unwrap();
+        let (before, after) = (most(&lengths[..6]), most(&lengths[6..]));
+        assert!(after * 10 <= before * 11, "{lengths:?}");
+        assert!(
+            after <= 2 * first_length + (256 << 10),
+            "{first_length}, then {lengths:?}"
+        );
+        drop(store);
+        check_clean(&place.store());
+    }
+}

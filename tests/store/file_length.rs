@@ -1,0 +1,160 @@
+//! A file is as long as what it holds: after a build, after `compact`, and after closing.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::common::small::{schema, signature};
+use crate::common::{Place, check_clean};
+use resemblance::{
+    BulkOptions, Document, MinHash, Rebanding, Schema, Signature, Store, StoreOptions,
+};
+
+/// The length of a file, its blocks on the disk, and the pages of tables that `stats` counts, in bytes.
+fn sizes(path: &Path) -> (u64, u64, u64) {
+    let store = Store::open_read_only(path).unwrap();
+    let stats = store.snapshot().unwrap().stats().unwrap();
+    let tables = stats.tables.iter();
+    let used = tables
+        .map(|table| table.stored_bytes + table.metadata_bytes + table.fragmented_bytes)
+        .sum();
+    assert_eq!(stats.file_bytes, fs::metadata(path).unwrap().len());
+    (stats.file_bytes, stats.allocated_bytes, used)
+}
+
+/// That the file is as long as what it holds.
+#[track_caller]
+fn is_as_long_as_its_content(path: &Path) {
+    let (length, allocated, used) = sizes(path);
+    let sizes = format!("length {length}, allocated {allocated}, used {used}");
+    println!("{sizes}");
+    assert!(
+        length as f64 <= 1.05 * allocated as f64 + 65_536.0,
+        "{sizes}"
+    );
+    assert!(
+        allocated as f64 <= 1.05 * used as f64 + (1 << 20) as f64,
+        "{sizes}"
+    );
+}
+
+fn bands() -> Schema {
+    let minhash = MinHash::new(64).threshold(0.7);
+    Schema::builder().minhash(minhash).build().unwrap()
+}
+
+fn row(number: u32) -> Signature {
+    let value = |at: u32| {
+        number
+            .wrapping_mul(0x9e37_79b9)
+            .wrapping_add(at.wrapping_mul(0x85eb_ca6b))
+    };
+    Signature::from_minhash((0..64).map(value).collect::<Vec<_>>())
+}
+
+fn build(path: &Path, documents: u32, payload_bytes: usize) {
+    let options = BulkOptions::new().memory_bytes(16 << 20);
+    let mut build = Store::bulk_build(path, bands(), &options).unwrap();
+    let payload = vec![7; payload_bytes];
+    for number in 0..documents {
+        let key = number.to_string();
+        let document = Document::new(&key).payload(&payload);
+        build.insert(document, &row(number)).unwrap();
+    }
+    build.finish().unwrap();
+}
+
+#[test]
+fn after_a_build() {
+    for (documents, payload_bytes) in [(0, 0), (1, 10), (3_000, 100), (40_000, 0), (700, 50_000)] {
+        let place = Place::new();
+        build(&place.store(), documents, payload_bytes);
+        is_as_long_as_its_content(&place.store());
+        check_clean(&place.store());
+    }
+}
+
+#[test]
+fn after_compact_and_reband() {
+    let place = Place::new();
+    let path = place.store();
+    let options = StoreOptions::new().flush_after(1_000);
+    let store = options.create(&path, bands()).unwrap();
+    for batch in 0..10 {
+        let mut transaction = store.begin_write().unwrap();
+        for number in batch * 1_000..(batch + 1) * 1_000_u32 {
+            transaction
+                .insert(number.to_string(), &row(number))
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    let mut transaction = store.begin_write().unwrap();
+    for number in (0..10_000_u32).filter(|number| number % 3 != 0) {
+        transaction.remove(number.to_string()).unwrap();
+    }
+    transaction.commit().unwrap();
+    assert!(store.close().unwrap());
+    println!("before: {:?}", sizes(&path));
+    Store::compact(&path).unwrap();
+    is_as_long_as_its_content(&path);
+    check_clean(&path);
+    let rebanding = Rebanding::new().threshold(0.5);
+    Store::reband(&path, &rebanding, &BulkOptions::new()).unwrap();
+    Store::compact(&path).unwrap();
+    is_as_long_as_its_content(&path);
+    check_clean(&path);
+}
+
+/// Closing takes a commit and a cut; a busy machine may take its time for them.
+const CLOSING: Duration = Duration::from_millis(500);
+
+/// Closes a store, and returns the length of its file before and after.
+#[track_caller]
+fn close(store: Store, path: &Path) -> (u64, u64) {
+    let before = fs::metadata(path).unwrap().len();
+    let began = Instant::now();
+    assert!(store.close().unwrap());
+    let took = began.elapsed();
+    let bytes = fs::read(path).unwrap();
+    println!(
+        "closed in {took:?}: {before} bytes before, {} after",
+        bytes.len()
+    );
+    assert!(took < CLOSING, "{took:?}");
+    // Behind the last page in use there is nothing.
+    assert!(bytes[bytes.len() - 4_096..].iter().any(|byte| *byte != 0));
+    check_clean(path);
+    (before, bytes.len() as u64)
+}
+
+#[test]
+fn closing_cuts_the_free_tail() {
+    let place = Place::new();
+    let path = place.store();
+    let store = Store::create(&path, schema()).unwrap();
+    let insert = |documents: u32, store: &Store| {
+        let mut transaction = store.begin_write().unwrap();
+        for number in 0..documents {
+            let key = number.to_le_bytes();
+            transaction.insert(key, &signature(number)).unwrap();
+        }
+        transaction
+    };
+    insert(20_000, &store).commit().unwrap();
+    let (before, after) = close(store, &path);
+    assert!(after < before);
+    // A large transaction that is given up makes the file grow, too.
+    let store = Store::open(&path).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    let payload = vec![7; 100_000];
+    for number in 0..700_u32 {
+        let document = Document::without_key().payload(&payload);
+        transaction
+            .insert(document, &signature(50_000 + number))
+            .unwrap();
+    }
+    drop(transaction);
+    let (_, given_up) = close(store, &path);
+    assert!(given_up <= after + 65_536, "{given_up} after {after}");
+}

@@ -1,0 +1,28 @@
+//! What a store does for those who use it, one theme a module.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken test should stop"
+)]
+
+mod articles;
+mod backup;
+mod bulk;
+#[path = "../common/mod.rs"]
+mod common;
+mod evict;
+mod file_length;
+mod group;
+mod life;
+mod limits;
+mod merges;
+mod metrics;
+mod open;
+mod reband;
+mod removal;
+mod signatures;
+mod threads;
+mod transfer;
+mod weights;

@@ -1,0 +1,414 @@
+//! Merges of runs that take many commits.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Place, check_clean};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use resemblance::{
+    DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
+};
+
+const LANES: u64 = 21;
+const SEAL_AFTER: u64 = 2_000;
+const DOCUMENTS_A_COMMIT: u64 = 100;
+
+fn schema() -> Schema {
+    let minhash = MinHash::new(20).banding(20, 1);
+    Schema::builder().minhash(minhash).build().unwrap()
+}
+
+fn options() -> StoreOptions {
+    StoreOptions::new()
+        .flush_after(SEAL_AFTER)
+        .cache_bytes(4 << 20)
+        .merge_slice(1)
+}
+
+fn signature(number: u64) -> Signature {
+    let value =
+        |lane: u64| ((number * LANES + lane + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+    Signature::from_minhash((0..20).map(value).collect())
+}
+
+fn insert(store: &Store, numbers: std::ops::Range<u64>) {
+    let mut transaction = store.begin_write().unwrap();
+    for number in numbers {
+        transaction
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+fn stats(store: &Store) -> Stats {
+    store.snapshot().unwrap().stats().unwrap()
+}
+
+fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
+    let stats = store.snapshot().unwrap().stats().unwrap();
+    stats
+        .merges
+        .into_iter()
+        .map(|merge| (merge.run, merge))
+        .collect()
+}
+
+/// Every document is found by key and by content, once.
+fn holds(store: &Store, documents: u64) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), documents);
+    for number in (0..documents).step_by(17) {
+        assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        let found = snapshot.query(&signature(number)).run().unwrap();
+        assert_eq!(found.len(), 1, "{number}");
+        assert_eq!(found[0].key(), Some(&number.to_le_bytes()[..]));
+    }
+}
+
+/// A merge of four runs has 4 x 2,000 x 21 postings; a commit brings 100 x 21. A lane is the least that a
+/// merge advances by where it is smaller than what is read at once.
+#[test]
+fn a_commit_merges_in_proportion_to_what_it_brings() {
+    let place = Place::new();
+    let store = options().create(place.store(), schema()).unwrap();
+    let most = 2 * DOCUMENTS_A_COMMIT * LANES + 4 * SEAL_AFTER;
+    let (mut before, mut under_way) = (BTreeMap::new(), 0);
+    for commit in 0..170 {
+        let first = commit * DOCUMENTS_A_COMMIT;
+        insert(&store, first..first + DOCUMENTS_A_COMMIT);
+        let now = merges(&store);
+        for (run, merge) in &now {
+            let done = before
+                .get(run)
+                .map_or(0, |merge: &MergeStats| merge.postings);
+            assert!(merge.postings - done <= most, "{merge:?} after {done}");
+            under_way += usize::from(merge.postings > 0);
+        }
+        for (run, merge) in &before {
+            assert!(
+                now.contains_key(run) || merge.postings_left <= most,
+                "{merge:?} ended"
+            );
+        }
+        before = now;
+    }
+    assert!(under_way > 30, "{under_way}");
+    holds(&store, 170 * DOCUMENTS_A_COMMIT);
+    drop(store);
+    check_clean(&place.store());
+}
+
+#[test]
+fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
+    let place = Place::new();
+    drop(options().create(place.store(), schema()).unwrap());
+    let (mut left, mut shrunk) = (None, 0);
+    for commit in 0..110 {
+        let store = options().open(place.store()).unwrap();
+        let first = commit * DOCUMENTS_A_COMMIT;
+        insert(&store, first..first + DOCUMENTS_A_COMMIT);
+        if let Some((run, merge)) = merges(&store).pop_first() {
+            let before = left.replace((run, merge.postings_left));
+            shrunk +=
+                usize::from(before.is_some_and(|(r, left)| r == run && merge.postings_left < left));
+        }
+    }
+    assert!(shrunk > 10, "{shrunk}");
+    let store = Store::open(place.store()).unwrap();
+    holds(&store, 110 * DOCUMENTS_A_COMMIT);
+    let before = store.snapshot().unwrap().stats().unwrap();
+    assert!(before.runs.len() > 1);
+    drop(store);
+    // Compaction ends what is under way.
+    Store::compact(place.store()).unwrap();
+    let store = Store::open(place.store()).unwrap();
+    let after = store.snapshot().unwrap().stats().unwrap();
+    assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
+    holds(&store, 110 * DOCUMENTS_A_COMMIT);
+    drop(store);
+    check_clean(&place.store());
+}
+
+const BANDS: TableDefinition<'static, &[u8; 22], &[u8]> = TableDefinition::new("bands");
+const FILTERS: TableDefinition<'static, &[u8; 10], &[u8]> = TableDefinition::new("filters");
+const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+
+/// The blocks of bands, the filters and the runs.
+fn content(path: &std::path::Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let database = crate::common::engine::database(path);
+    let read = database.begin_read().unwrap();
+    let (bands, filters, runs) = (
+        read.open_table(BANDS).unwrap(),
+        read.open_table(FILTERS).unwrap(),
+        read.open_table(RUNS).unwrap(),
+    );
+    let bands = bands.iter().unwrap().map(Result::unwrap);
+    let bands = bands.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()));
+    let filters = filters.iter().unwrap().map(Result::unwrap);
+    let filters = filters.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()));
+    let runs = runs.iter().unwrap().map(Result::unwrap);
+    let runs =
+        runs.map(|(key, value)| (key.value().to_le_bytes().to_vec(), value.value().to_vec()));
+    bands.chain(filters).chain(runs).collect()
+}
+
+#[test]
+fn two_threads_leave_the_file_that_one_leaves() {
+    let (one, two) = (Place::new(), Place::new());
+    let stores = [(&one, false), (&two, true)].map(|(place, on)| {
+        let options = options().merge_in_parallel(on);
+        options.create(place.store(), schema()).unwrap()
+    });
+    let (mut stores, mut under_way) = (Some(stores), 0);
+    for commit in 0..60 {
+        let first = commit * 4 * DOCUMENTS_A_COMMIT;
+        let open = stores.take().unwrap();
+        for store in &open {
+            insert(store, first..first + 4 * DOCUMENTS_A_COMMIT);
+            let mut transaction = store.begin_write().unwrap();
+            for number in (0..first).step_by(97) {
+                transaction.remove((number + commit).to_le_bytes()).unwrap();
+            }
+            transaction.commit().unwrap();
+        }
+        under_way += merges(&open[0]).len();
+        if commit % 15 < 14 {
+            stores = Some(open);
+            continue;
+        }
+        drop(open);
+        assert!(content(&one.store()) == content(&two.store()), "{commit}");
+        stores = Some([(&one, false), (&two, true)].map(|(place, on)| {
+            let options = options().merge_in_parallel(on);
+            options.open(place.store()).unwrap()
+        }));
+    }
+    assert!(under_way > 10, "{under_way}");
+    drop(stores);
+    check_clean(&two.store());
+}
+
+#[test]
+fn a_damaged_block_stops_a_merge_and_loses_nothing() {
+    let place = Place::new();
+    let store = options().create(place.store(), schema()).unwrap();
+    insert(&store, 0..3 * SEAL_AFTER);
+    drop(store);
+    let database = crate::common::engine::database(place.store());
+    let write = database.begin_write().unwrap();
+    {
+        let mut bands = write.open_table(BANDS).unwrap();
+        let (key, mut value) = {
+            let (key, value) = bands.last().unwrap().unwrap();
+            (*key.value(), value.value().to_vec())
+        };
+        value[100] ^= 1;
+        bands.insert(&key, value.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+    drop(database);
+    for on in [true, false] {
+        let options = options().merge_in_parallel(on);
+        let store = options.open(place.store()).unwrap();
+        let mut transaction = store.begin_write().unwrap();
+        let mut outcome = Ok(());
+        for number in 3 * SEAL_AFTER..9 * SEAL_AFTER {
+            outcome = transaction.append(&signature(number)).map(|_| ());
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let outcome = outcome.and_then(|()| transaction.commit());
+        assert!(matches!(outcome, Err(Error::Corrupt { .. })), "{outcome:?}");
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.len(), 3 * SEAL_AFTER);
+        for number in (0..3 * SEAL_AFTER).step_by(17) {
+            assert!(snapshot.contains(number.to_le_bytes()).unwrap());
+        }
+    }
+}
+
+/// Removes every so manieth of the documents, in one transaction, whose own reads are checked.
+fn remove(store: &Store, numbers: impl Iterator<Item = u64> + Clone) {
+    let mut transaction = store.begin_write().unwrap();
+    for number in numbers.clone() {
+        let removed = transaction.remove(number.to_le_bytes()).unwrap();
+        assert_eq!(removed, Some(DocumentId::new(number)));
+        assert!(!transaction.remove_id(DocumentId::new(number)).unwrap());
+    }
+    for number in numbers.clone().step_by(50) {
+        let id = DocumentId::new(number);
+        assert!(transaction.get_id(id).unwrap().is_none());
+        assert!(!transaction.contains(number.to_le_bytes()).unwrap());
+        let found = transaction.query(&signature(number)).scan().run().unwrap();
+        assert!(found.is_empty(), "{number}");
+    }
+    transaction.commit().unwrap();
+}
+
+/// Documents of which every so manieth among the first `of` has been removed.
+fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
+    let snapshot = store.snapshot().unwrap();
+    let is_removed = |number: u64| number < of && number.is_multiple_of(step as u64);
+    let live = (0..documents).filter(|number| !is_removed(*number));
+    let ids = snapshot.iter().map(|record| record.unwrap().id());
+    assert!(ids.eq(live.clone().map(DocumentId::new)));
+    assert_eq!(snapshot.len(), live.count() as u64);
+    let sample = (0..documents).step_by(37).chain((0..of).step_by(9 * step));
+    for number in sample {
+        let (key, id) = (number.to_le_bytes(), DocumentId::new(number));
+        let expected = usize::from(!is_removed(number));
+        let record = snapshot.get_id(id).unwrap();
+        assert_eq!(record.is_some(), expected == 1);
+        assert_eq!(snapshot.get(key).unwrap(), record);
+        assert_eq!(snapshot.key(id).unwrap().is_some(), expected == 1);
+        let near = snapshot.query(&signature(number)).run().unwrap();
+        let seen = snapshot.candidates(&signature(number)).unwrap();
+        assert_eq!((near.len(), seen.len()), (expected, expected), "{number}");
+    }
+    let scanned = snapshot.query(&signature(0)).scan().run().unwrap();
+    assert_eq!(scanned.len(), usize::from(!is_removed(0)));
+}
+
+/// Where many go, windows of rows are written anew, and where few go, pages with gaps.
+#[test]
+fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
+    for step in [5, 70] {
+        let place = Place::new();
+        let mut store = options().create(place.store(), schema()).unwrap();
+        let sealed = 3 * SEAL_AFTER;
+        let mut documents = 4 * SEAL_AFTER - DOCUMENTS_A_COMMIT;
+        insert(&store, 0..documents);
+        remove(&store, (0..sealed).step_by(step));
+        // Too few for a run to be rewritten alone.
+        let dead = (0..sealed).step_by(step).count() as u64;
+        let before = stats(&store);
+        assert_eq!((before.merges.len(), before.dead_rows), (0, dead));
+        holds_without(&store, documents, step, sealed);
+
+        let (image, mut dropping, mut least) = (place.file("image"), 0, dead);
+        for _ in 0..80 {
+            insert(&store, documents..documents + DOCUMENTS_A_COMMIT);
+            documents += DOCUMENTS_A_COMMIT;
+            let now = stats(&store);
+            assert!(now.dead_rows <= least);
+            least = now.dead_rows;
+            let Some(merge) = now.merges.first() else {
+                break;
+            };
+            assert!(merge.rows_left == now.dead_rows && merge.rows_left <= dead);
+            assert!(merge.rows_left == 0 || merge.postings == 0, "rows go first");
+            if merge.rows_left == 0 || merge.rows_left == dead {
+                continue;
+            }
+            dropping += 1;
+            if dropping % 2 == 0 {
+                // More than the page cache holds, so that some of it is in the file already.
+                let mut transaction = store.begin_write().unwrap();
+                for number in documents..documents + SEAL_AFTER {
+                    transaction.append(&signature(number)).unwrap();
+                }
+                std::fs::copy(place.store(), &image).unwrap();
+                drop(transaction);
+                check_clean(&image);
+                let crashed = options().open(&image).unwrap();
+                assert_eq!(stats(&crashed).dead_rows, least);
+                holds_without(&crashed, documents, step, sealed);
+            } else {
+                drop(store);
+                check_clean(&place.store());
+                store = options().open(place.store()).unwrap();
+                holds_without(&store, documents, step, sealed);
+            }
+        }
+        assert!(dropping >= 2, "{dropping} commits in the middle of it");
+        let after = stats(&store);
+        assert_eq!((after.merges.len(), after.dead_rows), (0, 0));
+        let dead = after.tables.iter().find(|table| table.name == "dead");
+        assert_eq!(dead.unwrap().rows, 0);
+        holds_without(&store, documents, step, sealed);
+        drop(store);
+        check_clean(&place.store());
+    }
+}
+
+/// What dies while its run is being merged keeps its rows until the next merge, or a compaction.
+#[test]
+fn what_dies_during_a_merge_is_dropped_by_the_next() {
+    let place = Place::new();
+    let store = options().create(place.store(), schema()).unwrap();
+    insert(&store, 0..4 * SEAL_AFTER);
+    assert_eq!(merges(&store).len(), 1);
+    remove(&store, (0..1_000).step_by(10));
+    assert_eq!(stats(&store).dead_rows, 100);
+    insert(&store, 4 * SEAL_AFTER..5 * SEAL_AFTER);
+    let merged = stats(&store);
+    assert_eq!((merged.merges.len(), merged.dead_rows), (0, 100));
+    holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
+    drop(store);
+    check_clean(&place.store());
+    Store::compact(place.store()).unwrap();
+    check_clean(&place.store());
+    let store = Store::open(place.store()).unwrap();
+    assert_eq!(stats(&store).dead_rows, 0);
+    holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
+}
+
+/// A merge that has to drop rows which are not there meets damage.
+#[test]
+fn a_dead_document_without_rows_is_damage() {
+    let place = Place::new();
+    let store = options().create(place.store(), schema()).unwrap();
+    insert(&store, 0..4 * SEAL_AFTER - 1);
+    remove(&store, (0..1_000).step_by(10));
+    drop(store);
+    let database = crate::common::engine::database(place.store());
+    let write = database.begin_write().unwrap();
+    for table in ["documents", "signatures"] {
+        let table = TableDefinition::<u64, &[u8]>::new(table);
+        let mut table = write.open_table(table).unwrap();
+        assert!(table.remove(500).unwrap().is_some());
+    }
+    write.commit().unwrap();
+    drop(database);
+    let report = Store::check(place.store()).unwrap();
+    let found: Vec<u8> = report.problems.iter().map(|p| p.invariant).collect();
+    assert_eq!(found, [4], "{:#?}", report.problems);
+    let store = options().open(place.store()).unwrap();
+    // The seal begins the merge, and the first rows that it drops are these.
+    let error = store.append(&signature(4 * SEAL_AFTER)).err();
+    assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
+}
+
+/// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps
+/// for itself.
+#[test]
+fn stats_say_what_compact_would_gain() {
+    let place = Place::new();
+    let store = options().create(place.store(), schema()).unwrap();
+    insert(&store, 0..20_000);
+    let mut transaction = store.begin_write().unwrap();
+    for number in (0..20_000u64).filter(|number| number % 3 > 0) {
+        assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
+    }
+    transaction.commit().unwrap();
+    let expected = store
+        .snapshot()
+        .unwrap()
+        .stats()
+        .unwrap()
+        .compact_gain_bytes;
+    drop(store);
+    let size = |path| {
+        let store = Store::open(path).unwrap();
+        store.snapshot().unwrap().stats().unwrap().allocated_bytes
+    };
+    let before = size(place.store());
+    Store::compact(place.store()).unwrap();
+    let gained = before - size(place.store());
+    assert!(expected > before / 4, "{expected} of {before}");
+    assert!(
+        gained.abs_diff(expected) < before / 5,
+        "{gained}, expected {expected} of {before}"
+    );
+}

@@ -1,0 +1,386 @@
+//! What a store says that it has done is what was done.
+
+use std::io::{Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::small::{filled, schema, signature};
+use crate::common::{Place, Random, sealing_after};
+use redb::StorageBackend;
+use resemblance::{Document, Metrics, Novelty, Signature, Store};
+
+/// The numbers that are not those of the file, which the engine decides.
+fn numbers(store: &Store) -> Vec<(&'static str, u64)> {
+    let metrics = store.metrics();
+    let is_ours = |(name, value): &(&str, u64)| !name.starts_with("file_") && *value > 0;
+    metrics.numbers().filter(is_ours).collect()
+}
+
+#[test]
+fn a_history_is_counted_call_by_call() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    assert_eq!(numbers(&store), []);
+    store.insert("a", &signature(1)).unwrap();
+    store.insert("b", &signature(2)).unwrap();
+    store.insert("a", &signature(3)).unwrap_err();
+    store.upsert("b", &signature(4)).unwrap();
+    store.upsert("c", &signature(5)).unwrap();
+    let novelties = [("a", 6), ("d", 1), ("e", 7)].map(|(key, number)| {
+        let novelty = store.insert_if_new(key, &signature(number)).unwrap();
+        matches!(novelty, Novelty::New(_))
+    });
+    assert_eq!(novelties, [false, false, true]);
+    assert!(store.remove("a").unwrap().is_some());
+    assert!(store.remove("nothing").unwrap().is_none());
+    store.append(&signature(8)).unwrap();
+
+    let mut transaction = store.begin_write().unwrap();
+    transaction.insert("rolled back", &signature(9)).unwrap();
+    transaction.remove("b").unwrap();
+    transaction
+        .insert_if_new("rolled back too", &signature(9))
+        .unwrap();
+    drop(transaction);
+
+    let signatures: Vec<Signature> = [10, 10, 7, 11].map(signature).into();
+    let mut documents: Vec<_> = signatures
+        .iter()
+        .map(|s| (Document::without_key(), s))
+        .collect();
+    documents[3].0 = Document::new(b"e");
+    let mut transaction = store.begin_write().unwrap();
+    transaction.insert_many_if_new(&documents).unwrap();
+    let open = store.metrics();
+    assert_eq!((open.transactions_begun, open.inserted), (13, 6));
+    transaction.commit().unwrap();
+
+    assert_eq!(
+        numbers(&store),
+        [
+            // b, c, e, and two without keys
+            ("documents", 5),
+            // a, b, b again, c, e, two without keys
+            ("inserted", 7),
+            ("replaced", 1),
+            ("removed", 1),
+            // a, e
+            ("known", 2),
+            // d, the second 10, 7
+            ("near_duplicates", 3),
+            ("transactions_begun", 13),
+            // six calls that inserted, one that removed, and the batch
+            ("transactions_committed", 8),
+            // a key that was there, two that were not new, one that was not there
+            ("transactions_unchanged", 4),
+            ("transactions_rolled_back", 1),
+            ("groups", 11),
+            ("largest_group", 1),
+            ("most_calls_waiting", 1),
+            // as many were near one: two of these, one in what was rolled back
+            ("candidates", 3),
+        ]
+    );
+    let metrics = store.metrics();
+    assert_eq!(metrics.commit_latencies.count, 8);
+    assert_eq!(metrics.call_latencies.count, 11);
+    assert!(metrics.call_latencies.total >= metrics.commit_latencies.longest);
+    assert_eq!(metrics.reads, store.reads());
+
+    drop(store);
+    let store = Store::open(place.store()).unwrap();
+    assert_eq!(numbers(&store), [("documents", 5)]);
+    assert_eq!(store.metrics().commit_latencies, Default::default());
+}
+
+#[test]
+fn queries_and_what_they_compare_are_counted() {
+    let place = Place::new();
+    let store = sealing_after(8).create(place.store(), schema()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for number in 0..60 {
+        transaction.append(&signature(number % 20)).unwrap();
+    }
+    transaction.commit().unwrap();
+    let before = store.metrics();
+    assert_eq!((before.queries, before.candidates), (0, 0));
+    let snapshot = store.snapshot().unwrap();
+    let signatures: Vec<Signature> = (15..25).map(signature).collect();
+    let mut compared = 0;
+    for signature in &signatures {
+        compared += snapshot.query(signature).run().unwrap().candidates();
+        compared += snapshot.query(signature).scan().run().unwrap().candidates();
+        compared += snapshot.nearest(signature, 3).unwrap().candidates();
+        compared += snapshot.candidates(signature).unwrap().len();
+    }
+    let many = snapshot.query(&signatures).run().unwrap();
+    compared += many
+        .iter()
+        .map(|matches| matches.candidates())
+        .sum::<usize>();
+    let many = snapshot.candidates(&signatures).unwrap();
+    compared += many.iter().map(Vec::len).sum::<usize>();
+    // What is refused is no question that was answered.
+    snapshot
+        .query(&signatures[0])
+        .max_distance(99)
+        .run()
+        .unwrap_err();
+    let metrics = store.metrics();
+    assert_eq!(metrics.queries, 6 * signatures.len() as u64);
+    assert_eq!(metrics.candidates, compared as u64);
+    // Three equal ones of each of five, in five ways, and the scans.
+    assert!(compared >= 5 * 5 * 3 + 10 * 60, "{compared}");
+}
+
+#[test]
+fn seals_and_merges_add_up_to_the_runs() {
+    let place = Place::new();
+    // A merge is done as a whole, once it is behind by all of it.
+    let options = sealing_after(8).merge_slice(1 << 30);
+    let store = options.create(place.store(), schema()).unwrap();
+    let stats = || store.snapshot().unwrap().stats().unwrap();
+    let mut ended = 0;
+    for number in 0..400u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+        let (metrics, stats) = (store.metrics(), stats());
+        let lanes = stats.lanes.len() as u64;
+        assert_eq!(metrics.flushes, u64::from(number + 1) / 8);
+        assert_eq!(metrics.flushed_postings, metrics.flushes * 8 * lanes);
+        let under_way = metrics.merges_begun - metrics.merges_ended;
+        assert_eq!(under_way, stats.merges.len() as u64);
+        // Each makes one of four.
+        let runs = metrics.flushes - 3 * metrics.merges_ended;
+        assert_eq!(runs, stats.runs.len() as u64);
+        // A block takes hundreds of postings, so each lane of a merge is one.
+        assert_eq!(metrics.merged_blocks, metrics.merges_ended * lanes);
+        let least = metrics.merges_ended * 32 * lanes;
+        assert!(metrics.merged_postings >= least && metrics.merged_postings % (32 * lanes) == 0);
+        ended = metrics.merges_ended;
+    }
+    // Of 50 seals: 12 of the first level, and of these 2 or 3.
+    assert!(ended >= 12, "{ended}");
+}
+
+#[test]
+fn snapshots_are_counted_while_they_live() {
+    let place = Place::new();
+    filled(&place.store(), 3);
+    let store = Store::open_read_only(place.store()).unwrap();
+    assert_eq!(store.metrics().oldest_snapshot, None);
+    let first = store.snapshot().unwrap();
+    let second = store.snapshot().unwrap();
+    let records = first.clone().iter();
+    let two = store.metrics();
+    assert_eq!(two.snapshots, 2);
+    let age = two.oldest_snapshot.unwrap();
+    drop(first);
+    // What it iterates over keeps it.
+    let still = store.metrics();
+    assert_eq!(still.snapshots, 2);
+    assert!(still.oldest_snapshot.unwrap() >= age);
+    drop(second);
+    drop(records);
+    let none = store.metrics();
+    assert_eq!((none.snapshots, none.oldest_snapshot), (0, None));
+}
+
+/// Counts calls, and lets syncs fail if told so.
+#[derive(Debug, Default)]
+struct Seen {
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+    syncs: AtomicU64,
+    fails: AtomicBool,
+}
+
+fn count(counter: &AtomicU64, value: usize) {
+    counter.fetch_add(value as u64, Ordering::SeqCst);
+}
+
+impl Watch for Seen {
+    fn call(
+        &self,
+        call: Call<'_>,
+        _: Option<(FileNumber, &dyn StorageBackend)>,
+        make: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        match call {
+            Call::Read(bytes) => {
+                count(&self.reads, 1);
+                count(&self.read_bytes, bytes);
+            }
+            Call::Write(_, data) => {
+                count(&self.writes, 1);
+                count(&self.written_bytes, data.len());
+            }
+            Call::Sync if self.fails.load(Ordering::SeqCst) => {
+                return Err(Error::other("told to fail"));
+            }
+            Call::Sync => count(&self.syncs, 1),
+            _ => {}
+        }
+        make()
+    }
+}
+
+impl Seen {
+    fn check(&self, metrics: &Metrics) {
+        let expected = [
+            &self.reads,
+            &self.read_bytes,
+            &self.writes,
+            &self.written_bytes,
+            &self.syncs,
+        ];
+        let found = [
+            metrics.file_reads,
+            metrics.file_read_bytes,
+            metrics.file_writes,
+            metrics.file_written_bytes,
+            metrics.sync_latencies.count,
+        ];
+        let expected = expected.map(|counter| counter.load(Ordering::SeqCst));
+        assert_eq!(found, expected);
+    }
+}
+
+fn watched() -> WatchedFiles<Seen> {
+    WatchedFiles::new(MemoryFiles::default(), Seen::default())
+}
+
+#[test]
+fn the_file_agrees_byte_by_byte() {
+    let files = watched();
+    let store = files
+        .options(&sealing_after(8))
+        .cache_bytes(0)
+        .create("a", schema())
+        .unwrap();
+    files.watch.check(&store.metrics());
+    for number in 0..100u32 {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+        files.watch.check(&store.metrics());
+    }
+    // More than the least cache holds, so that something is read.
+    let payload = vec![7; 1 << 20];
+    for number in 0..8u32 {
+        let key = number.to_le_bytes();
+        let mut transaction = store.begin_write().unwrap();
+        let document = Document::new(&key).payload(&payload);
+        transaction.upsert(document, &signature(number)).unwrap();
+        transaction.commit().unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.iter().count(), 100);
+    let metrics = store.metrics();
+    files.watch.check(&metrics);
+    assert!(metrics.file_reads > 0 && metrics.file_written_bytes > 8 << 20);
+    assert!(metrics.sync_latencies.count >= metrics.transactions_committed);
+}
+
+#[test]
+fn a_commit_that_fails_is_counted_as_such() {
+    let files = watched();
+    let store = files
+        .options(&sealing_after(8))
+        .create("a", schema())
+        .unwrap();
+    store.append(&signature(1)).unwrap();
+    let syncs = store.metrics().sync_latencies.count;
+    files.watch.fails.store(true, Ordering::SeqCst);
+    store.append(&signature(2)).unwrap_err();
+    store.append(&signature(3)).unwrap_err();
+    let metrics = store.metrics();
+    // The second was not let in any more.
+    assert_eq!(
+        (metrics.transactions_begun, metrics.transactions_failed),
+        (2, 1)
+    );
+    assert_eq!(
+        (
+            metrics.transactions_committed,
+            metrics.transactions_rolled_back
+        ),
+        (1, 0)
+    );
+    assert_eq!((metrics.inserted, metrics.documents), (1, 1));
+    assert_eq!(
+        (metrics.calls_waiting, metrics.call_latencies.count),
+        (0, 3)
+    );
+    assert_eq!(metrics.sync_latencies.count, syncs);
+    files.watch.fails.store(false, Ordering::SeqCst);
+}
+
+#[test]
+fn what_threads_do_adds_up() {
+    const THREADS: u64 = 6;
+    const CALLS: u64 = 60;
+    let place = Place::new();
+    filled(&place.store(), 20);
+    let store = sealing_after(16).open(place.store()).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let store = store.clone();
+            scope.spawn(move || {
+                let mut random = Random(thread);
+                for _ in 0..CALLS {
+                    let number = random.below(80) as u32;
+                    let content = number + 100 * random.below(2) as u32;
+                    let (key, signature) = (number.to_le_bytes(), signature(content));
+                    match random.below(5) {
+                        0 => drop(store.insert(key, &signature)),
+                        1 => drop(store.remove(key).unwrap()),
+                        2 => drop(store.upsert(key, &signature).unwrap()),
+                        3 => drop(store.insert_if_new(key, &signature).unwrap()),
+                        _ => {
+                            let mut transaction = store.begin_write().unwrap();
+                            transaction.upsert(key, &signature).unwrap();
+                            transaction.append(&signature).unwrap();
+                            if random.below(2) == 0 {
+                                transaction.commit().unwrap();
+                            }
+                        }
+                    }
+                    let metrics = store.metrics();
+                    assert!(metrics.calls_waiting < THREADS);
+                    assert!(metrics.most_calls_waiting <= THREADS);
+                }
+            });
+        }
+    });
+    let metrics = store.metrics();
+    let gone = metrics.replaced + metrics.removed + metrics.evicted;
+    assert_eq!(20 + metrics.inserted - gone, metrics.documents);
+    assert_eq!(metrics.documents, store.snapshot().unwrap().len());
+    let ended = [
+        metrics.transactions_committed,
+        metrics.transactions_unchanged,
+        metrics.transactions_rolled_back,
+        metrics.transactions_failed,
+    ];
+    assert_eq!(metrics.transactions_begun, ended.iter().sum::<u64>());
+    assert_eq!(
+        metrics.commit_latencies.count,
+        metrics.transactions_committed
+    );
+    assert_eq!(metrics.calls_waiting, 0);
+    assert_eq!(metrics.transactions_failed, 0);
+    let all_kinds = [
+        metrics.replaced,
+        metrics.removed,
+        metrics.known,
+        metrics.unchanged,
+        ended[1],
+        ended[2],
+    ];
+    assert!(all_kinds.iter().all(|count| *count > 0), "{metrics}");
+}

@@ -1,0 +1,216 @@
+//! What is removed stays removed, and the space comes back.
+
+use crate::common::{Place, Random, check_clean, sealing_after};
+use resemblance::{DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().minhash(MinHash::new(64));
+    builder.simhash(SimHash::bits64()).build().unwrap()
+}
+
+/// A document's content in one of its versions: like no other document, and like no other version.
+fn content(document: u32, version: u32) -> Signature {
+    let mut random = Random(u64::from(document) << 32 | u64::from(version));
+    let values = (0..64).map(|_| random.next() as u32).collect();
+    Signature::from_parts(Some(values), Some(random.next()))
+}
+
+fn stats(store: &Store) -> Stats {
+    store.snapshot().unwrap().stats().unwrap()
+}
+
+/// Bytes of the tables that hold postings, and of all.
+fn table_bytes(stats: &Stats) -> (u64, u64) {
+    let postings = ["keys", "bands", "permuted"];
+    let tables = stats.tables.iter();
+    let of_postings = tables.filter(|table| postings.contains(&table.name.as_str()));
+    let all: u64 = stats.tables.iter().map(|table| table.total_bytes()).sum();
+    (of_postings.map(|table| table.total_bytes()).sum(), all)
+}
+
+/// Runs more than a fifth dead are rewritten, one after the other, four documents for each one that is
+/// replaced: a rewrite drops at least a fifth of what it reads, so the dead do not grow beyond a quarter
+/// of the documents and, in the run that is being rewritten, another quarter.
+fn the_dead_are_few(stats: &Stats) {
+    let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
+    let documents = |run: &resemblance::RunStats| run.last_id - run.first_id + 1;
+    let documents: u64 = stats.runs.iter().map(documents).sum();
+    assert!(dead * 2 <= documents, "{:?}", stats.runs);
+}
+
+const DOCUMENTS: u32 = 600;
+
+/// Each document of version `version` and only these.
+fn holds(store: &Store, version: u32) {
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.len(), DOCUMENTS.into());
+    assert_eq!(snapshot.iter().count(), DOCUMENTS as usize);
+    for document in (0..DOCUMENTS).step_by(7) {
+        let key = document.to_le_bytes();
+        let now = content(document, version);
+        let record = snapshot.get(key).unwrap().unwrap();
+        assert_eq!(record.signature().minhash(), now.minhash());
+        let found = snapshot.query(&now).run().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].key(), Some(&key[..]));
+        if let Some(before) = version.checked_sub(1) {
+            let before = content(document, before);
+            assert!(snapshot.query(&before).run().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
+    for (flush_after, batch) in [(64, 50), (16, 200), (200, 20)] {
+        let place = Place::new();
+        let options = sealing_after(flush_after);
+        let mut store = options.create(place.store(), schema()).unwrap();
+        let mut first = (0, 0);
+        for version in 0..=10u32 {
+            // Another order each time, so that the dead are spread over all runs.
+            let step = [1, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41][version as usize];
+            let order: Vec<u32> = (0..DOCUMENTS).map(|i| i * step % DOCUMENTS).collect();
+            for documents in order.chunks(batch) {
+                let mut transaction = store.begin_write().unwrap();
+                for document in documents {
+                    let key = document.to_le_bytes();
+                    let upserted = transaction.upsert(key, &content(*document, version));
+                    assert_eq!(upserted.unwrap().replaced.is_some(), version > 0);
+                }
+                transaction.commit().unwrap();
+                the_dead_are_few(&stats(&store));
+            }
+            holds(&store, version);
+            let now = table_bytes(&stats(&store));
+            if version == 0 {
+                first = now;
+            }
+            // A quarter of the documents may be dead, and a run more or less costs a block a lane.
+            assert!(
+                now.0 <= 2 * first.0,
+                "postings: {now:?}, at first {first:?}"
+            );
+            assert!(now.1 <= 2 * first.1, "all: {now:?}, at first {first:?}");
+            if version == 5 {
+                drop(store);
+                store = options.open(place.store()).unwrap();
+                the_dead_are_few(&stats(&store));
+                holds(&store, version);
+            }
+        }
+        assert_eq!(stats(&store).next_id, u64::from(DOCUMENTS) * 11);
+        let length = stats(&store).file_bytes;
+        // The engine doubles a small file when it is full; free pages are used again first.
+        assert!(length <= 16 * first.1, "{length} bytes for {first:?}");
+        drop(store);
+        check_clean(&place.store());
+        let report = Store::compact(place.store()).unwrap();
+        assert!(report.size_after_bytes <= report.size_before_bytes);
+        check_clean(&place.store());
+        holds(&Store::open(place.store()).unwrap(), 10);
+    }
+}
+
+#[test]
+fn removing_everything_leaves_an_empty_store() {
+    for flush_after in [1, 10, 1_000] {
+        let place = Place::new();
+        let options = sealing_after(flush_after);
+        let store = options.create(place.store(), schema()).unwrap();
+        for round in 0..3u64 {
+            let mut transaction = store.begin_write().unwrap();
+            for document in 0..120u32 {
+                transaction.append(&content(document, 0)).unwrap();
+            }
+            transaction.commit().unwrap();
+            let first = round * 120;
+            for id in first..first + 120 {
+                if id % 2 == 0 {
+                    let mut transaction = store.begin_write().unwrap();
+                    assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+                    assert!(!transaction.remove_id(DocumentId::new(id)).unwrap());
+                    transaction.commit().unwrap();
+                }
+            }
+            let mut transaction = store.begin_write().unwrap();
+            for id in (first..first + 120).filter(|id| id % 2 == 1) {
+                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            }
+            transaction.commit().unwrap();
+            let snapshot = store.snapshot().unwrap();
+            assert!(snapshot.is_empty());
+            assert!(snapshot.iter().next().is_none());
+            for document in 0..120 {
+                assert!(
+                    snapshot
+                        .candidates(&content(document, 0))
+                        .unwrap()
+                        .is_empty()
+                );
+            }
+            let stats = snapshot.stats().unwrap();
+            assert!(stats.runs.is_empty(), "{:?}", stats.runs);
+            let rows = |name: &str| {
+                stats
+                    .tables
+                    .iter()
+                    .find(|table| table.name == name)
+                    .unwrap()
+                    .rows
+            };
+            for table in [
+                "documents",
+                "signatures",
+                "runs",
+                "keys",
+                "bands",
+                "permuted",
+                "dead",
+            ] {
+                assert_eq!(rows(table), 0, "{table}, flush_after {flush_after}");
+            }
+        }
+        drop(store);
+        check_clean(&place.store());
+        let store = Store::open(place.store()).unwrap();
+        assert_eq!(store.append(&content(0, 0)).unwrap(), DocumentId::new(360));
+    }
+}
+
+#[test]
+fn documents_that_are_filed_nowhere_leave_no_trace() {
+    let place = Place::new();
+    let options = sealing_after(4);
+    let store = options.create(place.store(), schema()).unwrap();
+    let empty = store.sketcher().features([""; 0]).unwrap();
+    for round in 0..6u64 {
+        let first = round * 20;
+        for number in 0..20u32 {
+            // Runs of which nothing is left stand between documents without any posting.
+            let signature = if number % 8 < 4 {
+                empty.clone()
+            } else {
+                content(number, 0)
+            };
+            store.append(&signature).unwrap();
+        }
+        for residue in [1, 0] {
+            let mut transaction = store.begin_write().unwrap();
+            for id in (first..first + 20).filter(|id| id / 4 % 2 == residue) {
+                assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+            }
+            transaction.commit().unwrap();
+        }
+        let stats = stats(&store);
+        assert_eq!((stats.documents, stats.runs.len()), (0, 0));
+        let dead = stats
+            .tables
+            .iter()
+            .find(|table| table.name == "dead")
+            .unwrap();
+        assert_eq!(dead.rows, 0, "bits that no merge will ever clear");
+    }
+    drop(store);
+    check_clean(&place.store());
+}

@@ -1,0 +1,442 @@
+//! Signatures of every kind as programs use them: made, joined, cut, stored, read and stored again.
+
+use std::collections::BTreeSet;
+
+use crate::common::{Place, Random, check_clean, sealing_after};
+use resemblance::{
+    DocumentFrequencies, EmptyDocuments, Error, MinHash, MinHashKind, Permutations, Result, Schema,
+    Signature, SimHash, Store, Text,
+};
+
+const FAMILIES: [Permutations; 5] = [
+    Permutations::PairMultiply,
+    Permutations::MultiplyShift,
+    Permutations::Modular,
+    Permutations::Tabulation,
+    Permutations::Jenkins,
+];
+
+/// Those whose values say which of two is the lesser.
+fn mergeable() -> Vec<MinHash> {
+    let families = FAMILIES.map(|family| MinHash::new(64).permutations(family));
+    let others = [MinHash::one_pass(64), MinHash::bottom_k(64)];
+    families.into_iter().chain(others).collect()
+}
+
+/// All that are made here.
+fn kinds() -> Vec<MinHash> {
+    let mut kinds = mergeable();
+    kinds.push(MinHash::weighted(64));
+    kinds
+}
+
+fn of(minhash: MinHash) -> Schema {
+    let builder = Schema::builder().text(Text::words(2)).minhash(minhash);
+    builder.build().unwrap()
+}
+
+fn hashes(numbers: std::ops::Range<u64>) -> Vec<u64> {
+    numbers.map(|number| Random(number).next()).collect()
+}
+
+#[track_caller]
+fn mismatch<T: std::fmt::Debug>(result: Result<T>, part: &str) {
+    match result {
+        Err(error @ Error::SignatureMismatch { .. }) => {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        other => panic!("{other:?}, expected a mismatch of {part:?}"),
+    }
+}
+
+#[track_caller]
+fn invalid<T: std::fmt::Debug>(result: Result<T>, name: &str) {
+    match result {
+        Err(Error::InvalidParameter { parameter, .. }) => assert_eq!(parameter, name),
+        other => panic!("{other:?}, expected {name} to be refused"),
+    }
+}
+
+#[test]
+fn the_union_of_parts_has_the_signature_of_the_whole() {
+    for minhash in mergeable() {
+        let schema = of(minhash);
+        let sketcher = schema.sketcher();
+        let make = |numbers| sketcher.hashes(hashes(numbers)).unwrap();
+        // Fewer features than values, and more; parts that overlap, and none.
+        for (a, b) in [
+            (0..20, 10..40),
+            (0..500, 300..900),
+            (0..0, 0..70),
+            (0..0, 0..0),
+        ] {
+            let whole = make(a.start.min(b.start)..a.end.max(b.end));
+            let merged = make(a.clone()).merge(&make(b.clone())).unwrap();
+            assert_eq!(merged, whole, "{:?} {a:?} {b:?}", schema.minhash());
+            assert_eq!(merged.is_empty(), whole.is_empty());
+            assert_eq!(merged.jaccard(&whole).unwrap(), 1.0);
+            assert_eq!(make(b).merge(&make(a)).unwrap(), whole);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_merged_is_refused() {
+    let make = |builder: resemblance::SchemaBuilder| {
+        let sketcher = builder.build().unwrap().sketcher();
+        sketcher.hashes(hashes(0..30)).unwrap()
+    };
+    let only = |minhash| make(Schema::builder().minhash(minhash));
+    let plain = only(MinHash::new(64));
+    for (a, part) in [
+        (only(MinHash::weighted(64)), "cannot be merged"),
+        (plain.cut(8).unwrap(), "cannot be merged"),
+        (
+            make(Schema::builder().simhash(SimHash::bits64())),
+            "SimHash",
+        ),
+        (
+            make(
+                Schema::builder()
+                    .minhash(MinHash::new(64))
+                    .simhash(SimHash::bits128()),
+            ),
+            "SimHash",
+        ),
+        (Signature::from_minhash64(&[1, 2, 3]), "cannot be merged"),
+        (Signature::from_parts(None, None), "no MinHash values"),
+    ] {
+        mismatch(a.merge(&a), part);
+    }
+    let raw = |count| Signature::from_minhash(vec![1; count]);
+    mismatch(raw(3).merge(&raw(4)), "cannot be merged");
+    mismatch(
+        raw(3).merge(&Signature::from_bottom_k(3, vec![1])),
+        "cannot be merged",
+    );
+    let (few, many) = (
+        Signature::from_bottom_k(3, vec![1]),
+        Signature::from_bottom_k(4, vec![1]),
+    );
+    mismatch(few.merge(&many), "cannot be merged");
+    let kinds = kinds().into_iter().map(only).collect::<Vec<_>>();
+    let seeded = make(Schema::builder().minhash(MinHash::new(64)).seed(2));
+    for (place, a) in kinds.iter().enumerate() {
+        mismatch(a.merge(&seeded), "recipe");
+        for b in &kinds[place + 1..] {
+            mismatch(a.merge(b), "recipe");
+            mismatch(a.jaccard(b), "recipe");
+        }
+    }
+}
+
+#[test]
+fn cut_and_whole_values_are_compared_by_the_bits_that_both_have() {
+    for minhash in [
+        MinHash::new(1_024),
+        MinHash::one_pass(1_024),
+        MinHash::weighted(1_024),
+    ] {
+        let sketcher = of(minhash).sketcher();
+        let [a, b] = [0..300, 100..400].map(|range| sketcher.hashes(hashes(range)).unwrap());
+        for bits in [1, 2, 4, 8, 16] {
+            let (x, y) = (a.cut(bits).unwrap(), b.cut(bits).unwrap());
+            assert_eq!(x.value_bits(), Some(bits));
+            assert!(x.minhash().unwrap().iter().all(|value| value >> bits == 0));
+            let estimate = x.jaccard_unclamped(&y).unwrap();
+            assert_eq!(x.jaccard_unclamped(&b).unwrap(), estimate);
+            assert_eq!(a.jaccard_unclamped(&y).unwrap(), estimate);
+            // J = 200 / 400, and five standard deviations of Li and König's theory at most.
+            let chance = 0.5_f64.powi(bits.into());
+            let variance = 0.5 * (0.5 + chance / (1.0 - chance)) / 1_024.0;
+            assert!(
+                (estimate - 0.5).abs() < 5.0 * variance.sqrt(),
+                "{bits} bits: {estimate}"
+            );
+            assert_eq!(x.jaccard(&a).unwrap(), 1.0);
+            mismatch(x.cut(bits), "no whole");
+            let other_bits = if bits == 16 { 8 } else { 2 * bits };
+            mismatch(x.jaccard(&b.cut(other_bits).unwrap()), "bits");
+        }
+        for bits in [0, 3, 32, 64] {
+            invalid(a.cut(bits), "bits");
+        }
+    }
+    let smallest = Signature::from_bottom_k(64, vec![1, 2]);
+    for whole in [smallest, Signature::from_simhash(5)] {
+        mismatch(whole.cut(8), "no whole");
+    }
+    let both = Schema::builder()
+        .minhash(MinHash::new(64))
+        .simhash(SimHash::bits128());
+    let both = both.build().unwrap().sketcher().hashes([1, 2]).unwrap();
+    assert_eq!(both.cut(4).unwrap().simhash(), both.simhash());
+    let dissimilar = of(MinHash::new(64)).sketcher();
+    let [a, b] = [0..300, 300..600].map(|range| dissimilar.hashes(hashes(range)).unwrap());
+    let raw = a.cut(1).unwrap().jaccard_unclamped(&b).unwrap();
+    assert_eq!(a.cut(1).unwrap().jaccard(&b).unwrap(), raw.max(0.0));
+}
+
+#[test]
+fn long_values_of_others_agree_as_before() {
+    let values = |seed: u64| (0..256_u64).map(move |i| Random(i + seed * (i % 4)).next());
+    let [a, b] = [0, 1_000].map(values).map(Iterator::collect::<Vec<_>>);
+    let equal = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+    assert_eq!(equal, 64);
+    let [a, b] = [a, b].map(|values| Signature::from_minhash64(&values));
+    assert_eq!(a.jaccard(&b).unwrap(), 0.25);
+    // Values that differ in their high or low half only stay different.
+    let near = |value| Signature::from_minhash64(&[value; 16]);
+    for other in [6, 5 | 1 << 63, 5 << 32] {
+        assert_eq!(near(5).jaccard(&near(other)).unwrap(), 0.0, "{other}");
+    }
+}
+
+#[test]
+fn external_values_are_kept_in_the_width_that_was_declared() {
+    for empty in [EmptyDocuments::Distinct, EmptyDocuments::Alike] {
+        for bits in [1, 8, 16, 32] {
+            let place = Place::new();
+            let minhash = MinHash::external(32)
+                .value_bits(bits)
+                .banding(4, 2)
+                .threshold(0.5);
+            let builder = Schema::builder().minhash(minhash).empty_documents(empty);
+            let schema = builder.build().unwrap();
+            assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::External);
+            let store = sealing_after(4).create(place.store(), schema).unwrap();
+            let most = u32::MAX >> (32 - u32::from(bits));
+            let value = |seed: u64, i: u64| Random(seed * 100 + i).next() as u32 & most;
+            let make = |seed| Signature::from_minhash((0..32).map(|i| value(seed, i)).collect());
+            for number in 0..10 {
+                store.insert(format!("{number}"), &make(number)).unwrap();
+            }
+            let nothing = Signature::from_minhash(vec![u32::MAX; 32]);
+            assert!(nothing.is_empty());
+            store.insert("empty", &nothing).unwrap();
+            store.insert("empty again", &nothing).unwrap();
+            let snapshot = store.snapshot().unwrap();
+            for number in 0..10 {
+                let record = snapshot.get(format!("{number}")).unwrap().unwrap();
+                assert_eq!(record.signature().minhash(), make(number).minhash());
+                assert_eq!(record.signature().value_bits(), Some(bits));
+                assert_eq!(record.signature().jaccard(&make(number)).unwrap(), 1.0);
+                assert_eq!(make(number).jaccard(record.signature()).unwrap(), 1.0);
+                let found = snapshot.query(&make(number)).run().unwrap();
+                assert_eq!(found[0].similarity(), Some(1.0));
+                assert!(found.iter().any(|found| found.id() == record.id()));
+            }
+            let alike = usize::from(empty == EmptyDocuments::Alike);
+            let record = snapshot.get("empty").unwrap().unwrap();
+            for signature in [&nothing, record.signature()] {
+                let found = snapshot.query(signature).run().unwrap();
+                assert_eq!(found.len(), 2 * alike, "{bits} bits, {empty:?}");
+            }
+            if bits < 32 {
+                let large = Signature::from_minhash(vec![most + 1; 32]);
+                mismatch(store.insert("large", &large), "values of");
+            }
+            mismatch(
+                store.insert("few", &Signature::from_minhash(vec![0; 31])),
+                "31",
+            );
+            drop((snapshot, store));
+            check_clean(&place.store());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_of_documents_where_values_are_external() {
+    let schema = Schema::builder()
+        .minhash(MinHash::external(32))
+        .build()
+        .unwrap();
+    let sketcher = schema.sketcher();
+    invalid(sketcher.hashes([1]), "document");
+    invalid(sketcher.features(["a"]), "document");
+    invalid(sketcher.weighted_features([("a", 1.0)]), "document");
+    invalid(sketcher.text("a text"), "document");
+    let with_text = Schema::builder()
+        .text(Text::words(5))
+        .minhash(MinHash::external(32));
+    invalid(with_text.build(), "text");
+    let place = Place::new();
+    let store = Store::create(place.store(), schema).unwrap();
+    invalid(store.sketch_text("a text"), "document");
+}
+
+/// Fills a store of cut values, and gives the records' signatures beside the whole ones.
+fn cut_store(place: &Place, minhash: MinHash) -> (Store, Vec<(Signature, Signature)>) {
+    let schema = of(minhash);
+    let sketcher = schema.sketcher();
+    let store = sealing_after(8).create(place.store(), schema).unwrap();
+    let whole: Vec<_> = (0..30)
+        .map(|number| {
+            sketcher
+                .hashes(hashes(number * 3..number * 3 + 60))
+                .unwrap()
+        })
+        .collect();
+    for (number, signature) in whole.iter().enumerate() {
+        store.insert(format!("{number}"), signature).unwrap();
+    }
+    let records = store
+        .snapshot()
+        .unwrap()
+        .iter()
+        .map(Result::unwrap)
+        .collect::<Vec<_>>();
+    let read = records.iter().map(|record| record.signature().clone());
+    (store.clone(), read.zip(whole).collect())
+}
+
+#[test]
+fn records_of_cut_values_move_to_stores_with_the_same_bands_only() {
+    let minhash = || MinHash::new(64).value_bits(2).threshold(0.7).banding(12, 4);
+    let place = Place::new();
+    let (store, signatures) = cut_store(&place, minhash());
+    let copy_place = Place::new();
+    let copy = Store::create(copy_place.store(), of(minhash())).unwrap();
+    for (number, (read, whole)) in signatures.iter().enumerate() {
+        assert_eq!(read, &whole.cut(2).unwrap());
+        copy.insert(format!("{number}"), read).unwrap();
+    }
+    let pairs = |store: &Store| -> BTreeSet<_> {
+        let snapshot = store.snapshot().unwrap();
+        let pairs = snapshot
+            .pairs(resemblance::Bounds::new())
+            .unwrap()
+            .map(Result::unwrap);
+        pairs
+            .map(|pair| (pair.a, pair.b, pair.similarity.map(f64::to_bits)))
+            .collect()
+    };
+    assert!(pairs(&store).len() > 10);
+    assert_eq!(pairs(&store), pairs(&copy));
+    for (read, whole) in &signatures {
+        let answers = [read, whole].map(|s| copy.snapshot().unwrap().query(s).run().unwrap());
+        let ids = answers.map(|found| {
+            found
+                .iter()
+                .map(|m| (m.id(), m.similarity()))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(ids[0], ids[1]);
+    }
+    drop(copy);
+    check_clean(&copy_place.store());
+
+    let (read, whole) = &signatures[0];
+    let others = [
+        (minhash().banding(13, 4), "other bands"),
+        (minhash().banding(12, 5), "other bands"),
+        (minhash().code_bits(64), "other bands"),
+        (minhash().value_bits(4), "2 bits"),
+        (minhash().value_bits(32), "2 bits"),
+        (MinHash::one_pass(64).value_bits(2).banding(12, 4), "recipe"),
+    ];
+    for (other, part) in others {
+        let place = Place::new();
+        let other = Store::create(place.store(), of(other)).unwrap();
+        mismatch(other.insert("k", read), part);
+        mismatch(other.snapshot().unwrap().query(read).run(), part);
+        if part != "recipe" {
+            other.insert("k", whole).unwrap();
+        }
+    }
+    mismatch(
+        store.insert("cut", &whole.cut(2).unwrap()),
+        "without the codes",
+    );
+}
+
+#[test]
+fn texts_that_come_in_pieces_have_the_signature_of_the_whole() {
+    let words = (0..3_000_u64).map(|i| format!("w{}", Random(i).next() % 700));
+    let text = words.collect::<Vec<_>>().join(" ") + " Ünïcödé ends it";
+    for minhash in kinds() {
+        for simhash in [None, Some(SimHash::bits64()), Some(SimHash::bits128())] {
+            let mut builder = Schema::builder().text(Text::words(2)).minhash(minhash);
+            if let Some(simhash) = simhash {
+                builder = builder.simhash(simhash);
+            }
+            let sketcher = builder.build().unwrap().sketcher();
+            let whole = sketcher.text(&text).unwrap();
+            assert_eq!(sketcher.text_reader(text.as_bytes()).unwrap(), whole);
+            let mut random = Random(7);
+            let mut streamed = sketcher.streamed_text().unwrap();
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let mut end = (random.below(40) as usize).min(rest.len());
+                while !rest.is_char_boundary(end) {
+                    end += 1;
+                }
+                let (piece, after) = rest.split_at(end);
+                streamed.push(piece);
+                rest = after;
+            }
+            assert_eq!(streamed.finish(), whole);
+            assert!(!whole.is_empty());
+            assert!(sketcher.streamed_text().unwrap().finish().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_text_s_shingles_weigh_as_much_as_they_are_frequent() {
+    let sketcher = of(MinHash::weighted(64)).sketcher();
+    let text = "a rose is a rose is a rose";
+    let counted = [("a rose", 3.0), ("rose is", 2.0), ("is a", 2.0)];
+    let weighted = sketcher.weighted_features(counted).unwrap();
+    assert_eq!(sketcher.text(text).unwrap(), weighted);
+    let repeated = [
+        "a rose", "rose is", "is a", "a rose", "is a", "rose is", "a rose",
+    ];
+    assert_eq!(sketcher.features(repeated).unwrap(), weighted);
+    assert_ne!(
+        sketcher.features(["a rose", "rose is", "is a"]).unwrap(),
+        weighted
+    );
+    // Of sets the frequency does not matter.
+    for minhash in mergeable() {
+        let sketcher = of(minhash).sketcher();
+        let set = sketcher.features(["a rose", "rose is", "is a"]).unwrap();
+        assert_eq!(sketcher.text(text).unwrap(), set);
+        assert_eq!(sketcher.weighted_features(counted).unwrap(), set);
+    }
+}
+
+#[test]
+fn rare_shingles_weigh_more_where_weights_count() {
+    let text = "a rose is a rose is a rose";
+    let shingles = [("a rose", 3.0), ("rose is", 2.0), ("is a", 2.0)];
+    let mut frequencies = DocumentFrequencies::new();
+    let reader = of(MinHash::new(64)).sketcher();
+    for other in ["a rose", "a rose here", "rose is", "not at all"] {
+        frequencies.add_text(&reader, other).unwrap();
+    }
+    assert!(frequencies.weight_of(b"a rose") < frequencies.weight_of(b"rose is"));
+    assert!(frequencies.weight_of(b"rose is") < frequencies.weight_of(b"is a"));
+    let weigh = |(shingle, count): (&'static str, f64)| {
+        (shingle, count * frequencies.weight_of(shingle.as_bytes()))
+    };
+    for minhash in kinds() {
+        for simhash in [SimHash::bits64(), SimHash::bits128()] {
+            let builder = Schema::builder().text(Text::words(2)).minhash(minhash);
+            let schema = builder.simhash(simhash).build().unwrap();
+            let sketcher = schema.sketcher();
+            let found = sketcher.weighted_text(text, &frequencies).unwrap();
+            assert_eq!(
+                found,
+                sketcher.weighted_features(shingles.map(weigh)).unwrap()
+            );
+            let plain = sketcher.text(text).unwrap();
+            let is_weighted = schema.minhash().unwrap().kind() == MinHashKind::Weighted;
+            // Weighted MinHash sees them; the others see the set.
+            let is_same =
+                (found.minhash(), found.bottom_k()) == (plain.minhash(), plain.bottom_k());
+            assert_eq!(is_same, !is_weighted);
+        }
+    }
+}

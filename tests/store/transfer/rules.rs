@@ -1,0 +1,302 @@
+//! Stores that are merged: what happens to keys that both have, and to near-duplicates.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+
+use resemblance::{
+    Error, ExistingKeys, ImportEvent, ImportOptions, MinHash, Novelty, Schema, SimHash, Store, Text,
+};
+
+use crate::common::{Place, Random, check_clean};
+use crate::transfer::{Entry, create, entries, entry, export, fill, import, signature};
+
+fn schema() -> Schema {
+    let builder = Schema::builder().minhash(MinHash::new(32).banding(6, 3).threshold(0.6));
+    builder.build().unwrap()
+}
+
+/// Documents with keys from `first` on, and some without.
+fn documents(first: u64, count: u64, random: &mut Random) -> Vec<Entry> {
+    let sketcher = schema().sketcher();
+    (first..first + count)
+        .map(|number| entry(signature(&sketcher, random), number, random))
+        .collect()
+}
+
+/// Two lots of documents that share keys, and the stream of the second.
+struct Merge {
+    place: Place,
+    first: Vec<Entry>,
+    second: Vec<Entry>,
+    stream: Vec<u8>,
+}
+
+impl Merge {
+    fn new(seed: u64) -> Self {
+        let place = Place::new();
+        let mut random = Random(seed);
+        let first = documents(0, 120, &mut random);
+        let second = documents(60, 130, &mut random);
+        let store = create(&place, "second.rsm", schema());
+        fill(&store, &second);
+        let stream = export(&store.snapshot().unwrap());
+        Self {
+            place,
+            first,
+            second,
+            stream,
+        }
+    }
+
+    /// The store of the first lot.
+    fn store(&self, name: &str) -> Store {
+        let store = create(&self.place, name, schema());
+        fill(&store, &self.first);
+        store
+    }
+}
+
+/// What is in a store after both lots: by key, and those without.
+fn merged(merge: &Merge, rule: ExistingKeys) -> (BTreeMap<Vec<u8>, Entry>, Vec<Entry>, [u64; 3]) {
+    let mut keyed = BTreeMap::new();
+    let mut unkeyed = Vec::new();
+    let [mut inserted, mut replaced, mut skipped] = [0; 3];
+    for entry in &merge.first {
+        match entry.key.clone() {
+            Some(key) => drop(keyed.insert(key, entry.clone())),
+            None => unkeyed.push(entry.clone()),
+        }
+    }
+    for entry in &merge.second {
+        let Some(key) = entry.key.clone() else {
+            unkeyed.push(entry.clone());
+            inserted += 1;
+            continue;
+        };
+        let known: Option<&Entry> = keyed.get(&key);
+        let replaces = known.map(|known| match rule {
+            ExistingKeys::Replace => true,
+            ExistingKeys::ReplaceIfNewer => entry.stamp > known.stamp,
+            _ => false,
+        });
+        match replaces {
+            None => inserted += 1,
+            Some(true) => replaced += 1,
+            Some(false) => skipped += 1,
+        }
+        if replaces != Some(false) {
+            keyed.insert(key, entry.clone());
+        }
+    }
+    (keyed, unkeyed, [inserted, replaced, skipped])
+}
+
+#[test]
+fn keys_that_both_have_go_by_the_rule() {
+    let merge = Merge::new(1);
+    for (number, rule) in [
+        ExistingKeys::Skip,
+        ExistingKeys::Replace,
+        ExistingKeys::ReplaceIfNewer,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("all-{number}.rsm");
+        let store = merge.store(&name);
+        let options = ImportOptions::new()
+            .existing_keys(rule)
+            .transaction_documents(17);
+        let report = import(&store, &merge.stream, &options);
+        let (keyed, unkeyed, counts) = merged(&merge, rule);
+        assert_eq!([report.inserted, report.replaced, report.skipped], counts);
+        assert!(counts[1] + counts[2] > 20, "{counts:?}");
+        let found = entries(&store.snapshot().unwrap());
+        let (with_key, without): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|entry| entry.key.is_some());
+        assert!(without == unkeyed);
+        let with_key = with_key
+            .into_iter()
+            .map(|entry| (entry.key.clone().unwrap(), entry));
+        assert!(with_key.collect::<BTreeMap<_, _>>() == keyed);
+        drop(store);
+        check_clean(&merge.place.file(&name));
+    }
+}
+
+#[test]
+fn near_duplicates_are_left_out_as_by_one_call_each() {
+    let merge = Merge::new(2);
+    let store = merge.store("all.rsm");
+    let options = ImportOptions::new()
+        .existing_keys(ExistingKeys::Skip)
+        .if_new(true)
+        .transaction_documents(23);
+    let report = import(&store, &merge.stream, &options);
+    let expected = merge.store("expected.rsm");
+    let mut counts = [0; 3];
+    let mut transaction = expected.begin_write().unwrap();
+    for entry in &merge.second {
+        let found = transaction.insert_if_new(entry.document(), &entry.signature);
+        counts[match found.unwrap() {
+            Novelty::New(_) => 0,
+            Novelty::NearDuplicate(_) => 1,
+            _ => 2,
+        }] += 1;
+    }
+    transaction.commit().unwrap();
+    assert_eq!(
+        [report.inserted, report.near_duplicates, report.skipped],
+        counts
+    );
+    assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
+    assert!(entries(&store.snapshot().unwrap()) == entries(&expected.snapshot().unwrap()));
+}
+
+fn stopped(error: Error) -> (u64, Error) {
+    match error {
+        Error::ImportStopped { documents, source } => (documents, *source),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_refused_key_leaves_what_was_committed_before() {
+    let merge = Merge::new(3);
+    let known =
+        |entry: &Entry| entry.key.is_some() && merge.first.iter().any(|f| f.key == entry.key);
+    let first_known = merge.second.iter().position(known).unwrap() as u64;
+    for if_new in [false, true] {
+        let store = merge.store(&format!("refuses-{if_new}.rsm"));
+        let before = store.snapshot().unwrap().len();
+        let options = ImportOptions::new().transaction_documents(1).if_new(if_new);
+        let error = store.import(&merge.stream[..], &options).unwrap_err();
+        let (documents, source) = stopped(error);
+        assert_eq!(documents, first_known);
+        assert!(matches!(source, Error::KeyExists { key, .. }
+            if Some(&key) == merge.second[first_known as usize].key.as_ref()));
+        let taken = store.snapshot().unwrap().len() - before;
+        assert!(if if_new {
+            taken <= documents
+        } else {
+            taken == documents
+        });
+        // In one transaction nothing of it is taken.
+        let before = store.snapshot().unwrap().len();
+        let options = ImportOptions::new().if_new(if_new);
+        let error = store.import(&merge.stream[..], &options).unwrap_err();
+        assert_eq!(stopped(error).0, 0);
+        assert_eq!(store.snapshot().unwrap().len(), before);
+    }
+}
+
+#[test]
+fn an_import_that_was_stopped_is_finished_by_another() {
+    let place = Place::new();
+    let mut random = Random(8);
+    let mut all = documents(0, 60, &mut random);
+    all.retain(|entry| entry.key.is_some());
+    let old = create(&place, "old.rsm", schema());
+    fill(&old, &all);
+    let stream = export(&old.snapshot().unwrap());
+    let options = ImportOptions::new()
+        .existing_keys(ExistingKeys::Skip)
+        .transaction_documents(9);
+    for stop in 0..all.len().div_ceil(9) {
+        let store = create(&place, &format!("{stop}.rsm"), schema());
+        let mut events = Vec::new();
+        let error = store.import_with(&stream[..], &options, |event| {
+            if let ImportEvent::Committed { documents, total } = event {
+                assert_eq!(total, all.len() as u64);
+                events.push(documents);
+            }
+            match events.len() > stop {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        let (documents, source) = stopped(error.unwrap_err());
+        assert!(
+            matches!(source, Error::Io { source, .. } if source.kind() == ErrorKind::Interrupted)
+        );
+        assert_eq!(Some(&documents), events.last());
+        assert_eq!(documents, 9 * stop as u64);
+        assert_eq!(store.snapshot().unwrap().len(), documents);
+        let report = import(&store, &stream, &options);
+        assert_eq!(report.skipped, documents);
+        assert!(entries(&store.snapshot().unwrap()) == all);
+    }
+}
+
+#[test]
+fn another_recipe_is_named_before_anything_is_written() {
+    let place = Place::new();
+    let minhash = |values: MinHash| Schema::builder().text(Text::words(2)).minhash(values);
+    let base = || minhash(MinHash::new(64).banding(5, 4)).simhash(SimHash::bits64());
+    let cut = |bands| {
+        minhash(MinHash::new(64).value_bits(4).banding(bands, 4)).simhash(SimHash::bits64())
+    };
+    let new = |name: &str, builder: resemblance::SchemaBuilder| {
+        create(&place, name, builder.build().unwrap())
+    };
+    let stream_of = |store: &Store| {
+        let sketcher = store.sketcher();
+        for number in 0..5u64 {
+            let hashes = (number..number + 30).map(|feature| Random(feature).next());
+            let signature = sketcher.hashes(hashes).unwrap();
+            store.insert(number.to_le_bytes(), &signature).unwrap();
+        }
+        export(&store.snapshot().unwrap())
+    };
+    let whole = stream_of(&new("whole.rsm", base()));
+    let few_bits = stream_of(&new("cut.rsm", cut(6)));
+    let others = [
+        ("text", base().text(Text::words(3)), &whole),
+        ("seed", base().seed(9), &whole),
+        ("MinHash", base().minhash(MinHash::new(128)), &whole),
+        ("SimHash", base().simhash(SimHash::bits128()), &whole),
+        ("SimHash", minhash(MinHash::new(64)), &whole),
+        ("bits of a value", base(), &few_bits),
+        (
+            "bits of a value",
+            base().minhash(MinHash::new(64).value_bits(8)),
+            &few_bits,
+        ),
+    ];
+    for (number, (expected, builder, stream)) in others.into_iter().enumerate() {
+        let store = new(&format!("other-{number}.rsm"), builder);
+        match store.import(&stream[..], &ImportOptions::new()) {
+            Err(Error::OtherRecipe { part, .. }) => assert_eq!(part, expected),
+            other => panic!("{expected}: {other:?}"),
+        }
+        assert!(store.snapshot().unwrap().is_empty());
+    }
+    let store = new("bands.rsm", cut(7));
+    let refused = store.import(&few_bits[..], &ImportOptions::new());
+    assert!(matches!(
+        refused,
+        Err(Error::NotRebandable { value_bits: 4 })
+    ));
+    assert!(store.snapshot().unwrap().is_empty());
+    // Whole values are cut here; those of the same bands come as they are.
+    for (name, stream) in [("a.rsm", &whole), ("b.rsm", &few_bits)] {
+        let store = new(name, cut(6));
+        assert_eq!(import(&store, stream, &ImportOptions::new()).inserted, 5);
+    }
+    for rule in [ExistingKeys::Replace, ExistingKeys::ReplaceIfNewer] {
+        let options = ImportOptions::new().if_new(true).existing_keys(rule);
+        let refused = store.import(&whole[..], &options);
+        assert!(matches!(
+            refused,
+            Err(Error::InvalidParameter {
+                parameter: "if_new",
+                ..
+            })
+        ));
+    }
+    drop(store);
+    let reader = Store::open_read_only(place.file("bands.rsm")).unwrap();
+    let refused = reader.import(&few_bits[..], &ImportOptions::new());
+    assert!(matches!(refused, Err(Error::NotRebandable { .. })));
+}
