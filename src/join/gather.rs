@@ -58,6 +58,12 @@ impl Gatherer {
         })
     }
 
+    /// How many lanes are still to be read, the one at hand included.
+    pub(super) fn lanes_left(&self) -> usize {
+        let at_hand = self.stream.is_some() || self.large.is_some();
+        self.lanes.len() + usize::from(at_hand)
+    }
+
     /// The next batch with anything to compare; `None` at the end of the last lane.
     pub(crate) fn next(
         &mut self,

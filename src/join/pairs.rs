@@ -105,6 +105,28 @@ impl Pairs {
         gatherer.map_or_else(LeftOut::default, |gatherer| gatherer.left_out)
     }
 
+    /// Returns how many lanes have been read so far, and how many there are: how far the join is.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let minhash = MinHash::new(128).threshold(0.8);
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).build()?;
+    /// # let store = Store::create(folder.path().join("a.rsm"), schema)?;
+    /// let mut pairs = store.snapshot()?.pairs(Bounds::new())?;
+    /// assert_eq!(pairs.lanes_read(), (0, 13));
+    /// assert!(pairs.next().is_none());
+    /// assert_eq!(pairs.lanes_read(), (13, 13));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn lanes_read(&self) -> (usize, usize) {
+        let total = self.settings.lanes.len();
+        let gatherer = self.gatherer.as_ref();
+        let left = gatherer.map_or(total, Gatherer::lanes_left);
+        (total - left, total)
+    }
+
     #[cfg(test)]
     pub(super) fn comparisons(&self) -> u64 {
         self.comparisons
