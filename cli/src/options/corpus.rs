@@ -48,7 +48,8 @@ pub(crate) struct CorpusOptions {
     /// In folders, also names that begin with a dot
     #[arg(long)]
     hidden: bool,
-    /// A longer line or text is a bad document
+    /// A longer line or text is a bad document; while a document is worked on, it takes up to some three
+    /// times its length
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
     max_line: u64,
     /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If

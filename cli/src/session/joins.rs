@@ -1,7 +1,7 @@
 //! What a long join is going to take, and what is to be said of its results.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
@@ -38,14 +38,18 @@ pub(crate) enum JoinProduct {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JoinProgress {
     found: Arc<AtomicU64>,
+    lanes_read: Arc<AtomicUsize>,
+    lanes: Arc<AtomicUsize>,
     /// 0 if nothing is known.
     expected: Duration,
 }
 
 impl JoinProgress {
-    /// Counts a pair.
-    pub(crate) fn add_pair(&self) {
+    /// Counts a pair, and notes how many lanes were read of how many.
+    pub(crate) fn add_pair(&self, (lanes_read, lanes): (usize, usize)) {
         self.found.fetch_add(1, Ordering::Relaxed);
+        self.lanes_read.store(lanes_read, Ordering::Relaxed);
+        self.lanes.store(lanes, Ordering::Relaxed);
     }
 
     /// A bar for this join.
@@ -61,19 +65,25 @@ impl JoinProgress {
             let per_second = found as f64 / elapsed.as_secs_f64().max(0.001);
             parts.push(format!("{found} pairs, {per_second:.0} a second"));
         }
+        let lanes = self.lanes.load(Ordering::Relaxed);
+        let lanes_read = self.lanes_read.load(Ordering::Relaxed);
+        if lanes > 0 {
+            parts.push(format!("{lanes_read} of {lanes} lanes"));
+        }
         parts.push(format!("{} s", elapsed.as_secs()));
-        if !self.expected.is_zero() {
-            let share = elapsed.as_secs_f64() / self.expected.as_secs_f64();
-            parts.push(match self.expected.checked_sub(elapsed) {
-                Some(left) => format!(
-                    "about {:.0} % of the expected time, {} left",
-                    share * 100.0,
-                    duration(left.as_secs_f64())
-                ),
-                None => format!("expected were {}", duration(self.expected.as_secs_f64())),
-            });
+        if let Some(left) = self.left(elapsed, lanes_read, lanes) {
+            parts.push(format!("about {} left", duration(left.as_secs_f64())));
         }
         parts.join(", ")
+    }
+
+    /// The time that is left, by the lanes once some were read, else by what was expected.
+    fn left(&self, elapsed: Duration, lanes_read: usize, lanes: usize) -> Option<Duration> {
+        if lanes_read > 0 {
+            let left = lanes.saturating_sub(lanes_read) as f64 / lanes_read as f64;
+            return Some(elapsed.mul_f64(left));
+        }
+        self.expected.checked_sub(elapsed)
     }
 }
 
@@ -205,15 +215,12 @@ mod tests {
             ..JoinProgress::default()
         };
         let at = |seconds| progress.text(Duration::from_secs(seconds));
-        assert_eq!(
-            at(10),
-            "10 s, about 25 % of the expected time, 30 seconds left"
-        );
-        (0..50).for_each(|_| progress.add_pair());
-        assert_eq!(
-            at(60),
-            "50 pairs, 1 a second, 60 s, expected were 40 seconds"
-        );
+        assert_eq!(at(10), "10 s, about 30 seconds left");
+        (0..50).for_each(|_| progress.add_pair((0, 13)));
+        assert_eq!(at(50), "50 pairs, 1 a second, 0 of 13 lanes, 50 s");
+        progress.add_pair((5, 13));
+        let text = "51 pairs, 1 a second, 5 of 13 lanes, 50 s, about 80 seconds left";
+        assert_eq!(at(50), text);
         let unknown = JoinProgress::default().text(Duration::from_secs(2));
         assert_eq!(unknown, "2 s");
     }

@@ -109,9 +109,9 @@ fn sorted_pairs(
     mut sorter: PairSorter,
     joining: &JoinProgress,
 ) -> Result<(SortedPairs, LeftOut)> {
-    for pair in pairs.by_ref() {
+    while let Some(pair) = pairs.next() {
         let pair = pair?;
-        joining.add_pair();
+        joining.add_pair(pairs.lanes_read());
         let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
         let (a, b) = if a < b { (a, b) } else { (b, a) };
         sorter.push(LabelledPair {
