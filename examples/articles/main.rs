@@ -8,10 +8,10 @@
 //! curl -X POST 'http://127.0.0.1:8080/backup?path=copy.rsm'
 //! ```
 //!
-//! `articles.rs` is where the store is used; this file is the web.
+//! `article_store.rs` is where the store is used; this file is the web.
 #![allow(clippy::print_stdout, reason = "it says where it listens")]
 
-pub(crate) mod articles;
+pub(crate) mod article_store;
 
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tiny_http::{Method, Request, Response, Server};
 
-use self::articles::{Added, Articles};
+use self::article_store::{Added, Articles};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -83,8 +83,9 @@ fn answer(request: &mut Request, articles: &Articles) -> Result<(u16, String)> {
         }
         "/similar" => {
             let similar = articles.top_ten(&text)?.into_iter();
-            let line =
-                |s: articles::Similar| format!("{:.2}\t{}\t{}\n", s.similarity, s.address, s.title);
+            let line = |s: article_store::Similar| {
+                format!("{:.2}\t{}\t{}\n", s.similarity, s.address, s.title)
+            };
             (200, similar.map(line).collect())
         }
         "/forget" => {

@@ -7,7 +7,7 @@
     reason = "a broken test should stop"
 )]
 
-mod articles;
+mod article_service;
 mod backup;
 mod bulk;
 #[path = "../common/mod.rs"]

@@ -2,7 +2,7 @@
 
 #[allow(dead_code, reason = "what is not asked of it here")]
 #[path = "../../examples/articles/main.rs"]
-mod articles;
+mod example;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,12 +15,12 @@ const TEXT: &str = "It was the best of times, it was the worst of times, it was 
 fn articles_are_stored_found_forgotten_and_copied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("articles.rsm");
-    let store = Arc::new(articles::articles::Articles::open(&path).unwrap());
+    let store = Arc::new(example::article_store::Articles::open(&path).unwrap());
     let server = Arc::new(tiny_http::Server::http("127.0.0.1:0").unwrap());
     let address = server.server_addr().to_ip().unwrap();
     let served = {
         let (server, store) = (Arc::clone(&server), Arc::clone(&store));
-        std::thread::spawn(move || articles::serve(&server, &store))
+        std::thread::spawn(move || example::serve(&server, &store))
     };
     let post = |path: &str, body: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
