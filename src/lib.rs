@@ -19,7 +19,7 @@
 //! let page = store.sketch_text("It was the best of times, it was the worst of times, it was \
 //!     the age of wisdom, it was the age of foolishness, it was the epoch of belief")?;
 //! match store.insert_if_new("page/1", &page)? {     // one durable step, safe from many threads
-//!     Novelty::New(id) => println!("document {id} is new"),
+//!     Novelty::New { id, .. } => println!("document {id} is new"),
 //!     Novelty::NearDuplicate(found) => println!("like {:?}", found.key()),
 //!     Novelty::SameKey(found) => println!("known, similarity {:?}", found.similarity()),
 //!     _ => {}

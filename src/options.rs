@@ -125,9 +125,8 @@ impl StoreOptions {
     /// look for an identical document, and then choose candidates as
     /// [`Query::probe_budget`](crate::Query::probe_budget) does. Default: no limit.
     ///
-    /// Beyond the budget, a near-duplicate can be taken for new, which is
-    /// [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget), and one that is found need not be
-    /// the best: [`Novelty::beyond_budget`](crate::Novelty::beyond_budget). Queries have a budget of
+    /// Beyond the budget, a near-duplicate can be taken for new, and one that is found need not be the
+    /// best: [`Novelty::beyond_budget`](crate::Novelty::beyond_budget) says so. Queries have a budget of
     /// their own.
     ///
     /// ```
@@ -140,11 +139,11 @@ impl StoreOptions {
     /// let store = options.create(path, schema)?;
     /// // All share a band; no two are near.
     /// let page = |number| Signature::from_minhash([vec![7; 2], vec![number; 14]].concat());
-    /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New(_)));
-    /// assert!(matches!(store.insert_if_new("2", &page(2))?, Novelty::New(_)));
-    /// assert!(matches!(store.insert_if_new("3", &page(3))?, Novelty::New(_)));
+    /// assert!(matches!(store.insert_if_new("1", &page(1))?, Novelty::New { .. }));
+    /// assert!(matches!(store.insert_if_new("2", &page(2))?, Novelty::New { .. }));
+    /// assert!(matches!(store.insert_if_new("3", &page(3))?, Novelty::New { .. }));
     /// let fourth = store.insert_if_new("4", &page(4))?;
-    /// assert!(fourth.is_new() && matches!(fourth, Novelty::NewWithinBudget { .. }));
+    /// assert!(matches!(fourth, Novelty::New { left_out: Some(_), .. }));
     /// assert_eq!(fourth.beyond_budget().map(|beyond| beyond.documents), Some(1));
     /// // An identical document is found all the same.
     /// assert!(matches!(store.insert_if_new("5", &page(3))?, Novelty::NearDuplicate(_)));

@@ -46,7 +46,7 @@ use crate::maintain::ExistingKeys;
 /// let store = Store::create(&path, schema)?;
 ///
 /// let first = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
-/// assert!(matches!(store.insert_if_new("1", &first)?, Novelty::New(_)));
+/// assert!(matches!(store.insert_if_new("1", &first)?, Novelty::New { .. }));
 /// let again = store.sketch_text("A rose is a rose is a rose -- said the rose to the other rose!")?;
 /// assert!(matches!(store.insert_if_new("2", &again)?, Novelty::NearDuplicate(_)));
 /// # Ok::<(), resemblance::Error>(())

@@ -284,7 +284,7 @@ impl WriteTransaction {
     /// ])?;
     /// assert!(matches!(
     ///     found[..],
-    ///     [Novelty::New(_), Novelty::NearDuplicate(_), Novelty::New(_), Novelty::SameKey(_)]
+    ///     [Novelty::New { .. }, Novelty::NearDuplicate(_), Novelty::New { .. }, Novelty::SameKey(_)]
     /// ));
     /// transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())

@@ -37,7 +37,7 @@ use crate::types::{Document, DocumentId, Novelty, Upserted};
 /// let page = store.sketch_text("some text or other")?;
 /// let first = queue.insert_if_new("a", &page)?;
 /// let second = queue.insert_if_new("b", &page)?;
-/// assert!(matches!(first.wait()?, Novelty::New(_)));
+/// assert!(matches!(first.wait()?, Novelty::New { .. }));
 /// assert!(matches!(second.wait()?, Novelty::NearDuplicate(_)));
 /// # Ok::<(), resemblance::Error>(())
 /// ```

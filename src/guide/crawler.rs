@@ -21,7 +21,7 @@
 //!             let page = store.sketch_text("every worker fetched the very same page")?;
 //!             let document = Document::new(&url).stamp(1_700_000_000).payload(b"text/html");
 //!             // Durable when it returns, by a sync that it may share with other threads.
-//!             if let Novelty::New(id) = store.insert_if_new(document, &page)? {
+//!             if let Novelty::New { id, .. } = store.insert_if_new(document, &page)? {
 //!                 println!("{url} is new: {id}");
 //!             }
 //!             Ok(())

@@ -20,7 +20,7 @@
 //!     four hours of debate it adopted the plan that its chair had proposed in the spring.";
 //! let page = store.sketch_text(submitted)?;
 //! match store.insert_if_new("article/17", &page)? {
-//!     Novelty::New(id) => println!("inserted as document {id}"),
+//!     Novelty::New { id, .. } => println!("inserted as document {id}"),
 //!     Novelty::NearDuplicate(found) => println!("like {:?}, {:?}", found.key(), found.similarity()),
 //!     Novelty::SameKey(_) => println!("the key is in the store already"),
 //!     _ => {}

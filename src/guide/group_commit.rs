@@ -29,7 +29,7 @@
 //! async fn take(store: &Store, url: &str, fetched_at: u64, page: &Signature) -> Result<bool> {
 //!     let document = Document::new(url).stamp(fetched_at);
 //!     let ticket = store.queue().insert_if_new(document, page)?;
-//!     Ok(matches!(ticket.await?, Novelty::New(_)))
+//!     Ok(matches!(ticket.await?, Novelty::New { .. }))
 //! }
 //! ```
 //!

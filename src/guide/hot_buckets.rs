@@ -16,7 +16,7 @@
 //! [`Matches::beyond_budget`](crate::Matches::beyond_budget) and
 //! [`Novelty::beyond_budget`](crate::Novelty::beyond_budget) give the number of documents that were not
 //! compared, as a lower bound if a bucket was not read to its end. A document that may be a duplicate of one
-//! that was not compared is [`Novelty::NewWithinBudget`](crate::Novelty::NewWithinBudget). With a budget of at
+//! that was not compared is [`Novelty::New`](crate::Novelty::New) with them in `left_out`. With a budget of at
 //! least the number of candidates, answers are the same as without one.
 //!
 //! ```

@@ -198,7 +198,7 @@ impl TransactionCounters {
         match novelty {
             Novelty::SameKey(_) => self.known.add(1),
             Novelty::NearDuplicate(_) => self.near_duplicates.add(1),
-            Novelty::New(_) | Novelty::NewWithinBudget { .. } => {}
+            Novelty::New { .. } => {}
         }
         self.budgets_met
             .add(u64::from(novelty.beyond_budget().is_some()));

@@ -163,7 +163,7 @@ fn the_best_match_is_that_of_a_query() {
                     let document = Document::without_key();
                     let found = transaction.insert_if_new(document, &signature);
                     match (found.unwrap(), expected.first()) {
-                        (Novelty::New(_), None) => {}
+                        (Novelty::New { .. }, None) => {}
                         (Novelty::NearDuplicate(found), Some(expected)) => {
                             assert_eq!(found, *expected);
                             let is_far = found.distance().is_some_and(|d| d > 0)

@@ -251,7 +251,7 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
             }
             assert_eq!(records(&many), records(&apart));
             let count = |is: fn(&Novelty) -> bool| novelties.iter().filter(|n| is(n)).count();
-            assert!(count(|novelty| matches!(novelty, Novelty::New(_))) > 100);
+            assert!(count(|novelty| matches!(novelty, Novelty::New { .. })) > 100);
             assert!(count(|novelty| matches!(novelty, Novelty::NearDuplicate(_))) > 100);
             assert!(count(|novelty| matches!(novelty, Novelty::SameKey(_))) > 100);
             drop((many, apart));

@@ -241,7 +241,7 @@ fn batches_are_verified_as_one_by_one() {
             });
             match (query.run().unwrap().first(), &found[index]) {
                 (Some(near), Novelty::NearDuplicate(found)) => assert_eq!(near, found),
-                (None, Novelty::New(id)) => {
+                (None, Novelty::New { id, .. }) => {
                     let own = transaction.insert(document, signature).unwrap();
                     assert_eq!(own, *id);
                     numbers.insert(own.get(), number);

@@ -185,28 +185,27 @@ impl Record {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Novelty {
-    /// The document is new, and was inserted under this id.
-    New(DocumentId),
+    /// The document was inserted: no near-duplicate of it is in the store, or none among the candidates
+    /// that the store's budget allowed to compare.
+    New {
+        /// The document's id.
+        id: DocumentId,
+        /// The candidates that it was not compared with; only stores that were opened with a
+        /// [budget](crate::StoreOptions::probe_budget) leave any out.
+        left_out: Option<BeyondBudget>,
+    },
     /// The store has a near-duplicate, of which this is the best one. Nothing was written.
     NearDuplicate(Match),
     /// The store has a document with the same key, near or not, and this is how similar the two are.
     /// Nothing was written.
     SameKey(Match),
-    /// The document was inserted, since no near-duplicate is among the candidates that the store's budget
-    /// allowed to compare. Only stores that were opened with a budget return this.
-    NewWithinBudget {
-        /// The document's id.
-        id: DocumentId,
-        /// The candidates that it was not compared with.
-        left_out: BeyondBudget,
-    },
 }
 
 impl Novelty {
     pub(crate) fn inserted(id: DocumentId, beyond: Option<BeyondBudget>) -> Self {
-        match beyond {
-            None => Self::New(id),
-            Some(left_out) => Self::NewWithinBudget { id, left_out },
+        Self::New {
+            id,
+            left_out: beyond,
         }
     }
 
@@ -214,23 +213,25 @@ impl Novelty {
     ///
     /// ```
     /// use resemblance::{DocumentId, Novelty};
-    /// assert!(Novelty::New(DocumentId::new(7)).is_new());
+    /// let id = DocumentId::new(7);
+    /// assert!(Novelty::New { id, left_out: None }.is_new());
     /// ```
     #[must_use]
     pub fn is_new(&self) -> bool {
-        matches!(self, Self::New(_) | Self::NewWithinBudget { .. })
+        matches!(self, Self::New { .. })
     }
 
     /// Returns the id of the document that was inserted, or of the one that was found.
     ///
     /// ```
     /// use resemblance::{DocumentId, Novelty};
-    /// assert_eq!(Novelty::New(DocumentId::new(7)).id().get(), 7);
+    /// let id = DocumentId::new(7);
+    /// assert_eq!(Novelty::New { id, left_out: None }.id(), id);
     /// ```
     #[must_use]
     pub fn id(&self) -> DocumentId {
         match self {
-            Self::New(id) | Self::NewWithinBudget { id, .. } => *id,
+            Self::New { id, .. } => *id,
             Self::NearDuplicate(found) | Self::SameKey(found) => found.id(),
         }
     }
@@ -240,8 +241,7 @@ impl Novelty {
     #[must_use]
     pub fn beyond_budget(&self) -> Option<BeyondBudget> {
         match self {
-            Self::New(_) => None,
-            Self::NewWithinBudget { left_out, .. } => Some(*left_out),
+            Self::New { left_out, .. } => *left_out,
             Self::NearDuplicate(found) | Self::SameKey(found) => found.beyond_budget(),
         }
     }

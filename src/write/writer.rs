@@ -104,13 +104,13 @@ impl Writer {
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
+        let Some(failure) = &self.failure else {
+            return Ok(());
+        };
         self.store.context.health.check_home()?;
-        match &self.failure {
-            Some(failure) => Err(Error::Closed {
-                reason: format!("the transaction failed and can only be rolled back: {failure}"),
-            }),
-            None => Ok(()),
-        }
+        Err(Error::Closed {
+            reason: format!("the transaction failed and can only be rolled back: {failure}"),
+        })
     }
 
     /// Decides whether the transaction can go on after a change has failed. A key that is taken is

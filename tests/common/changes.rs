@@ -58,7 +58,7 @@ pub(crate) fn if_new(model: &mut Model, entry: Entry, verify: Option<u64>) -> Ex
 
 pub(crate) fn same_novelty(model: &Model, novelty: &Novelty, expected: &Expected) {
     match (novelty, expected) {
-        (Novelty::New(id), Expected::New(expected)) => assert_eq!(id.get(), *expected),
+        (Novelty::New { id, .. }, Expected::New(expected)) => assert_eq!(id.get(), *expected),
         (Novelty::NearDuplicate(found), Expected::NearDuplicate(expected))
         | (Novelty::SameKey(found), Expected::SameKey(expected)) => {
             same_match(model, found, *expected);

@@ -99,14 +99,14 @@ fn exactly_one_is_new(calls: usize, wait: Duration) {
         let mut new = Vec::new();
         for novelties in &told {
             new.extend(match novelties[round] {
-                Novelty::New(id) => Some(id),
+                Novelty::New { id, .. } => Some(id),
                 _ => None,
             });
         }
         assert_eq!(new.len(), 1, "round {round}");
         for novelties in &told {
             match &novelties[round] {
-                Novelty::New(_) => {}
+                Novelty::New { .. } => {}
                 Novelty::NearDuplicate(found) => assert_eq!(found.id(), new[0]),
                 other => panic!("{other:?}"),
             }
@@ -154,7 +154,7 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
                 assert_eq!(upserted.replaced.is_some(), is_there);
             }
             2 => match store.insert_if_new(document, &page).unwrap() {
-                Novelty::New(_) => assert!(!is_there),
+                Novelty::New { .. } => assert!(!is_there),
                 Novelty::SameKey(found) => {
                     assert!(is_there && found.key() == Some(&key[..]));
                     continue;
@@ -388,7 +388,7 @@ fn a_thread_sees_what_it_has_queued() {
         let removed = store.queue().remove("there").unwrap();
         let novelty = store.insert_if_new("there", &signature(1)).unwrap();
         answered.store(true, Ordering::SeqCst);
-        assert!(matches!(novelty, Novelty::New(_)), "{novelty:?}");
+        assert!(matches!(novelty, Novelty::New { .. }), "{novelty:?}");
         assert!(removed.wait().unwrap().is_some());
     });
 }

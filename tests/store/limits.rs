@@ -102,7 +102,7 @@ fn no_minhash_values_are_none() {
     let signature = Signature::from_parts(Some(Vec::new()), Some(5));
     assert_eq!(signature, Signature::from_simhash(5));
     let new = store.insert_if_new("a", &signature).unwrap();
-    assert!(matches!(new, Novelty::New(_)));
+    assert!(matches!(new, Novelty::New { .. }));
     let Novelty::NearDuplicate(found) = store.insert_if_new("b", &signature).unwrap() else {
         panic!("the second is like the first");
     };

@@ -29,7 +29,7 @@ fn a_history_is_counted_call_by_call() {
     store.upsert("c", &signature(5)).unwrap();
     let novelties = [("a", 6), ("d", 1), ("e", 7)].map(|(key, number)| {
         let novelty = store.insert_if_new(key, &signature(number)).unwrap();
-        matches!(novelty, Novelty::New(_))
+        matches!(novelty, Novelty::New { .. })
     });
     assert_eq!(novelties, [false, false, true]);
     assert!(store.remove("a").unwrap().is_some());

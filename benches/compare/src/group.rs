@@ -268,7 +268,10 @@ impl Place {
 
 /// That all of them were new.
 fn must_be_new(answers: &[Novelty]) -> std::result::Result<(), String> {
-    match answers.iter().find(|one| !matches!(one, Novelty::New(_))) {
+    match answers
+        .iter()
+        .find(|one| !matches!(one, Novelty::New { .. }))
+    {
         Some(other) => Err(format!("a new document was answered by {other:?}")),
         None => Ok(()),
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::verification::{FeatureFiles, SketchedText};
-use resemblance::{Document, Error, Novelty, Revision, Signature, Store, WriteTransaction};
+use resemblance::{
+    Document, DocumentId, Error, Novelty, Revision, Signature, Store, WriteTransaction,
+};
 
 use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
@@ -283,7 +285,7 @@ impl Addition<'_> {
             transaction.insert_many_if_new(&signatures().collect::<Vec<_>>())
         } else {
             let ids = transaction.insert_many(&signatures().collect::<Vec<_>>());
-            ids.map(|ids| ids.into_iter().map(Novelty::New).collect())
+            ids.map(|ids| ids.into_iter().map(as_new).collect())
         };
         match added {
             Ok(novelties) => {
@@ -356,11 +358,11 @@ impl Addition<'_> {
                 let is_unchanged = matches!(upserted.revision, Revision::Unchanged(_));
                 self.tally.unchanged += u64::from(is_unchanged);
                 self.tally.replaced += u64::from(upserted.replaced.is_some());
-                (!is_unchanged).then_some(Novelty::New(upserted.id))
+                (!is_unchanged).then_some(as_new(upserted.id))
             })
         } else {
             let inserted = transaction.insert(document, signature);
-            inserted.map(|id| Some(Novelty::New(id)))
+            inserted.map(|id| Some(as_new(id)))
         };
         match added {
             Ok(novelty) => novelty.iter().for_each(|n| self.count(n, signature)),
@@ -404,7 +406,7 @@ impl Addition<'_> {
         }
         transaction
             .insert(document, signature)
-            .map(|id| Some(Novelty::New(id)))
+            .map(|id| Some(as_new(id)))
     }
 
     /// After a failure: what is in the store, and how to go on.
@@ -425,4 +427,9 @@ impl Addition<'_> {
             self.done
         )
     }
+}
+
+/// The outcome of an insertion for which nothing was compared.
+fn as_new(id: DocumentId) -> Novelty {
+    Novelty::New { id, left_out: None }
 }

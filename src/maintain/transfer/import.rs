@@ -249,7 +249,7 @@ impl ImportReport {
     ) -> Result<()> {
         self.beyond_budget += u64::from(novelty.beyond_budget().is_some());
         match novelty {
-            Novelty::New(_) | Novelty::NewWithinBudget { .. } => self.inserted += 1,
+            Novelty::New { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
             Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
                 return Err(key_exists(document.key(), known.id()));

@@ -46,7 +46,7 @@ fn play() {
                         _ => store.insert_if_new(&key, &page),
                     };
                     let told = match told.unwrap() {
-                        Novelty::New(_) => "new",
+                        Novelty::New { .. } => "new",
                         _ => "known",
                     };
                     println!("{told} {thread} {number}.");

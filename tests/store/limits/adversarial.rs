@@ -80,7 +80,7 @@ fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
             let signature = make(documents() + number);
             let key = number.to_le_bytes();
             let novelty = transaction.insert_if_new(key, &signature).unwrap();
-            assert_eq!(matches!(novelty, Novelty::New(_)), !is_alike);
+            assert_eq!(matches!(novelty, Novelty::New { .. }), !is_alike);
         }
     });
     drop(transaction);

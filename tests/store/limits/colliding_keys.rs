@@ -49,7 +49,7 @@ fn keys_with_one_code_are_different_keys() {
         for (number, key) in (0..).zip(keys) {
             assert!(!store.snapshot().unwrap().contains(key).unwrap());
             let new = store.insert_if_new(key, &signature(number)).unwrap();
-            assert!(matches!(new, Novelty::New(id) if id.get() == u64::from(number)));
+            assert!(matches!(new, Novelty::New { id, .. } if id.get() == u64::from(number)));
             assert!(store.insert(key, &signature(99)).is_err());
         }
         let holds = |store: &Store, expected: &[u64]| {

@@ -158,7 +158,12 @@ fn insertions(store: &Store, last: u64) {
         assert!(is_least(found.beyond_budget()), "{found:?}");
         assert_eq!(found.is_new(), expected.is_none());
         match (&found, expected) {
-            (Novelty::NewWithinBudget { .. }, None) => {}
+            (
+                Novelty::New {
+                    left_out: Some(_), ..
+                },
+                None,
+            ) => {}
             (Novelty::NearDuplicate(found), Some(id)) => assert_eq!(found.id().get(), id),
             other => panic!("{other:?}"),
         }

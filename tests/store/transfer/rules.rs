@@ -140,7 +140,7 @@ fn near_duplicates_are_left_out_as_by_one_call_each() {
     for entry in &merge.second {
         let found = transaction.insert_if_new(entry.document(), &entry.signature);
         counts[match found.unwrap() {
-            Novelty::New(_) => 0,
+            Novelty::New { .. } => 0,
             Novelty::NearDuplicate(_) => 1,
             _ => 2,
         }] += 1;
