@@ -149,7 +149,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         let path = place.file("built");
         let mut build = Store::bulk_build(&path, schema.clone(), &BulkOptions::new()).unwrap();
         let mut transaction = store.begin_write().unwrap();
-        for number in 0..60 {
+        for number in 0..100 {
             let signature = signature(&schema, number);
             transaction.append(&signature).unwrap();
             build.insert(Document::without_key(), &signature).unwrap();
@@ -162,7 +162,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         build.finish().unwrap();
         finds_all(&Store::open(&path).unwrap(), &model, name);
         check_clean(&path);
-        let removed: Vec<u64> = (0..60).filter(|id| id % 4 == 1).collect();
+        let removed: Vec<u64> = (0..100).filter(|id| id % 4 == 1).collect();
         let store = Store::open(&path).unwrap();
         let mut transaction = store.begin_write().unwrap();
         for id in removed {
@@ -176,7 +176,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         transaction.commit().unwrap();
         drop(store);
         Store::compact(&path).unwrap();
-        assert_eq!(Store::open(&path).unwrap().snapshot().unwrap().len(), 45);
+        assert_eq!(Store::open(&path).unwrap().snapshot().unwrap().len(), 75);
         check_clean(&path);
     }
 }
