@@ -137,7 +137,7 @@ pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
 pub use id::DocumentId;
 pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
-pub use lanes::{Banding, TableDesign, hamming_ball};
+pub use lanes::{Banding, TableDesign};
 pub use maintain::{
     BackupEvent, BackupReport, BucketSample, BucketStats, CompactReport, EvictEvent, EvictOptions,
     EvictReport, ExistingKeys, ExportEvent, ExportReport, IdRange, ImportEvent, ImportOptions,

@@ -12,5 +12,4 @@ mod tuning;
 pub use bands::Banding;
 pub(crate) use lane_set::{BucketBits, LaneRole, LaneSet, hash_key};
 pub use tables::TableDesign;
-pub use tuning::hamming_ball;
 pub(crate) use tuning::{choose_design, simhash_probability};

@@ -141,31 +141,6 @@ impl TableDesign {
     }
 }
 
-/// The number of fingerprints of `bits` bits within a Hamming distance of one, itself included: the
-/// probes of a search without permuted tables. Numbers that a `u128` cannot hold count as `u128::MAX`.
-///
-/// ```
-/// use resemblance::hamming_ball;
-/// assert_eq!(hamming_ball(64, 3), 43_745);
-/// assert_eq!(hamming_ball(64, 3) - hamming_ball(64, 2), 41_664); // exactly 3 bits differ
-/// assert_eq!(hamming_ball(8, 200), 256);
-/// ```
-#[must_use]
-pub fn hamming_ball(bits: u8, distance: u8) -> u128 {
-    let (mut sum, mut ways) = (0_u128, 1_u128);
-    for differing in 1..=u128::from(distance.min(bits)) {
-        sum = sum.saturating_add(ways);
-        // ways * others / differing, which is an integer, by parts that do not overflow early.
-        let others = u128::from(bits) - differing + 1;
-        let (whole, rest) = (ways / differing, ways % differing);
-        let Some(product) = whole.checked_mul(others) else {
-            return u128::MAX;
-        };
-        ways = product.saturating_add(rest * others / differing);
-    }
-    sum.saturating_add(ways)
-}
-
 /// A design that may be chosen. The order of the fields is the order of preference among designs with
 /// equally many tables: few candidates, then few blocks, then the groups, for a definite choice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

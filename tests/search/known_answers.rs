@@ -1,10 +1,10 @@
 //! Answers that textbooks and papers give, and that anyone can follow by hand.
 
 use resemblance::exact::{
-    FeatureSet, jaccard, jaccard_of_bits, modular_minhash, permuted_table, same_bit_probability,
-    sensitivity, simhash,
+    FeatureSet, fingerprints_within, jaccard, jaccard_of_bits, modular_minhash, permuted_table,
+    same_bit_probability, sensitivity, simhash,
 };
-use resemblance::{Banding, MinHash, Schema, Signature, SimHash, TableDesign, Text, hamming_ball};
+use resemblance::{Banding, MinHash, Schema, Signature, SimHash, TableDesign, Text};
 
 fn shingles(text: &str, characters: u16) -> FeatureSet<String> {
     let mut shingles = Vec::new();
@@ -178,21 +178,22 @@ fn the_ten_tables_of_a_web_crawl() {
 
 #[test]
 fn probes_without_tables() {
-    assert_eq!(hamming_ball(64, 3) - hamming_ball(64, 2), 41_664);
-    assert_eq!(hamming_ball(64, 3), 43_745);
-    // All fingerprints, however the sum is cut short.
-    for bits in 0..=127_u8 {
-        assert_eq!(hamming_ball(bits, bits), 1 << bits);
-        assert_eq!(hamming_ball(bits, 255), 1 << bits);
+    let within = |distance, bits| fingerprints_within(distance, bits).unwrap();
+    assert_eq!(within(3, 64) - within(2, 64), 41_664);
+    assert_eq!(within(3, 64), 43_745);
+    for bits in 0..=127 {
+        // All fingerprints, however the sum is cut short.
+        assert_eq!(within(bits, bits), 1 << bits);
+        assert_eq!(within(255, bits), 1 << bits);
         // Half of them are nearer than half of an odd number of bits.
         if bits % 2 == 1 {
-            assert_eq!(hamming_ball(bits, bits / 2), 1 << (bits - 1));
+            assert_eq!(within(bits / 2, bits), 1 << (bits - 1));
         }
     }
-    assert_eq!(hamming_ball(128, 128), u128::MAX);
-    assert_eq!(hamming_ball(128, 127), u128::MAX);
-    assert_eq!(hamming_ball(128, 126), u128::MAX - 128);
-    assert_eq!(hamming_ball(255, 200), u128::MAX);
+    assert_eq!(fingerprints_within(128, 128), None);
+    assert_eq!(within(127, 128), u128::MAX);
+    assert_eq!(within(126, 128), u128::MAX - 128);
+    assert_eq!(fingerprints_within(200, 255), None);
 }
 
 #[test]

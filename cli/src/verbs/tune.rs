@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use resemblance::exact::fingerprints_within;
 use resemblance::tune::{
     BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
     TableChoice, banding_choice, table_choice,
 };
-use resemblance::{Error, SimHash, hamming_ball};
+use resemblance::{Error, SimHash};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
@@ -363,7 +364,7 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
         arguments.say(&format!(
             "SimHash: every fingerprint of {bits} bits within distance {distance} is found; without \
              tables that takes {} probes",
-            hamming_ball(design.bits(), distance)
+            fingerprints_within(distance.into(), design.bits().into()).unwrap_or(u128::MAX)
         ))?;
     }
     simhash_rows(arguments, &choices, is_table)?;
@@ -428,10 +429,11 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
             Value::Significant(choice.document_bytes),
         ];
         row.extend(NEAR_POINTS.map(|(s, _)| Value::Significant(design.probability(s))));
-        let probes = hamming_ball(design.bits(), design.max_distance());
+        let probes = fingerprints_within(design.max_distance().into(), design.bits().into());
         row.push(Value::Count(design.max_distance().into()));
         // With many bits there are more than any program could do; the column holds 64 bits.
-        row.push(Value::Count(u64::try_from(probes).unwrap_or(u64::MAX)));
+        let probes = probes.and_then(|probes| u64::try_from(probes).ok());
+        row.push(Value::Count(probes.unwrap_or(u64::MAX)));
         results.row(&row)?;
     }
     results.finish()
