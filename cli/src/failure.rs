@@ -11,8 +11,8 @@ use crate::corpus::{BadDocument, CorpusError};
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    nothing found (query, get, remove, pairs, clusters) or damage found (check),
-       or documents lost (repair)
+  1    nothing found (query, get, pairs, clusters), a key is missing (remove, touch),
+       damage found (check), or documents lost (repair)
   2    usage: a wrong option or value
   3    bad input: a malformed document, a duplicate key, a damaged compressed file
   4    input or output: a file is missing, exists already, cannot be read or written; disk full
