@@ -160,7 +160,12 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
         Some(key) => {
             let key = parse_key(key, arguments.escaped)?;
             match matches_of_key(context, &snapshot, &key, question)? {
-                Some(matches) => matches,
+                Some(matches) => {
+                    if matches.is_empty() {
+                        tell_nearest_to_key(context, &snapshot, &key)?;
+                    }
+                    matches
+                }
                 None => {
                     let key = printed(&key);
                     context
@@ -182,7 +187,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
             let matches = question.run(snapshot.query(&signature))?;
             explain(context, &matches);
             if matches.is_empty() && !signature.is_empty() {
-                tell_nearest(context, &snapshot, &signature)?;
+                tell_nearest(context, &snapshot, &signature, None)?;
             }
             matches.into_iter().collect()
         }
@@ -234,10 +239,16 @@ fn explain(context: &Context, matches: &Matches) {
     }
 }
 
-/// Says, where nothing matches, what came nearest.
-fn tell_nearest(context: &Context, snapshot: &Snapshot, signature: &Signature) -> Result<()> {
-    let nearest = snapshot.nearest(signature, 1)?;
-    let Some(nearest) = nearest.into_iter().next() else {
+/// Says, where nothing matches, what came nearest, other than the document itself.
+fn tell_nearest(
+    context: &Context,
+    snapshot: &Snapshot,
+    signature: &Signature,
+    own: Option<DocumentId>,
+) -> Result<()> {
+    let nearest = snapshot.nearest(signature, 2)?;
+    let mut others = nearest.into_iter().filter(|found| Some(found.id()) != own);
+    let Some(nearest) = others.next() else {
         let note = match snapshot.is_empty() {
             true => "no match: the store is empty",
             false => {
@@ -259,6 +270,17 @@ fn tell_nearest(context: &Context, snapshot: &Snapshot, signature: &Signature) -
         "no match: the nearest candidate is {key}, with{nearness}"
     ));
     Ok(())
+}
+
+fn tell_nearest_to_key(context: &Context, snapshot: &Snapshot, key: &PrintedKey) -> Result<()> {
+    let record = match key {
+        PrintedKey::Key(key) => snapshot.get(key)?,
+        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
+    };
+    match record.filter(|record| !record.signature().is_empty()) {
+        Some(record) => tell_nearest(context, snapshot, record.signature(), Some(record.id())),
+        None => Ok(()),
+    }
 }
 
 /// Matches of a document of the store, without itself.

@@ -66,6 +66,11 @@ fn nothing_found_is_exit_code_1() {
         .expect(1);
     assert_eq!(ran.stdout, "");
     ran.says(&["no match: the nearest candidate is a-near, with similarity 0.8"]);
+    let alone = ["query", "a.rsm", "--key", "a-near", "--threshold", "1"];
+    folder
+        .run(&alone)
+        .expect(1)
+        .says(&["no match: the nearest candidate is a, with similarity 0.9"]);
     let quiet = folder.run(&["query", "a.rsm", &text(77), "-q"]).expect(1);
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     folder
