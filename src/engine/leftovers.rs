@@ -47,7 +47,7 @@ pub(super) fn remove_leftovers(folder: &Path) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Some(run) = name.to_str().and_then(Run::parse) else {
+        let Some(run) = name.to_str().and_then(FormerRun::parse) else {
             continue;
         };
         let path = entry.path();
@@ -60,12 +60,12 @@ pub(super) fn remove_leftovers(folder: &Path) {
 
 /// What a name tells of the run that made a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Run {
+struct FormerRun {
     system: u32,
     process: u32,
 }
 
-impl Run {
+impl FormerRun {
     fn parse(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         let (system, process, number) = (parts.next()?, parts.next()?, parts.next()?);
@@ -131,11 +131,11 @@ mod tests {
 
     #[test]
     fn names_tell_of_their_runs() {
-        let own = Run {
+        let own = FormerRun {
             system: system_number(),
             process: std::process::id(),
         };
-        assert_eq!(Run::parse(&temporary_name(7)), Some(own));
+        assert_eq!(FormerRun::parse(&temporary_name(7)), Some(own));
         for other in [
             ".resemblance-",
             ".resemblance-1234-5",
@@ -144,7 +144,7 @@ mod tests {
             ".resemblance-00000001-5-6-7",
             "x.resemblance-00000001-5-6",
         ] {
-            assert_eq!(Run::parse(other), None, "{other}");
+            assert_eq!(FormerRun::parse(other), None, "{other}");
         }
     }
 

@@ -46,7 +46,7 @@ impl Sketcher {
 }
 
 /// Sorts the hashes and removes repeats.
-pub(super) fn sort_distinct(hashes: &mut Vec<u64>) {
+fn sort_distinct(hashes: &mut Vec<u64>) {
     hashes.sort_unstable();
     hashes.dedup();
 }

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::features::sort_distinct;
 use super::hash::feature_hash;
 use super::weighted::negative_ln;
 use crate::error::{Error, Result};
@@ -206,7 +205,8 @@ impl DocumentFrequencies {
     /// Counts a document, given by the hashes of its features. Repeats count once.
     pub fn add(&mut self, hashes: impl IntoIterator<Item = u64>) {
         let mut distinct: Vec<u64> = hashes.into_iter().collect();
-        sort_distinct(&mut distinct);
+        distinct.sort_unstable();
+        distinct.dedup();
         for hash in distinct {
             *self.counts.entry(hash).or_default() += 1;
         }
