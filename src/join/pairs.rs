@@ -299,9 +299,12 @@ impl Iterator for Pairs {
         if self.failed {
             return None;
         }
-        let next = match self.verify.clone() {
-            Some(verify) => self.next_verified(&*verify),
-            None => self.next_candidate(),
+        // Pairs that were found before a fork need no reading, which would notice it.
+        let forked = self.snapshot.context().health.check_home();
+        let next = match (forked, self.verify.clone()) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(verify)) => self.next_verified(&*verify),
+            (Ok(()), None) => self.next_candidate(),
         };
         let next = next.transpose();
         self.failed = !matches!(next, Some(Ok(_)));

@@ -272,3 +272,19 @@ fn a_child_opens_the_store_itself() {
     assert_eq!(documents(&Store::open(&path).unwrap()), 31);
     check_clean(&path);
 }
+
+#[test]
+fn pairs_that_were_found_before_a_fork_are_refused() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 5);
+    let store = Store::open(&path).unwrap();
+    for key in ["a", "b", "c"] {
+        store.insert(key, &signature(1_000)).unwrap();
+    }
+    let mut pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    pairs.next().unwrap().unwrap();
+    let mut begun = Some(pairs);
+    in_child(|| forked(begun.take().unwrap().next().unwrap()));
+    assert_eq!(begun.unwrap().count(), 2);
+}
