@@ -8,7 +8,8 @@ use resemblance::Store;
 use crate::signals::adding;
 use crate::support::{Folder, distinct, line, mixed, text};
 
-const READING: [&[&str]; 6] = [
+const READING: [&[&str]; 7] = [
+    &["check", "a.rsm"],
     &["query", "a.rsm", "text"],
     &["get", "a.rsm", "1"],
     &["pairs", "a.rsm"],
@@ -17,11 +18,10 @@ const READING: [&[&str]; 6] = [
     &["dedup", "c.jsonl", "-o", "-", "--against", "a.rsm"],
 ];
 
-const WRITING: [&[&str]; 6] = [
+const WRITING: [&[&str]; 5] = [
     &["add", "a.rsm", "c.jsonl"],
     &["remove", "a.rsm", "1"],
     &["evict", "a.rsm", "--keep-newest", "1"],
-    &["check", "a.rsm"],
     &["compact", "a.rsm"],
     &["reband", "a.rsm", "--recall", "0.5"],
 ];
