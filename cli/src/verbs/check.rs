@@ -13,8 +13,8 @@ use crate::session::Context;
 /// Verify a store from end to end
 ///
 /// Prints one line for each problem found (columns: invariant, place, detail) and exits with 1 if
-/// there was any. Nothing else can use the store meanwhile. A damaged file is not changed; repair
-/// makes a new store from the parts of it that can be read.
+/// there was any. The file is not changed, and others may read it meanwhile; nobody can write it.
+/// Repair makes a new store from the parts of it that can be read.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
