@@ -133,7 +133,7 @@ fn what_a_killed_run_left_behind_goes_with_the_next_run() {
     let folder = path.parent().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
-        .args(["half_a_build", "--exact"])
+        .args(["private_files::half_a_build", "--exact"])
         .env("HALF_A_BUILD", &path);
     assert!(!child.output().unwrap().status.success());
     let left: Vec<String> = modes(folder).into_keys().collect();

