@@ -10,7 +10,7 @@ use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
 pub(super) struct Group {
-    /// The least of their ids. Equal documents share all their buckets, so it is the same in each.
+    /// The smallest of their ids. Equal documents share all their buckets, so it is the same in each.
     pub(super) first: u64,
     /// Their positions among the members of the batch, ascending by id.
     pub(super) members: Range<usize>,
@@ -26,7 +26,7 @@ pub(super) struct BucketPiece {
     pub(super) b: Range<usize>,
     /// Groups from here on are not compared among each other.
     pub(super) representatives_end: usize,
-    /// Whether the signatures are read for this piece alone.
+    /// True if the signatures are read for this piece alone.
     pub(super) is_read_alone: bool,
 }
 

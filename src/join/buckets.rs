@@ -9,11 +9,12 @@ use crate::read::SnapshotView;
 use crate::read::{PostingStream, PostingTable};
 use crate::state::Tombstones;
 
-/// Which documents take part: known without a look at their rows. One bit a document in stretches
-/// of ids of which any is dropped or hidden, 8 bytes a document that is in no run yet.
+/// The documents that take part in a join, found without reading their rows. It takes one bit per
+/// document in stretches of ids of which any is dropped or hidden, and 8 bytes per document that is in
+/// no run yet.
 pub(super) struct LiveDocuments {
     sealed_below: u64,
-    /// Those in no run, ascending.
+    /// The ids of documents that are in no run yet, ascending.
     unsealed: Vec<u64>,
     dropped: Tombstones,
     hidden: BTreeMap<u64, DeadChunk>,
@@ -42,12 +43,12 @@ impl LiveDocuments {
     }
 
     fn is_unsealed(&self, id: u64) -> bool {
-        // Where none is dropped the place is known.
-        let place = self.unsealed.first().and_then(|first| {
-            let place = usize::try_from(id.checked_sub(*first)?).ok()?;
-            self.unsealed.get(place)
+        // While no document was dropped, the ids are contiguous, and the index follows from the id.
+        let contiguous = self.unsealed.first().and_then(|first| {
+            let index = usize::try_from(id.checked_sub(*first)?).ok()?;
+            self.unsealed.get(index)
         });
-        place == Some(&id) || self.unsealed.binary_search(&id).is_ok()
+        contiguous == Some(&id) || self.unsealed.binary_search(&id).is_ok()
     }
 
     /// Takes a document out of all buckets that are still to come.
@@ -86,8 +87,8 @@ impl BucketStream {
         self.lane
     }
 
-    /// The postings of the next bucket, ascending by code, then id; of live documents alone, so
-    /// there may be none. `false` at the end of the lane.
+    /// Reads the postings of the next bucket, ascending by code, then id. Only those of live
+    /// documents are kept, so there may be none. Returns false at the end of the lane.
     pub(crate) fn read(
         &mut self,
         lanes: &LaneSet,

@@ -74,7 +74,7 @@ impl Clusters {
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 
-    /// The same with every link verified.
+    /// Returns the clusters whose links the caller has verified.
     pub(super) fn from_verified(
         mut pairs: Pairs,
         verify: Arc<PairSimilarity>,
@@ -103,14 +103,15 @@ impl Clusters {
         }
     }
 
-    /// What was left out because of [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket):
-    /// the more it is, the more clusters may be in two parts or missing.
+    /// Returns the counts of buckets, documents and pairs that
+    ///     /// [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket) left out. The more they are, the
+    /// more clusters may be split or missing.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// The clusters that are too large to be believed, by their first members: those of more than
+    /// Returns the clusters that are too large to be believed, by their first members: those of more than
     /// [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at least
     /// [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. They also come by iterating.
     ///

@@ -24,7 +24,7 @@ const MIN_PER_THREAD: usize = 1 << 11;
 pub(super) enum Event {
     /// The members of the group have equal signatures.
     Equal { group: usize },
-    /// Each member of `a` is near each of `b`, or may be.
+    /// Each member of `a` is near each member of `b`, or may be, if the pair is to be verified.
     Near {
         a: usize,
         b: usize,
@@ -34,7 +34,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// The groups whose members are near each other; of one group itself twice.
+    /// Returns the two groups whose members are near each other, or one group twice.
     pub(super) fn groups(self) -> (usize, usize) {
         match self {
             Self::Equal { group } => (group, group),
@@ -48,7 +48,7 @@ pub(super) struct GroupRow {
     lane: u16,
     b: usize,
     a: Range<usize>,
-    /// Whether its members come out as equal to each other first.
+    /// True if its members come out as equal to each other first.
     is_start: bool,
 }
 
@@ -74,8 +74,8 @@ impl Cursor {
         self.piece == batch.pieces.len()
     }
 
-    /// The next rows, of one piece if it is read alone; none at the end of the batch. Also says
-    /// which piece must be read before.
+    /// Returns the next rows to compare, all of one piece if that is read alone, and none at the end
+    /// of the batch; with them, the piece whose signatures must be read before.
     pub(super) fn next_rows(
         &mut self,
         settings: &Settings,
@@ -187,8 +187,8 @@ impl Comparer<'_> {
         if let (Some(earlier), Some(own)) =
             (fingerprints.get(row.a.clone()), fingerprints.get(row.b))
         {
-            for_each_within(earlier, *own, distance, |place, _| {
-                events.extend(self.near(row.lane, row.a.start + place, row.b));
+            for_each_within(earlier, *own, distance, |offset, _| {
+                events.extend(self.near(row.lane, row.a.start + offset, row.b));
             });
         }
     }
@@ -201,7 +201,7 @@ impl Comparer<'_> {
         debug_assert!(a < b && b < self.batch.groups.len());
         let (first, second) = self.batch.groups.get(a).zip(self.batch.groups.get(b))?;
         if signatures.is_empty(first.slot) != signatures.is_empty(second.slot)
-            || self.met_before(lane, first, second)
+            || self.is_in_earlier_bucket(lane, first, second)
         {
             return None;
         }
@@ -223,8 +223,8 @@ impl Comparer<'_> {
         })
     }
 
-    /// Returns whether two groups, `a` before `b`, were compared in a bucket of an earlier lane.
-    fn met_before(self, lane: u16, a: &Group, b: &Group) -> bool {
+    /// Returns true if two groups, `a` before `b`, were compared in a bucket of an earlier lane.
+    fn is_in_earlier_bucket(self, lane: u16, a: &Group, b: &Group) -> bool {
         let signatures = &self.batch.signatures;
         let codes = signatures
             .codes(a.slot)

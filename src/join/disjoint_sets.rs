@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 /// Ids that are given memory together: those around an id that was joined.
 const PAGE_IDS: usize = 256;
 
-/// No node.
+/// Stands for no node in the chains of members.
 const NONE: u32 = u32::MAX;
 
-/// Disjoint sets (Tarjan 1975) with path halving. The least id of a set is its root, so that the
+/// Disjoint sets (Tarjan 1975) with path halving. The smallest id of a set is its root, so that the
 /// result does not depend on the order of the pairs.
 ///
 /// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
@@ -18,11 +18,11 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct DisjointSets {
     pages: Vec<NodePage>,
-    /// The page of each stretch.
-    places: HashMap<u64, u32>,
+    /// The first node of the page of each stretch of ids, by the number of the stretch.
+    first_nodes: HashMap<u64, u32>,
 }
 
-/// The nodes of a stretch of ids. A node is numbered by its page and its place there.
+/// The nodes of a stretch of ids. A node is numbered by its page and its position there.
 #[derive(Clone, Debug)]
 struct NodePage {
     first_id: u64,
@@ -52,28 +52,28 @@ impl DisjointSets {
         Ok(())
     }
 
-    /// Whether two ids are in one set.
+    /// Returns true if two ids are in the same set.
     pub(super) fn are_joined(&mut self, a: u64, b: u64) -> bool {
         let nodes = self.known_node(a).zip(self.known_node(b));
         a == b || nodes.is_some_and(|(a, b)| self.root(a) == self.root(b))
     }
 
     fn known_node(&self, id: u64) -> Option<u32> {
-        let place = self.places.get(&(id / PAGE_IDS as u64))?;
-        Some(place + (id % PAGE_IDS as u64) as u32)
+        let first = self.first_nodes.get(&(id / PAGE_IDS as u64))?;
+        Some(first + (id % PAGE_IDS as u64) as u32)
     }
 
     fn node(&mut self, id: u64) -> Result<u32> {
         let stretch = id / PAGE_IDS as u64;
         let offset = (id % PAGE_IDS as u64) as u32;
-        let place = match self.places.get(&stretch) {
-            Some(place) => *place,
+        let first = match self.first_nodes.get(&stretch) {
+            Some(first) => *first,
             None => self.push_page(stretch)?,
         };
-        Ok(place + offset)
+        Ok(first + offset)
     }
 
-    /// The number of a new page's first node.
+    /// Adds a page for a stretch and returns the number of its first node.
     fn push_page(&mut self, stretch: u64) -> Result<u32> {
         // The last number means no node.
         let first = u32::try_from(self.pages.len() * PAGE_IDS);
@@ -87,28 +87,28 @@ impl DisjointSets {
             parents: (first..first + PAGE_IDS as u32).collect(),
             next: vec![NONE; PAGE_IDS].into(),
         });
-        self.places.insert(stretch, first);
+        self.first_nodes.insert(stretch, first);
         Ok(first)
     }
 
     fn id(&self, node: u32) -> u64 {
-        let (page, place) = split(node);
+        let (page, position) = split(node);
         let first = self.pages.get(page).map_or(0, |page| page.first_id);
-        first + place as u64
+        first + position as u64
     }
 
     fn parent(&self, node: u32) -> u32 {
-        let (page, place) = split(node);
+        let (page, position) = split(node);
         let page = self.pages.get(page);
-        page.and_then(|page| page.parents.get(place))
+        page.and_then(|page| page.parents.get(position))
             .copied()
             .unwrap_or(node)
     }
 
     fn set_parent(&mut self, node: u32, parent: u32) {
-        let (page, place) = split(node);
+        let (page, position) = split(node);
         let page = self.pages.get_mut(page);
-        if let Some(entry) = page.and_then(|page| page.parents.get_mut(place)) {
+        if let Some(entry) = page.and_then(|page| page.parents.get_mut(position)) {
             *entry = parent;
         }
     }
@@ -126,26 +126,26 @@ impl DisjointSets {
     }
 
     fn next(&self, node: u32) -> u32 {
-        let (page, place) = split(node);
+        let (page, position) = split(node);
         let page = self.pages.get(page);
-        page.and_then(|page| page.next.get(place))
+        page.and_then(|page| page.next.get(position))
             .copied()
             .unwrap_or(NONE)
     }
 
     fn set_next(&mut self, node: u32, next: u32) {
-        let (page, place) = split(node);
+        let (page, position) = split(node);
         let page = self.pages.get_mut(page);
-        if let Some(entry) = page.and_then(|page| page.next.get_mut(place)) {
+        if let Some(entry) = page.and_then(|page| page.next.get_mut(position)) {
             *entry = next;
         }
     }
 
-    /// The sets of two ids or more.
+    /// Returns the sets of at least two ids.
     pub(super) fn into_sets(mut self) -> Sets {
-        let mut firsts: Vec<(u64, u32)> = self.places.drain().collect();
-        firsts.sort_unstable();
-        let nodes: Vec<u32> = firsts.into_iter().map(|(_, first)| first).collect();
+        let mut pages: Vec<(u64, u32)> = self.first_nodes.drain().collect();
+        pages.sort_unstable();
+        let nodes: Vec<u32> = pages.into_iter().map(|(_, first)| first).collect();
         // From the greatest id down, each to the front of its set's chain, behind the root.
         for first in nodes.iter().rev() {
             for node in (*first..*first + PAGE_IDS as u32).rev() {
@@ -159,23 +159,23 @@ impl DisjointSets {
         Sets {
             forest: self,
             pages: nodes,
-            place: 0,
+            position: 0,
         }
     }
 }
 
-/// Sets by their least ids, each ascending.
+/// Sets by their smallest ids, each ascending.
 #[derive(Clone, Debug)]
 pub(super) struct Sets {
     forest: DisjointSets,
-    /// The first nodes of the pages, by their ids.
+    /// The first node of each page, in the order of the ids.
     pages: Vec<u32>,
-    /// How many nodes have been passed.
-    place: usize,
+    /// Number of nodes that the iterator has passed, over all pages.
+    position: usize,
 }
 
 impl Sets {
-    /// The least id and the size of every set.
+    /// Returns the smallest id and the number of ids of every set.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
         let nodes = self
             .pages
@@ -185,7 +185,7 @@ impl Sets {
         roots.map(|root| (self.forest.id(root), self.nodes_of(root).count() as u64))
     }
 
-    /// Whether the node is the least of a set.
+    /// Returns true if the node has the smallest id of a set of at least two.
     fn is_root(&self, node: u32) -> bool {
         self.forest.parent(node) == node && self.forest.next(node) != NONE
     }
@@ -201,9 +201,9 @@ impl Iterator for Sets {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let first = self.pages.get(self.place / PAGE_IDS)?;
-            let node = first + (self.place % PAGE_IDS) as u32;
-            self.place += 1;
+            let first = self.pages.get(self.position / PAGE_IDS)?;
+            let node = first + (self.position % PAGE_IDS) as u32;
+            self.position += 1;
             if self.is_root(node) {
                 return Some(
                     self.nodes_of(node)
@@ -227,9 +227,9 @@ mod tests {
         loop {
             let before = labels.clone();
             for &(a, b) in pairs {
-                let least = labels[a as usize].min(labels[b as usize]);
-                labels[a as usize] = least;
-                labels[b as usize] = least;
+                let smallest = labels[a as usize].min(labels[b as usize]);
+                labels[a as usize] = smallest;
+                labels[b as usize] = smallest;
             }
             if labels == before {
                 break;

@@ -1,4 +1,4 @@
-//! What a join will take, before it is made.
+//! The cost of a join, estimated before it runs.
 
 use crate::error::Result;
 use crate::format::Posting;
@@ -26,7 +26,7 @@ const SIGNATURE_SECONDS: f64 = 1.5e-6;
 const VALUE_SECONDS: f64 = 0.2e-9;
 const FINGERPRINT_SECONDS: f64 = 2e-9;
 
-/// What a join is expected to take: an estimate from a sample of the buckets. A few very large
+/// The expected cost of a join, estimated from a sample of the buckets. A few very large
 /// buckets that the sample does not see can make it several times too low. Made by [`Snapshot::expect_join`](crate::Snapshot::expect_join).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub struct JoinEstimate {
     pub seconds: f64,
 }
 
-/// What the buckets of a part of a lane hold.
+/// Counts of the postings and pairs in the buckets of a part of a lane.
 #[derive(Default)]
 struct Sample {
     postings: u64,
@@ -118,7 +118,7 @@ fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate
     Ok(expected)
 }
 
-/// The postings of a lane, those of removed documents included.
+/// Returns the number of postings of a lane, those of removed documents included.
 fn postings_of(snapshot: &SnapshotView, lane: u16) -> u64 {
     let committed = &snapshot.inner.version;
     let runs = committed.runs.descriptors();

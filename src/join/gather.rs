@@ -58,13 +58,13 @@ impl Gatherer {
         })
     }
 
-    /// How many lanes are still to be read, the one at hand included.
+    /// Returns the number of lanes that are still to be read, the current one included.
     pub(super) fn lanes_left(&self) -> usize {
         let at_hand = self.stream.is_some() || self.large.is_some();
         self.lanes.len() + usize::from(at_hand)
     }
 
-    /// The next batch with anything to compare; `None` at the end of the last lane.
+    /// Returns the next batch with anything to compare, or `None` at the end of the last lane.
     pub(crate) fn next(
         &mut self,
         snapshot: &SnapshotView,
@@ -128,7 +128,7 @@ impl Gatherer {
         bucket: &[Posting],
     ) {
         let start = self.ids.len();
-        // Of a bucket that may be cut short all are wanted, to count what is left out.
+        // All postings of a bucket that may be cut short are read, to count those left out.
         let may_be_cut = settings.representatives(bucket.len()) < bucket.len();
         let distance = settings.bounds.max_distance;
         if let Some(table) = settings.table(snapshot, lane).filter(|_| !may_be_cut) {
@@ -165,14 +165,14 @@ impl Gatherer {
         let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
         let distance = settings.bounds.max_distance;
         let is_searched = self.partners.find_if_few(bucket, distance, few, is_first);
-        let mut place = None;
+        let mut bucket_start = None;
         for (run, is_near) in self.partners.runs() {
             debug_assert!(run.end <= bucket.len());
             let documents = bucket.get(run).unwrap_or_default();
             if let Some(posting) = documents.first()
                 && (is_near || !is_searched)
             {
-                place = place.or(Some((
+                bucket_start = bucket_start.or(Some((
                     batch.groups.len(),
                     batch.members.len(),
                     posting.code,
@@ -181,7 +181,7 @@ impl Gatherer {
                 batch.push_group(ids, table.fingerprint(posting.code).into());
             }
         }
-        if let Some((groups, members, code)) = place {
+        if let Some((groups, members, code)) = bucket_start {
             let low_code = snapshot.context().lanes.bucket_range(lane, code).0;
             let start = (groups, members);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
@@ -265,12 +265,12 @@ impl Gatherer {
                 .map(|start| start..end.min(start + share))
         };
         for b in shares() {
-            let wanted = |a: &Range<usize>| {
+            let is_compared = |a: &Range<usize>| {
                 a.start <= b.start && (a.start == 0 || a.start < piece.representatives_end)
             };
             batch
                 .pieces
-                .extend(shares().filter(wanted).map(|a| BucketPiece {
+                .extend(shares().filter(is_compared).map(|a| BucketPiece {
                     a,
                     b: b.clone(),
                     is_read_alone: true,
@@ -314,17 +314,17 @@ impl Gatherer {
         }
         if has_equal && settings.hides_equal {
             // They are linked to the first of them here, which stands for them from now on.
-            for place in start..batch.groups.len() {
-                let equal = batch.members_of(place).iter().skip(1);
+            for index in start..batch.groups.len() {
+                let equal = batch.members_of(index).iter().skip(1);
                 equal.for_each(|id| self.live.hide(*id));
             }
         }
-        let places = start..batch.groups.len();
+        let groups = start..batch.groups.len();
         Some(BucketPiece {
             lane,
-            a: places.clone(),
+            a: groups.clone(),
             representatives_end: start + representatives,
-            b: places,
+            b: groups,
             is_read_alone: false,
         })
     }

@@ -18,7 +18,7 @@ pub(super) struct Linker {
 }
 
 impl Linker {
-    /// The sets of connected documents.
+    /// Returns the sets of documents that near pairs connect.
     pub(super) fn link(pairs: &mut Pairs, verify: Arc<PairSimilarity>) -> Result<DisjointSets> {
         let mut linker = Self {
             verify,

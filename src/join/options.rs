@@ -1,11 +1,11 @@
-//! How a join is made, and what it says that it left out.
+//! The options of a join, and the counts of buckets, documents and pairs that it left out.
 
 use crate::error::{Error, Result};
 
 /// More threads than this are a slip.
 const MAX_THREADS: usize = 1_024;
 
-/// How pairs and clusters are looked for: threads, and whether large buckets may be cut short.
+/// The options of a search for pairs or clusters: the number of threads, and the limit of large buckets.
 ///
 /// ```
 /// use resemblance::JoinOptions;
@@ -25,7 +25,7 @@ impl Default for JoinOptions {
 }
 
 impl JoinOptions {
-    /// One thread, and nothing left out.
+    /// Makes the default options: one thread, and no bucket is cut short.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -71,14 +71,14 @@ impl JoinOptions {
         self.threads
     }
 
-    /// The most signatures of a bucket that are compared with all of it.
+    /// Returns the maximum number of signatures of a bucket that are compared with all of it.
     pub(super) fn max_representatives(&self) -> Option<usize> {
         self.max_bucket
     }
 }
 
-/// What a join did not compare because of [`JoinOptions::max_bucket`]. All zero: nothing is
-/// missing on that account.
+/// The documents and pairs that a join did not compare because of [`JoinOptions::max_bucket`]. If all
+/// counts are zero, nothing is missing for that reason.
 ///
 /// ```
 /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Signature, Store};
@@ -110,7 +110,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Whether nothing was left out.
+    /// Returns true if nothing was left out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

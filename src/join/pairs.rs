@@ -43,7 +43,7 @@ pub(crate) fn pairs_verified(
 pub struct Pairs {
     snapshot: SnapshotView,
     settings: Settings,
-    /// What reads the lanes, once the first pair has been asked for.
+    /// Reads the lanes. `None` until the caller asks for the first pair.
     gatherer: Option<Gatherer>,
     batch: JoinBatch,
     cursor: Cursor,
@@ -91,14 +91,14 @@ impl Pairs {
         self
     }
 
-    /// The same with every candidate verified.
+    /// Returns these pairs with every candidate verified by the closure.
     pub(super) fn verified(mut self, verify: Arc<PairSimilarity>) -> Self {
         self.verify = Some(verify);
         self.unverified()
     }
 
-    /// What has been left out so far because of [`JoinOptions::max_bucket`]; after the last pair,
-    /// of all.
+    /// Returns the buckets, documents and pairs that [`JoinOptions::max_bucket`] has left out so far;
+    /// after the last pair, those of the whole join.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         let gatherer = self.gatherer.as_ref();
@@ -141,12 +141,13 @@ impl Pairs {
         &mut self.settings
     }
 
-    /// What is compared at present.
+    /// Returns the batch that is being compared.
     pub(super) fn batch(&self) -> &JoinBatch {
         &self.batch
     }
 
-    /// What the next comparisons found, in groups of the batch; `None` at the end.
+    /// Returns the events of the next round of comparisons, as indexes of groups of the batch, or
+    /// `None` at the end of the join.
     pub(super) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
         let snapshot = self.snapshot.clone();
         let goes_on = snapshot.context().run_checked(|| self.next_round())?;
@@ -155,7 +156,7 @@ impl Pairs {
 
     fn next_candidate(&mut self) -> Result<Option<Pair>> {
         // What is found already needs no reading.
-        if let Some(pair) = self.next_of_spread() {
+        if let Some(pair) = self.next_event_pair() {
             return Ok(Some(pair));
         }
         let snapshot = self.snapshot.clone();
@@ -187,7 +188,7 @@ impl Pairs {
 
     fn advance(&mut self) -> Result<Option<Pair>> {
         loop {
-            if let Some(pair) = self.next_of_spread() {
+            if let Some(pair) = self.next_event_pair() {
                 return Ok(Some(pair));
             }
             if let Some(event) = self.events.next() {
@@ -238,8 +239,8 @@ impl Pairs {
         Ok(true)
     }
 
-    /// The next pair of the event at hand.
-    fn next_of_spread(&mut self) -> Option<Pair> {
+    /// Returns the next pair of the current event, or `None` if there is no further one.
+    fn next_event_pair(&mut self) -> Option<Pair> {
         let spread = self.spread.as_mut()?;
         let event = spread.event;
         let Some(ids) = spread.next(&self.batch, self.settings.links_only) else {

@@ -1,4 +1,4 @@
-//! Which codes of a table's bucket have another within the distance.
+//! Finds the codes of a table's bucket that have another code within the distance.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ const STRIDE: usize = 64;
 #[derive(Default)]
 pub(super) struct Partners {
     codes: Vec<u64>,
-    /// Where the postings of each code end.
+    /// The end of the postings of each code, as an index into the bucket.
     ends: Vec<usize>,
     near: Vec<bool>,
 }
@@ -28,13 +28,13 @@ impl Partners {
     ) -> bool {
         self.codes.clear();
         self.ends.clear();
-        for (place, posting) in bucket.iter().enumerate() {
+        for (index, posting) in bucket.iter().enumerate() {
             if self.codes.last() == Some(&posting.code) {
                 self.ends.pop();
             } else {
                 self.codes.push(posting.code);
             }
-            self.ends.push(place + 1);
+            self.ends.push(index + 1);
         }
         self.near.clear();
         self.near.resize(self.codes.len(), false);
@@ -47,7 +47,7 @@ impl Partners {
         is_searched
     }
 
-    /// As [`find_if_few`](Self::find_if_few), of any number.
+    /// Does what [`find_if_few`](Self::find_if_few) does, for any number of codes.
     pub(super) fn find(
         &mut self,
         bucket: &[Posting],
@@ -69,10 +69,10 @@ impl Partners {
                 earlier.unwrap_or_default(),
                 *code,
                 distance,
-                |place, other| {
+                |index, other| {
                     if is_first(*code, other) {
                         is_near = true;
-                        if let Some(near) = near.0.get_mut(place) {
+                        if let Some(near) = near.0.get_mut(index) {
                             *near = true;
                         }
                     }
@@ -84,7 +84,7 @@ impl Partners {
         }
     }
 
-    /// The places of the postings of each code, and whether it has a partner.
+    /// Returns the range of postings of each code, with true if the code has a partner.
     pub(crate) fn runs(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let runs = starts.zip(&self.ends).map(|(start, end)| start..*end);
@@ -92,7 +92,7 @@ impl Partners {
     }
 }
 
-/// Visits the codes within a distance of one, with their places.
+/// Visits the codes within a distance of one, with their indexes.
 #[inline]
 pub(super) fn for_each_within(
     codes: &[u64],
@@ -108,9 +108,9 @@ pub(super) fn for_each_within(
             .map(|other| u32::from(is_within(*other)))
             .sum();
         if within > 0 {
-            for (place, other) in (start..).zip(stride) {
+            for (index, other) in (start..).zip(stride) {
                 if is_within(*other) {
-                    visit(place, *other);
+                    visit(index, *other);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What a join asks for, worked out once.
+//! The settings of one join, resolved once from its bounds and options.
 
 use std::ops::Range;
 
@@ -13,30 +13,30 @@ use crate::sketch::{EmptyDocuments, ValueLayout};
 /// Signatures in memory at a time take at most twice as much.
 pub(super) const BATCH_BYTES: usize = 32 << 20;
 
-/// So many are held however large they are.
+/// Minimum number of signatures in a batch, however large they are.
 const MIN_BATCH_DOCUMENTS: usize = 1 << 10;
 
 pub(super) struct Settings {
     pub(super) bounds: ResolvedBounds,
     pub(super) options: JoinOptions,
-    /// Whether any pairs will do that connect all that are near, instead of all pairs.
+    /// True if the join needs only enough pairs to connect all that are near, not all pairs.
     pub(super) links_only: bool,
-    /// Whether all candidates are wanted, however far their estimates say that they are.
+    /// True if all candidates are returned, however dissimilar by their estimates, to be verified.
     pub(super) verifies: bool,
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
-    /// Whether the codes do not say all.
+    /// True if the codes alone do not tell the similarity or distance, so that signatures are read.
     pub(super) reads_signatures: bool,
     pub(super) has_fingerprints: bool,
-    /// Whether bands are read, whose codes tell who met before.
+    /// True if bands are read: their codes tell which documents shared an earlier bucket.
     pub(super) with_codes: bool,
-    /// Whether documents that equal an earlier one are left out of the lanes after the first.
+    /// True if documents that equal an earlier one are left out of the lanes after the first.
     pub(super) hides_equal: bool,
-    /// About half of the documents whose signatures are in memory at a time.
+    /// About half of the number of documents whose signatures are in memory at a time.
     pub(super) batch_documents: usize,
-    /// What a signature takes in memory, codes included.
+    /// Bytes that a signature takes in memory, codes included.
     pub(super) document_bytes: u64,
-    /// How MinHash values are compared.
+    /// The layout by which MinHash values are compared; `None` without MinHash in the schema.
     pub(super) layout: Option<ValueLayout>,
 }
 
@@ -80,7 +80,7 @@ impl Settings {
         max.map_or(groups, |max| max.min(groups))
     }
 
-    /// The table of a lane, `None` for a band.
+    /// Returns the table of a lane, `None` for a band.
     pub(super) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
         let lanes = &snapshot.context().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
@@ -91,7 +91,7 @@ impl Settings {
     }
 }
 
-/// The lanes that give the candidates of some bounds.
+/// Returns the lanes that give the candidates for these bounds.
 pub(super) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Range<u16> {
     let lanes = &snapshot.context().lanes;
     let bands_end = 1 + lanes.band_count();
@@ -112,14 +112,14 @@ pub(super) struct TableLane<'s> {
 }
 
 impl TableLane<'_> {
-    /// The fingerprint of 64 bits that is filed under a code.
+    /// Returns the fingerprint of 64 bits that is indexed under a code.
     pub(crate) fn fingerprint(&self, code: u64) -> u64 {
         let table = self.design.tables().get(self.number);
         table.map_or(code, |table| table.restore(code))
     }
 
-    /// Whether two fingerprints, given by their codes here, share a bucket of no earlier table. Of
-    /// 128 bits the codes do not say.
+    /// Returns false if two fingerprints, given by their codes here, share a bucket of an earlier
+    /// table. The codes of 128-bit fingerprints cannot tell, and the result is true.
     pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_exact() {
             return true;

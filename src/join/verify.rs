@@ -5,11 +5,11 @@ use std::panic::resume_unwind;
 use crate::error::Result;
 use crate::join::pair::Pair;
 use crate::join::settings::Settings;
-use crate::query::{Told, checked};
+use crate::query::{ExactSimilarity, checked};
 use crate::types::DocumentId;
 
-/// The caller's exact similarity of two documents, or that it cannot tell.
-pub(super) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> Told + Send + Sync;
+/// Returns the caller's exact similarity of two documents, `None` if the caller cannot compute it.
+pub(super) type PairSimilarity = dyn Fn(DocumentId, DocumentId) -> ExactSimilarity + Send + Sync;
 
 /// Candidates that are verified together: bounds what is in memory.
 pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
@@ -17,8 +17,8 @@ pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
 /// Fewer are not worth a thread.
 const MIN_PER_THREAD: usize = 1 << 5;
 
-/// The candidates that are within the bounds, in their order whatever the number of threads, up to
-/// the first that cannot be verified.
+/// Returns the candidates that are within the bounds, in their order whatever the number of threads,
+/// up to the first that fails.
 pub(super) fn verify_round(
     candidates: &[Pair],
     verify: &PairSimilarity,
@@ -50,8 +50,10 @@ fn verify_share(
     let mut verified = Vec::new();
     for candidate in candidates {
         match checked(verify(candidate.a, candidate.b)) {
-            Ok(told) => {
-                let scored = candidate.scored().verified(told, Some(&settings.bounds));
+            Ok(exact_similarity) => {
+                let scored = candidate
+                    .scored()
+                    .verified(exact_similarity, Some(&settings.bounds));
                 verified.extend(scored.map(|scored| Ok(candidate.verified(scored))));
             }
             Err(error) => {

@@ -34,4 +34,4 @@ pub(crate) use search::Search;
 pub(crate) use subject::Subject;
 pub(crate) use sweep::SignaturePieces;
 pub use verify::Earlier;
-pub(crate) use verify::{Ask, Outside, Told, checked};
+pub(crate) use verify::{Ask, ExactSimilarity, Outside, checked};

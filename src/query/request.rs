@@ -10,7 +10,7 @@ use crate::query::bounds::{Bounds, By};
 use crate::query::budget::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::Search;
-use crate::query::verify::{Ask, Outside, Told};
+use crate::query::verify::{Ask, ExactSimilarity, Outside};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -143,7 +143,7 @@ pub struct Query<'a, A = Matches> {
 }
 
 /// Says how alike the signature at an index and a document are.
-type Verify<'v> = dyn Fn(usize, DocumentId) -> Told + 'v;
+type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 
 impl<A> fmt::Debug for Query<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

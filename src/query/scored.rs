@@ -45,10 +45,10 @@ impl Scored {
     /// bounds.
     pub(crate) fn verified(
         mut self,
-        told: Option<f64>,
+        exact_similarity: Option<f64>,
         bounds: Option<&ResolvedBounds>,
     ) -> Option<Self> {
-        if let Some(similarity) = told {
+        if let Some(similarity) = exact_similarity {
             (self.similarity, self.is_exact) = (similarity, true);
         }
         bounds

@@ -240,11 +240,11 @@ impl<'q> Search<'q> {
         }
         let mut near = TopK::new(self.collector.limit());
         for scored in found.near.take() {
-            let told = match self.verify {
+            let exact_similarity = match self.verify {
                 Some(ask) => ask(index, scored.id)?,
                 None => None,
             };
-            if let Some(scored) = scored.verified(told, self.bounds) {
+            if let Some(scored) = scored.verified(exact_similarity, self.bounds) {
                 near.push(scored);
             }
         }

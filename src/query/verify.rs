@@ -7,11 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::error::{Error, Result};
 use crate::types::DocumentId;
 
-/// What the caller says of a candidate: its similarity, or `None` where that cannot be told.
-pub(crate) type Told = Result<Option<f64>>;
+/// The exact similarity of a candidate, from 0 to 1, as the caller computed it. `None` if the
+/// caller cannot compute it; then the estimate stands.
+pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
 /// Asks the caller how similar the signature at an index and the document with an id are.
-pub(crate) type Ask<'v> = dyn Fn(usize, u64) -> Told + 'v;
+pub(crate) type Ask<'v> = dyn Fn(usize, u64) -> ExactSimilarity + 'v;
 
 /// A document that another one of a batch is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,9 +31,9 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    pub(crate) fn ask(&self, caller: impl FnOnce() -> Told) -> Told {
+    pub(crate) fn ask(&self, caller: impl FnOnce() -> ExactSimilarity) -> ExactSimilarity {
         match catch_unwind(AssertUnwindSafe(caller)) {
-            Ok(told) => checked(told),
+            Ok(exact_similarity) => checked(exact_similarity),
             Err(panic) => {
                 *self.panic.borrow_mut() = Some(panic);
                 let reason = "the closure that verifies has panicked".into();
@@ -49,15 +50,15 @@ impl Outside {
     }
 }
 
-/// Refuses what is no similarity.
-pub(crate) fn checked(told: Told) -> Told {
-    match told? {
+/// Returns the similarity, or an error if it is not a number from 0 to 1.
+pub(crate) fn checked(exact_similarity: ExactSimilarity) -> ExactSimilarity {
+    match exact_similarity? {
         Some(similarity) if !(0.0..=1.0).contains(&similarity) => Err(Error::invalid(
             "verify",
             similarity,
             "a similarity of 0 to 1",
         )),
         // Of the two zeros the one whose bits are in order.
-        told => Ok(told.map(|similarity| similarity + 0.0)),
+        exact_similarity => Ok(exact_similarity.map(|similarity| similarity + 0.0)),
     }
 }

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
 use crate::query::{
-    Ask, Budget, Collector, Earlier, Found, ProbePlan, ResolvedBounds, Search, Subject, Told,
-    find_keys,
+    Ask, Budget, Collector, Earlier, ExactSimilarity, Found, ProbePlan, ResolvedBounds, Search,
+    Subject, find_keys,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -13,7 +13,7 @@ use crate::write::batch_dedup::{BatchDedup, BatchDocument};
 use crate::write::writer::Writer;
 
 /// Asks the caller how similar a document of the batch, given by its index, is to an earlier one.
-pub(super) type AskCaller<'v> = dyn Fn(usize, Earlier) -> Told + 'v;
+pub(super) type AskCaller<'v> = dyn Fn(usize, Earlier) -> ExactSimilarity + 'v;
 
 /// A batch on its way into the store.
 pub(super) struct BatchInsert<'v> {
@@ -60,7 +60,7 @@ impl<'v> BatchInsert<'v> {
     }
 
     /// Asks the caller how similar the document at `index` of the batch is to an earlier one.
-    fn ask(&self, index: usize, id: u64) -> Told {
+    fn ask(&self, index: usize, id: u64) -> ExactSimilarity {
         match self.ask {
             Some(ask) => ask(index, self.earlier(id)?),
             None => Ok(None),
@@ -207,8 +207,8 @@ impl<'d> BatchCheck<'d> {
             // Documents in one bucket need not be within the bounds of a score.
             let scored = subject.score_signature(context, id, other, &insert.bounds)?;
             if let Some(scored) = scored {
-                let told = insert.ask(index, id)?;
-                if let Some(scored) = scored.verified(told, Some(&insert.bounds)) {
+                let exact_similarity = insert.ask(index, id)?;
+                if let Some(scored) = scored.verified(exact_similarity, Some(&insert.bounds)) {
                     found.push(scored);
                 }
             }
