@@ -56,7 +56,8 @@ pub struct BulkReport {
     pub duplicates: u64,
     /// Sorted runs in the store: one, or none if no document is indexed.
     pub runs: u64,
-    /// How many times postings filled the memory for sorting and went to the temporary file.
+    /// Number of times that postings filled the memory for sorting and were written to the
+    /// temporary file.
     pub spills: u64,
     /// Bytes that were written to the temporary file.
     pub spilled_bytes: u64,
@@ -166,7 +167,7 @@ impl BulkBuild {
         self.source = Some(source.into());
     }
 
-    /// The ids below one are not for documents that come later.
+    /// Sets the minimum id of the next document.
     pub(crate) fn skip_to(&mut self, id: u64) {
         self.store.skip_to(id);
     }
@@ -180,13 +181,13 @@ impl BulkBuild {
         }
     }
 
-    /// How many documents were taken.
+    /// Returns the number of documents inserted so far.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.store.next_id()
     }
 
-    /// Whether no document was taken yet.
+    /// Returns true if no document was inserted yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -208,7 +209,7 @@ impl BulkBuild {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish); [`Error::Io`] of the kind
+    /// Returns the errors of [`finish`](Self::finish); [`Error::Io`] of the kind
     /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
     pub fn finish_with(
         mut self,

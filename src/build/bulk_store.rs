@@ -85,7 +85,7 @@ impl BulkStore {
         })
     }
 
-    /// The id of the next document.
+    /// Returns the id of the next document.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
     }
@@ -101,7 +101,7 @@ impl BulkStore {
         self.next_id = self.next_id.max(id);
     }
 
-    /// Whether a document may be stored here.
+    /// Checks that a document fits the schema and the limits of the store.
     pub(crate) fn validate(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
         self.store.context.check_signature(signature)
@@ -190,7 +190,7 @@ impl BulkStore {
         self.store.context.run_checked(|| run(write))
     }
 
-    /// The key of a document whose row is in the table.
+    /// Returns the key of a document whose row is in the table, `None` if it has no key.
     pub(crate) fn key(&self, id: u64) -> Result<Option<Vec<u8>>> {
         self.in_tables(|write| {
             let table = write.open_table(DOCUMENTS)?;
@@ -299,29 +299,28 @@ impl Drop for BulkStore {
     }
 }
 
-/// Writes a lane of a run that holds all documents, so many of which have a key: postings in
-/// ascending order. `place`: the run and the lane.
+/// Writes one lane of a run that holds all documents, of which `keys` have a key. The postings come
+/// in strictly ascending order.
 pub(super) fn write_whole_lane(
     context: &SharedContext,
     write: &WriteTransaction,
-    place: (u32, u16),
+    (run, lane): (u32, u16),
     keys: u64,
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
-    let (run, lane) = place;
     let role = context.lanes.roles().nth(lane.into());
     let table = role.map(PostingTable::of);
     let table = table.or_bug_with(|| format!("lane {lane} is not in the schema"))?;
     // Of a run that holds all documents, only the lane of keys has a filter.
     let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
-        shape: FilterShape::of(keys, KEY_FILTER_BITS),
+        shape: FilterShape::new(keys, KEY_FILTER_BITS),
         buckets: context.lanes.bucket_bits(lane),
     });
     let mut tables = run_tables(write, table)?;
     write_lane(&mut tables, run, lane, filter, postings)
 }
 
-/// The run of all documents of a store with this state; none if nothing is filed.
+/// Returns the run of all documents of a store with this state, `None` if it has no postings.
 pub(super) fn whole_run(
     context: &SharedContext,
     run: u32,

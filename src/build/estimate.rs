@@ -1,4 +1,4 @@
-//! What a build will need, before it begins.
+//! The memory and disk space of a build, estimated before it begins.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::shape_of;
 
-/// What a store without documents takes, and buffers beside caches, about.
+/// About the bytes of a store without documents, and of the buffers beside its caches.
 const CONSTANT_BYTES: u64 = 2 << 20;
 /// Pages around the bytes that are stored, in proportion.
 const PAGES: f64 = 1.02;
 /// Buffers and bookkeeping of a build beside what its options bound.
 const BUFFERS_BYTES: u64 = 32 << 20;
 
-/// What a build is expected to need, in bytes.
+/// The expected needs of a build, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BulkEstimate {
@@ -30,33 +30,33 @@ pub struct BulkEstimate {
     pub temporary_bytes: u64,
 }
 
-/// What a rebanding is expected to need, in bytes.
+/// The expected needs of a rebanding, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RebandEstimate {
     /// Live documents, whose postings are written.
     pub documents: u64,
-    /// Whether postings are written anew: not if all lanes stay as they are.
+    /// True if postings are written anew, false if all lanes stay as they are.
     pub is_rewritten: bool,
     /// Memory at the peak: for sorting, the cache, and buffers.
     pub memory_bytes: u64,
-    /// What the file grows by at most, less what is free in it: the new postings, beside which the
-    /// old ones stay until the commit.
+    /// Maximum growth of the file, less its free space: the old postings stay beside the new ones
+    /// until the commit.
     pub growth_bytes: u64,
     /// The temporary file at the end; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
 }
 
-/// What postings of all lanes need.
+/// The bytes that the postings of all lanes need.
 struct Sorting {
-    /// In the store: ids take what codes save, and a page for each block.
+    /// Bytes in the store: ids take as much as codes save, and each block takes a page.
     stored_bytes: f64,
     memory_bytes: u64,
     temporary_bytes: u64,
 }
 
 impl Sorting {
-    fn of(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
+    fn new(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
         let layouts: Vec<Layout> = code_bits
             .iter()
             .copied()
@@ -102,7 +102,7 @@ pub(crate) fn estimate_reband(
             temporary_bytes: 0,
         });
     }
-    let sorting = Sorting::of(options, &code_bits(&schema)?, documents);
+    let sorting = Sorting::new(options, &code_bits(&schema)?, documents);
     Ok(RebandEstimate {
         documents,
         is_rewritten: true,
@@ -113,8 +113,8 @@ pub(crate) fn estimate_reband(
 }
 
 impl BulkOptions {
-    /// What a build with these options is expected to need for so many documents, with keys and
-    /// payloads of so many bytes each on average.
+    /// Returns the expected needs of a build with these options, for a number of documents with
+    /// keys and payloads of the given mean sizes in bytes.
     ///
     /// ```
     /// use resemblance::{BulkOptions, MinHash, Schema};
@@ -135,7 +135,7 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BulkEstimate> {
-        let sorting = Sorting::of(self, &code_bits(schema)?, documents);
+        let sorting = Sorting::new(self, &code_bits(schema)?, documents);
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
         let content = key_bytes.saturating_add(payload_bytes);
@@ -151,7 +151,7 @@ impl BulkOptions {
     }
 }
 
-/// How many bits the codes of each lane have.
+/// Returns the number of bits of the codes of each lane.
 pub(super) fn code_bits(schema: &Schema) -> Result<Vec<u32>> {
     let band_bits = schema.minhash().map_or(64, |minhash| minhash.code_bits());
     let roles = schema.lane_set()?.roles();

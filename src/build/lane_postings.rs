@@ -1,4 +1,4 @@
-//! The merged postings of a lane one by one, with progress.
+//! Iterates over the merged postings of a lane, and reports progress.
 
 use std::vec;
 

@@ -1,14 +1,14 @@
-//! How a store is built.
+//! The options of an offline build.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use crate::options::StoreOptions;
 
-/// The least memory limit; a smaller one is raised to it.
+/// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
-/// What to do with a document whose key an earlier one has.
+/// The rule for a document whose key an earlier document has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DuplicateKeys {
@@ -21,8 +21,9 @@ pub enum DuplicateKeys {
     KeepLast,
 }
 
-/// How [`Store::bulk_build`](crate::Store::bulk_build) and [`Store::reband`](crate::Store::reband)
-/// use memory, disk and cores. None of it changes an answer, but for [`duplicate_keys`](Self::duplicate_keys).
+/// The memory, disk space and threads that [`Store::bulk_build`](crate::Store::bulk_build) and
+/// [`Store::reband`](crate::Store::reband) use. Only [`duplicate_keys`](Self::duplicate_keys)
+/// changes which documents the store holds.
 ///
 /// ```
 /// use resemblance::{BulkOptions, StoreOptions};
@@ -87,15 +88,15 @@ impl BulkOptions {
         self
     }
 
-    /// How many threads sort, beside the one that inserts; if not given, one for each further
-    /// core, and one at least.
+    /// Number of threads that sort, beside the one that inserts. By default one for each further
+    /// core, and at least one.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// What to do with a document whose key an earlier one has.
+    /// The rule for a document whose key an earlier document has.
     #[must_use]
     pub fn duplicate_keys(mut self, rule: DuplicateKeys) -> Self {
         self.duplicate_keys = rule;

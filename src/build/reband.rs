@@ -49,12 +49,13 @@ pub struct RebandReport {
     pub schema: Schema,
     /// Live documents in the store.
     pub documents: u64,
-    /// Whether postings were written anew. They are not if the new schema files all documents as
-    /// the old one did: then a few bytes of the file have changed.
+    /// True if postings were written anew. They are not if the new schema gives all documents the
+    /// same codes as the old one: then a few bytes of the file have changed.
     pub is_rewritten: bool,
     /// Postings that were written, in all lanes.
     pub postings: u64,
-    /// How many times postings filled the memory for sorting and went to the temporary file.
+    /// Number of times that postings filled the memory for sorting and were written to the
+    /// temporary file.
     pub spills: u64,
     /// Bytes that were written to the temporary file.
     pub spilled_bytes: u64,
@@ -108,7 +109,7 @@ pub(crate) fn reband_with(
     Ok(report)
 }
 
-/// The postings of all live documents, from their signatures.
+/// Reads the postings of all live documents from their signatures.
 fn read(
     store: &mut RebandStore,
     sorter: &mut Sorter,

@@ -24,7 +24,7 @@ pub(super) struct RebandStore {
     // after the transaction, which must end before its file is closed
     store: OpenStore,
     version: Version,
-    /// By the new schema.
+    /// The shared context of the new schema.
     context: SharedContext,
     /// Live documents with a key, once all have been read.
     keys: u64,
@@ -55,7 +55,7 @@ impl RebandStore {
         })
     }
 
-    /// The new schema.
+    /// Returns the new schema.
     pub(crate) fn schema(&self) -> &Schema {
         &self.context.schema
     }
@@ -142,7 +142,7 @@ impl RebandStore {
             write.delete_table(LANES)?;
             let mut lanes = write.open_table(LANES)?;
             for (role, lane) in self.context.lanes.roles().zip(0u16..) {
-                lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
+                lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
             }
             Ok(())
         })

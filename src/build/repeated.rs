@@ -66,10 +66,10 @@ pub(super) struct FirstOfEachKey<'a, I> {
     repeated: &'a mut Repeated,
     code: u64,
     /// All different: those that share the code by chance are few.
-    firsts: Vec<FirstDocument>,
+    first_documents: Vec<FirstDocument>,
     /// The repetition that came first in the build, and the id of the document that it repeats.
     earliest: Option<(u64, u64)>,
-    /// Whether only the earliest matters, so that others need not be looked at.
+    /// True if only the earliest repetition matters, so that later ones are skipped.
     stops_at_earliest: bool,
 }
 
@@ -85,13 +85,13 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
             store,
             repeated,
             code: 0,
-            firsts: Vec::new(),
+            first_documents: Vec::new(),
             earliest: None,
             stops_at_earliest,
         }
     }
 
-    /// The error that names the repetition that came first, if there was any.
+    /// Returns an error that names the earliest repetition, if there was any.
     pub(super) fn refusal(&self) -> Result<()> {
         let Some((second, first)) = self.earliest else {
             return Ok(());
@@ -108,10 +108,10 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
 
     /// Returns whether an earlier document has the key of this one.
     fn is_repeated(&mut self, posting: Posting) -> Result<bool> {
-        if self.firsts.is_empty() || self.code != posting.code {
+        if self.first_documents.is_empty() || self.code != posting.code {
             self.code = posting.code;
-            self.firsts.clear();
-            self.firsts.push(FirstDocument {
+            self.first_documents.clear();
+            self.first_documents.push(FirstDocument {
                 id: posting.id,
                 key: None,
             });
@@ -122,7 +122,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
             return Ok(false);
         }
         let key = self.store.key(posting.id)?;
-        for first in &mut self.firsts {
+        for first in &mut self.first_documents {
             if first.key.is_none() {
                 first.key = self.store.key(first.id)?;
             }
@@ -133,7 +133,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
                 return Ok(true);
             }
         }
-        self.firsts.push(FirstDocument {
+        self.first_documents.push(FirstDocument {
             id: posting.id,
             key,
         });
@@ -168,7 +168,7 @@ pub(super) struct LastOfEachKey<'a, I: Iterator> {
     postings: std::iter::Peekable<I>,
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
-    /// Those of a code that stay, the next one last.
+    /// The postings of the current code that stay, the next one last.
     kept: Vec<Posting>,
 }
 
@@ -203,14 +203,14 @@ impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
     }
 
     fn keep_last_of_each(&mut self) -> Result<()> {
-        let mut last_of = BTreeMap::new();
+        let mut last_by_key = BTreeMap::new();
         for posting in std::mem::take(&mut self.kept) {
             let key = self.store.key(posting.id)?;
-            if let Some(earlier) = last_of.insert(key, posting) {
+            if let Some(earlier) = last_by_key.insert(key, posting) {
                 self.repeated.insert(earlier.id)?;
             }
         }
-        self.kept.extend(last_of.into_values());
+        self.kept.extend(last_by_key.into_values());
         self.kept.sort_unstable();
         Ok(())
     }

@@ -55,7 +55,8 @@ pub(super) fn pack(
     bytes.truncate(end);
 }
 
-/// The field of `width` bits (at most 64) that begins at `position`; bits beyond the end are zeros.
+/// Returns the field of `width` bits (at most 64) that begins at bit `position`; bits beyond the
+/// end are zeros.
 #[inline]
 pub(super) fn read_bits(bytes: &[u8], position: usize, width: u32) -> u64 {
     let (byte, shift) = (position / 8, position % 8);
@@ -78,7 +79,7 @@ fn read_bits_slowly(bytes: &[u8], byte: usize, shift: usize, width: u32) -> u64 
     field & mask(width)
 }
 
-/// The fields of `width` bits (at most 64) one after the other, without end; bits beyond the end of
+/// Iterates over the fields of `width` bits (at most 64), without end; bits beyond the end of
 /// `bytes` are zeros.
 #[inline]
 pub(super) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_ {
@@ -94,7 +95,7 @@ pub(super) fn fields(bytes: &[u8], width: u32) -> impl Iterator<Item = u64> + '_
     })
 }
 
-/// The 64 bits from bit `64 * index` on; bits beyond the end are zeros.
+/// Returns the 64 bits from bit `64 * index` on; bits beyond the end are zeros.
 #[inline]
 pub(super) fn read_word(bytes: &[u8], index: usize) -> u64 {
     let rest = bytes.get(index * 8..).unwrap_or_default();

@@ -10,10 +10,10 @@
 //! | 2 | count of postings, 1 to 8,192 |
 //! | 16 | code and id of the posting before the first one, or zeros |
 //! | 8 | the first posting's code |
-//! | 8 | the least id |
+//! | 8 | the smallest id |
 //! | | upper parts: for posting *i* bit *i + (code − first code) >> `low_bits`* is set |
 //! | | lower parts: the `low_bits` lowest bits of (code − first code) |
-//! | | ids − least id, `id_bits` each |
+//! | | ids − smallest id, `id_bits` each |
 //! | 4 | checksum |
 //!
 //! Numbers are little-endian, bits go from the least significant up, and each of the three parts
@@ -33,7 +33,7 @@ pub(crate) use crate::format::block_encoder::encode;
 /// page. One byte more takes two pages.
 pub(crate) const BLOCK_VALUE_BYTES: usize = 4066;
 
-/// The most postings of one block, which bounds what decoding allocates.
+/// Maximum number of postings in one block. It bounds the memory that decoding allocates.
 pub(crate) const BLOCK_POSTINGS: usize = 8192;
 
 pub(super) const KIND: u8 = 1;
@@ -50,7 +50,7 @@ pub(crate) struct Block<'v> {
     previous: Option<Posting>,
     last: Posting,
     first_code: u64,
-    least_id: u64,
+    min_id: u64,
     upper: &'v [u8],
     lower: &'v [u8],
     ids: &'v [u8],
@@ -61,7 +61,7 @@ impl<'v> Block<'v> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if checksum, header, length, or the first or last posting are not what
-    /// they must be. The order of the postings between is not looked at: [`Self::decode`] does.
+    /// they must be. The order of the postings between is checked only by [`Self::decode`].
     pub(crate) fn parse(table: &str, key: &BlockKey, value: &'v [u8]) -> Result<Self> {
         let body = checksum::open(table, key, value)?;
         let (_, _, last) = split_block_key(key);
@@ -116,7 +116,7 @@ impl<'v> Block<'v> {
             code: number(),
             id: number(),
         };
-        let (first_code, least_id) = (number(), number());
+        let (first_code, min_id) = (number(), number());
         let previous = (*flags == HAS_PREVIOUS).then_some(before);
         if previous.is_none() && before != Posting::lowest_of(0) {
             return Err("found a posting before the first, expected none".into());
@@ -137,14 +137,14 @@ impl<'v> Block<'v> {
             previous,
             last,
             first_code,
-            least_id,
+            min_id,
             upper,
             lower,
             ids,
         })
     }
 
-    /// The checks that cost little: they make reading total.
+    /// Checks the fields, at little cost, so that no later read can go out of bounds.
     fn verify(&self) -> Result<(), String> {
         let words = self.upper_bits.div_ceil(64);
         let ones: u32 = (0..words)
@@ -179,8 +179,8 @@ impl<'v> Block<'v> {
                 self.last
             ));
         }
-        let all_ids_fit = self.least_id.checked_add(mask(self.id_bits)).is_some();
-        let fits = |index| self.least_id.checked_add(self.id_offset(index)).is_some();
+        let all_ids_fit = self.min_id.checked_add(mask(self.id_bits)).is_some();
+        let fits = |index| self.min_id.checked_add(self.id_offset(index)).is_some();
         if !all_ids_fit && !(0..self.count).all(fits) {
             return Err("found an id beyond 64 bits".into());
         }
@@ -193,12 +193,13 @@ impl<'v> Block<'v> {
         self.count
     }
 
-    /// The posting before the first one in this lane of the run.
+    /// Returns the posting before the first one in this lane of the run; `None` for the first
+    /// block.
     pub(crate) fn previous(&self) -> Option<Posting> {
         self.previous
     }
 
-    /// The last posting, which is the key's.
+    /// Returns the last posting, which is also in the key.
     pub(crate) fn last(&self) -> Posting {
         self.last
     }
@@ -214,7 +215,8 @@ impl<'v> Block<'v> {
         }
     }
 
-    /// The postings whose codes are in `low_code..=high_code`, found without decoding those before.
+    /// Returns the postings whose codes are in `low_code..=high_code`, without decoding those
+    /// before.
     pub(crate) fn find_range(&self, low_code: u64, high_code: u64) -> BlockIter<'v> {
         let mut found = self.iter();
         found.high_code = high_code;
@@ -241,7 +243,7 @@ impl<'v> Block<'v> {
         }
         let ids = fields(self.ids, self.id_bits);
         for (posting, offset) in unpacked.iter_mut().zip(ids) {
-            posting.id = self.least_id.wrapping_add(offset);
+            posting.id = self.min_id.wrapping_add(offset);
         }
         let unpacked = &*unpacked;
         let follows = unpacked.first().map(Posting::rank) > self.previous.map(|p| p.rank());
@@ -253,7 +255,7 @@ impl<'v> Block<'v> {
         Err("found postings out of order, expected strictly ascending ones".into())
     }
 
-    /// The upper parts of the codes, at their places.
+    /// Decodes the upper parts of the codes into their postings.
     fn unpack_upper(&self, postings: &mut [Posting]) {
         let mut slots = (0..).zip(postings);
         for word_index in 0..self.upper_bits.div_ceil(64) {
@@ -287,7 +289,7 @@ impl<'v> Block<'v> {
 
     #[inline]
     fn id(&self, index: usize) -> u64 {
-        self.least_id.wrapping_add(self.id_offset(index))
+        self.min_id.wrapping_add(self.id_offset(index))
     }
 
     #[inline]
@@ -328,7 +330,7 @@ fn part_lengths(
 #[derive(Clone, Debug)]
 pub(crate) struct BlockIter<'v> {
     block: Block<'v>,
-    /// Of the next posting.
+    /// The index of the next posting.
     index: usize,
     word_index: usize,
     /// Unread bits of the word of the upper part at `word_index`.
@@ -359,12 +361,13 @@ impl BlockIter<'_> {
         self.word = read_word(block.upper, self.word_index) & (u64::MAX << (position % 64));
     }
 
-    /// The position after the `wanted`th zero of the upper part, which has as many.
-    fn position_after_zeros(&self, wanted: usize) -> usize {
-        if wanted == 0 {
+    /// Returns the position, in bits, after the `count`th zero of the upper part, which has as
+    /// many.
+    fn position_after_zeros(&self, count: usize) -> usize {
+        if count == 0 {
             return 0;
         }
-        let mut left = wanted;
+        let mut left = count;
         for index in 0..self.block.upper_bits.div_ceil(64) {
             let mut zeros = !read_word(self.block.upper, index);
             let here = zeros.count_ones() as usize;
@@ -395,7 +398,7 @@ impl BlockIter<'_> {
     }
 }
 
-/// The first of `0..length` for which `before` does not hold.
+/// Returns the first of `0..length` for which `before` is false, or `length`.
 fn partition_point(length: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, length);
     while low < high {

@@ -12,15 +12,15 @@ pub(crate) struct Encoded {
     pub(crate) key: BlockKey,
     /// Number of postings in the block.
     pub(crate) count: usize,
-    /// The last of them.
+    /// The last posting of the block.
     pub(crate) last: Posting,
 }
 
-/// Packs as many of `postings` as fit one block, if a block of so many is wanted. They are in strictly
-/// ascending order, and all after `previous`, the last posting of the block before in this lane of the
-/// run.
+/// Packs as many of `postings` as fit one block, if `is_wanted` accepts their number. They must be
+/// in strictly ascending order, and all after `previous`, the last posting of the block before in
+/// this lane of the run.
 ///
-/// `value` is overwritten. `None`: the block is not wanted, or there are no postings.
+/// `value` is overwritten. Returns `None` if the block is not wanted, or there are no postings.
 pub(crate) fn encode_if(
     table: &str,
     run: u32,
@@ -36,7 +36,7 @@ pub(crate) fn encode_if(
             .take(BLOCK_POSTINGS)
             .is_sorted_by(|a, b| a < b)
     );
-    let shape = BlockShape::of_largest_prefix(postings).filter(|shape| is_wanted(shape.count))?;
+    let shape = BlockShape::from_largest_prefix(postings).filter(|shape| is_wanted(shape.count))?;
     let taken = postings.get(..shape.count)?;
     let (first, last) = (taken.first()?, *taken.last()?);
     let before = previous.unwrap_or(Posting::lowest_of(0));
@@ -50,11 +50,11 @@ pub(crate) fn encode_if(
     // Widths are at most 64.
     value.extend([shape.low_bits as u8, shape.id_bits() as u8, 0]);
     value.extend_from_slice(&count.to_le_bytes());
-    for number in [before.code, before.id, first.code, shape.least_id] {
+    for number in [before.code, before.id, first.code, shape.min_id] {
         value.extend_from_slice(&number.to_le_bytes());
     }
     shape.encode_codes(first.code, taken, value);
-    let ids = taken.iter().map(|posting| posting.id - shape.least_id);
+    let ids = taken.iter().map(|posting| posting.id - shape.min_id);
     pack(value, shape.id_bits(), shape.count, ids);
 
     let key = block_key(run, lane, last);
@@ -66,7 +66,7 @@ pub(crate) fn encode_if(
     })
 }
 
-/// As [`encode_if`], whatever fits.
+/// Does what [`encode_if`] does, and accepts a block of any number of postings.
 #[cfg(test)]
 pub(crate) fn encode(
     table: &str,
@@ -86,16 +86,16 @@ pub(super) struct BlockShape {
     /// Last code less first code.
     span: u64,
     low_bits: u32,
-    least_id: u64,
-    greatest_id: u64,
+    min_id: u64,
+    max_id: u64,
 }
 
 impl BlockShape {
-    /// The shape of as many postings as fit one block; `None` without postings.
-    fn of_largest_prefix(postings: &[Posting]) -> Option<Self> {
+    /// Returns the shape of as many postings as fit one block; `None` without postings.
+    fn from_largest_prefix(postings: &[Posting]) -> Option<Self> {
         /// Postings taken before the size is checked again.
         const STRIDE: usize = 64;
-        let mut shape = Self::of_one(postings.first()?);
+        let mut shape = Self::from_posting(postings.first()?);
         let mut rest = postings.get(1..BLOCK_POSTINGS.min(postings.len()))?;
         let first_code = postings.first()?.code;
         let mut stride = STRIDE;
@@ -113,20 +113,20 @@ impl BlockShape {
         Some(shape)
     }
 
-    pub(super) fn of_one(posting: &Posting) -> Self {
+    pub(super) fn from_posting(posting: &Posting) -> Self {
         Self {
             count: 1,
             span: 0,
             low_bits: 0,
-            least_id: posting.id,
-            greatest_id: posting.id,
+            min_id: posting.id,
+            max_id: posting.id,
         }
     }
 
     pub(super) fn with(mut self, first_code: u64, next: &[Posting]) -> Self {
         for posting in next {
-            self.least_id = self.least_id.min(posting.id);
-            self.greatest_id = self.greatest_id.max(posting.id);
+            self.min_id = self.min_id.min(posting.id);
+            self.max_id = self.max_id.max(posting.id);
         }
         self.count += next.len();
         if let Some(last) = next.last() {
@@ -138,7 +138,7 @@ impl BlockShape {
     }
 
     fn id_bits(&self) -> u32 {
-        width_of(self.greatest_id - self.least_id)
+        width_of(self.max_id - self.min_id)
     }
 
     pub(super) fn value_bytes(&self) -> usize {

@@ -139,7 +139,7 @@ fn a_block_takes_the_most_that_fits() {
             continue;
         };
         let shape = |postings: &[Posting]| {
-            let first = BlockShape::of_one(&postings[0]);
+            let first = BlockShape::from_posting(&postings[0]);
             first.with(postings[0].code, &postings[1..])
         };
         assert_eq!(shape(&postings[..encoded.count]).value_bytes(), value.len());

@@ -23,7 +23,7 @@ pub(crate) fn seal(table: &str, key: &[u8], value: &mut Vec<u8>) {
     value.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// The value without its checksum.
+/// Returns the value without its checksum.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the value is too short or its checksum is another.
@@ -45,7 +45,7 @@ pub(crate) fn open<'v>(table: &str, key: &[u8], value: &'v [u8]) -> Result<&'v [
     ))
 }
 
-/// How a row is named in errors: the table and the key in hexadecimal.
+/// Returns the name of a row in errors: the table and the key in hexadecimal.
 pub(crate) fn place(table: &str, key: &[u8]) -> String {
     use std::fmt::Write;
     let mut place = format!("table {table}, key ");

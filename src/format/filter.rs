@@ -1,4 +1,4 @@
-//! Filters: whether a lane of a run may hold a bucket, without a look at its blocks.
+//! Filters, which tell without reading blocks that a lane of a run does not hold a bucket.
 //!
 //! A filter is cut into pieces by equal ranges of buckets, so that a lane that is written in order
 //! writes its filter in order too, a piece at a time. A piece is a split block Bloom filter (Putze,
@@ -18,10 +18,10 @@ const KIND: u8 = 1;
 /// Bytes of a block of the filter.
 const BLOCK_BYTES: usize = 32;
 
-/// The most blocks of a piece: 4,032 bytes, which fit one page with their key.
+/// Maximum number of blocks of a piece: 4,032 bytes, which fit one page with their key.
 const MAX_BLOCKS: u16 = 126;
 
-/// One bit in each of the eight words of a block.
+/// The odd multipliers that choose one bit in each of the eight words of a block.
 const SALTS: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -36,7 +36,7 @@ const SALTS: [u32; 8] = [
 /// Run `u32`, lane `u16` and number of the piece `u32`, all big-endian.
 pub(crate) type FilterKey = [u8; 10];
 
-/// The key of a piece.
+/// Returns the key of a piece.
 pub(crate) fn filter_key(run: u32, lane: u16, piece: u32) -> FilterKey {
     let mut key = [0; 10];
     let fields = run.to_be_bytes().into_iter().chain(lane.to_be_bytes());
@@ -57,7 +57,7 @@ pub(crate) fn split_filter_key(key: &FilterKey) -> (u32, u16, u32) {
     )
 }
 
-/// How a filter is cut.
+/// The division of a filter into pieces and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilterShape {
     /// Number of pieces, at least one.
@@ -67,8 +67,9 @@ pub(crate) struct FilterShape {
 }
 
 impl FilterShape {
-    /// For about so many postings, with so many bits each.
-    pub(crate) fn of(postings: u64, bits_per_posting: u64) -> Self {
+    /// Returns the shape of a filter for about `postings` postings, with `bits_per_posting` bits
+    /// each.
+    pub(crate) fn new(postings: u64, bits_per_posting: u64) -> Self {
         let block_bits = BLOCK_BYTES as u64 * 8;
         let blocks = postings
             .saturating_mul(bits_per_posting)
@@ -86,7 +87,7 @@ impl FilterShape {
         self.pieces > 0 && (1..=MAX_BLOCKS).contains(&self.blocks)
     }
 
-    /// The piece that a bucket belongs to.
+    /// Returns the index of the piece that a bucket belongs to.
     #[inline]
     pub(crate) fn piece(self, bucket: u64) -> u32 {
         let product = u128::from(bucket) * u128::from(self.pieces);
@@ -101,7 +102,7 @@ pub(crate) struct FilterPiece {
 }
 
 impl FilterPiece {
-    /// One that holds nothing.
+    /// Makes an empty piece.
     pub(crate) fn new(shape: FilterShape) -> Self {
         Self {
             bytes: vec![0; usize::from(shape.blocks) * BLOCK_BYTES].into(),
@@ -114,7 +115,7 @@ impl FilterPiece {
 
     #[inline(always)]
     pub(crate) fn insert(&mut self, bucket: u64) {
-        let (block, hash) = self.place(bucket);
+        let (block, hash) = self.block_and_hash(bucket);
         let bits = SALTS.map(|salt| bit(hash, salt));
         let Some(block) = self.bytes.get_mut(block..block + BLOCK_BYTES) else {
             return;
@@ -128,7 +129,7 @@ impl FilterPiece {
     pub(crate) fn insert_all(&mut self, buckets: impl Iterator<Item = u64>) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: what the function is compiled for is there, as has just been asked.
+            // SAFETY: the processor has the feature that the function needs, as just checked.
             #[allow(unsafe_code, reason = "a kernel for processors that have been asked")]
             return unsafe { self.insert_all_avx2(buckets) };
         }
@@ -143,10 +144,10 @@ impl FilterPiece {
         }
     }
 
-    /// `false`: nothing of this bucket was inserted.
+    /// Returns false only if the bucket was not inserted.
     #[inline]
     pub(crate) fn may_hold(&self, bucket: u64) -> bool {
-        let (block, hash) = self.place(bucket);
+        let (block, hash) = self.block_and_hash(bucket);
         let block = self.bytes.get(block..block + BLOCK_BYTES);
         let mut words = block
             .unwrap_or_default()
@@ -159,7 +160,7 @@ impl FilterPiece {
 
     /// Returns the offset of a bucket's block, and the hash that chooses the bits in it.
     #[inline]
-    fn place(&self, bucket: u64) -> (usize, u32) {
+    fn block_and_hash(&self, bucket: u64) -> (usize, u32) {
         let hash = mix64(bucket);
         let blocks = (self.bytes.len() / BLOCK_BYTES) as u64;
         let block = ((hash >> 32) * blocks) >> 32;
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn shapes_follow_the_number_of_postings() {
         let shape = |postings, bits| {
-            let shape = FilterShape::of(postings, bits);
+            let shape = FilterShape::new(postings, bits);
             assert!(shape.is_valid());
             (shape.pieces, shape.blocks)
         };
@@ -240,7 +241,7 @@ mod tests {
     /// have a standard deviation of 0.08 %.
     #[test]
     fn what_is_in_is_found_and_little_else() {
-        let shape = FilterShape::of(3_000, 10);
+        let shape = FilterShape::new(3_000, 10);
         let mut piece = FilterPiece::new(shape);
         for number in 0..3_000 {
             piece.insert(mix64(number));
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn many_at_once_are_as_one_by_one() {
         for postings in [1, 2, 77, 3_000] {
-            let shape = FilterShape::of(postings, 10);
+            let shape = FilterShape::new(postings, 10);
             let (mut at_once, mut one_by_one) = (FilterPiece::new(shape), FilterPiece::new(shape));
             at_once.insert_all((0..postings).map(mix64));
             (0..postings).for_each(|number| one_by_one.insert(mix64(number)));
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn pieces_come_back_and_damage_is_seen() {
-        let shape = FilterShape::of(500, 12);
+        let shape = FilterShape::new(500, 12);
         let mut piece = FilterPiece::new(shape);
         piece.insert(77);
         let key = filter_key(0xa1b2_c3d4, 0xe5f6, 0x0102_0304);
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(split_filter_key(&key), (0xa1b2_c3d4, 0xe5f6, 0x0102_0304));
         let value = piece.encode(&key);
         assert_eq!(FilterPiece::decode(&key, shape, &value).unwrap(), piece);
-        let other = FilterShape::of(5_000, 12);
+        let other = FilterShape::new(5_000, 12);
         assert!(FilterPiece::decode(&key, other, &value).is_err());
         assert!(FilterPiece::decode(&filter_key(0, 0, 0), shape, &value).is_err());
         checksum::assert_damage_is_named(&value, |value| FilterPiece::decode(&key, shape, value));

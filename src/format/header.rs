@@ -22,7 +22,7 @@ const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
 /// The version of the file format that this release writes; it also reads all older ones.
 pub const FORMAT_VERSION: u16 = 1;
 
-/// Of the rows other than the header, whose magic tells its kind.
+/// The kind byte of all rows but the header, which begins with a magic number.
 const KIND: u8 = 1;
 
 const MAGIC: [u8; 8] = *b"RESEMBL\x1a";
@@ -183,7 +183,8 @@ impl State {
         Ok(run)
     }
 
-    /// What is wrong with the counters as they are in a file, if anything: documents have ids below
+    /// Returns the contradiction between the counters of a file, if there is any: documents have
+    /// ids below
     /// `next_id`, each at most once, and those that are in no run have one from `sealed_below` on.
     fn contradiction(&self) -> Option<String> {
         let ids_left = self.next_id.checked_sub(self.sealed_below);
@@ -195,7 +196,7 @@ impl State {
     }
 }
 
-/// The row `state` of `meta`, whose counters do not contradict each other.
+/// Decodes the row `state` of `meta`, whose counters must not contradict each other.
 ///
 /// # Errors
 /// [`Error::Corrupt`].

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A document filed under a code of some lane. Sorted by code, then by id.
+/// A document indexed under a code of some lane. Postings sort by code, then by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Posting {
     pub(crate) code: u64,
@@ -10,7 +10,8 @@ pub(crate) struct Posting {
 }
 
 impl Posting {
-    /// As one number: compared without a branch, which the order of postings would mislead.
+    /// Returns the posting as one number, which sorts as postings do and is compared without a
+    /// branch: the order of postings makes branches unpredictable.
     #[inline]
     pub(crate) fn rank(&self) -> u128 {
         u128::from(self.code) << 64 | u128::from(self.id)
@@ -21,7 +22,7 @@ impl Posting {
         Self { code, id: 0 }
     }
 
-    /// The posting that sorts right after this one; itself if it is the greatest.
+    /// Returns the posting that sorts right after this one; itself if it is the greatest.
     pub(crate) const fn next(self) -> Self {
         match (self.id.checked_add(1), self.code.checked_add(1)) {
             (Some(id), _) => Self { id, ..self },
@@ -30,7 +31,7 @@ impl Posting {
         }
     }
 
-    /// The posting that sorts right before this one, unless it is the least.
+    /// Returns the posting that sorts right before this one; `None` for the smallest.
     pub(crate) const fn previous(self) -> Option<Self> {
         match (self.id.checked_sub(1), self.code.checked_sub(1)) {
             (Some(id), _) => Some(Self { id, ..self }),
@@ -50,7 +51,7 @@ impl Posting {
 /// so that the order of the bytes is the order of the numbers.
 pub(crate) type BlockKey = [u8; 22];
 
-/// The key of the block of this run and lane that ends with `last`.
+/// Returns the key of the block of this run and lane that ends with `last`.
 pub(crate) fn block_key(run: u32, lane: u16, last: Posting) -> BlockKey {
     let mut key = [0; 22];
     let fields = run

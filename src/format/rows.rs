@@ -15,7 +15,7 @@ const HAS_KEY: u8 = 1;
 const IS_EMPTY: u8 = 1;
 const HAS_KEY_CODE: u8 = 2;
 
-/// What stands in front of the code of the key, or of the values.
+/// Bytes in front of the code of the key, or of the values.
 const HEAD_BYTES: usize = 5;
 
 /// The fields of one document apart from its signature.
@@ -108,8 +108,8 @@ impl Shape {
     }
 }
 
-/// The row of a signature, `codes` being those of its bands. It holds the code of the key as well,
-/// so that these rows alone give all codes of a document, however large its payload is.
+/// Encodes the row of a signature; `codes` are those of its bands. It holds the code of the key as
+/// well, so that these rows alone give all codes of a document, however large its payload is.
 pub(crate) fn encode_signature(
     id: u64,
     key_code: Option<u64>,
@@ -159,8 +159,8 @@ pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &m
     to.extend_from_slice(rest.get(code_bytes..).unwrap_or_default());
 }
 
-/// The signature in the body of a row without the code of a key. It must be written as this release
-/// writes it: what did not come from a store of ours may be anything.
+/// Decodes the signature from the body of a row without the code of a key. It must be encoded
+/// exactly as this release encodes it, because the body may not come from a store.
 pub(super) fn decode_plain_signature(
     bytes: &[u8],
     shape: &Shape,
@@ -181,7 +181,7 @@ pub(super) fn decode_plain_signature(
     is_ours.then_some(signature)
 }
 
-/// The body of the row of a signature, without the code of a key.
+/// Returns the body of the row of a signature, without the code of a key.
 pub(super) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64]) -> Vec<u8> {
     let mut row = encode_signature(0, None, signature, shape, codes);
     row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
@@ -253,22 +253,22 @@ impl<'a> SignatureRow<'a> {
         self.fingerprint
     }
 
-    /// The code of the document's key, if it has one.
+    /// Returns the code of the document's key, `None` without a key.
     pub(crate) fn key_code(&self) -> Option<u64> {
         self.key_code
     }
 
-    /// The MinHash values as they are laid out.
+    /// Returns the bytes of the MinHash values in the layout of the schema.
     pub(crate) fn values(&self) -> &'a [u8] {
         self.values
     }
 
-    /// The codes of the bands as they are stored, if they are.
+    /// Returns the bytes of the stored codes of the bands; empty if they are not stored.
     pub(crate) fn code_bytes(&self) -> &'a [u8] {
         self.codes
     }
 
-    /// How far the MinHash values agree with those of `other`.
+    /// Returns the agreement of the MinHash values with those of `other`, as the layout counts it.
     pub(crate) fn agreement(&self, other: &Signature) -> usize {
         let layout = self.shape.values;
         layout.map_or(0, |layout| other.agreement_with(layout, self.values))
@@ -288,7 +288,7 @@ impl<'a> SignatureRow<'a> {
         Signature::decode(values, fingerprint, self.empty, Some(recipe), codes)
     }
 
-    /// The codes of the bands, where they are stored.
+    /// Returns the codes of the bands; none if they are not stored.
     fn codes(&self) -> impl Iterator<Item = u64> + use<'a> {
         let codes = self.codes.chunks_exact(self.shape.code_bytes().max(1));
         codes.map(|bytes| {

@@ -1,4 +1,4 @@
-//! What is known of a run without reading its blocks.
+//! The description of a run that is read without its blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub(crate) struct RunDescriptor {
     pub(crate) first_id: u64,
     /// The highest id of its range, inclusive.
     pub(crate) last_id: u64,
-    /// The documents of its range that were live when it was written, those that are filed nowhere
+    /// Number of documents of its range that were live when it was written, those without postings
     /// included.
     pub(crate) documents: u64,
     /// The runs that are being merged into this one, ascending by their ranges; else none.
@@ -34,12 +34,12 @@ pub(crate) struct RunDescriptor {
 }
 
 impl RunDescriptor {
-    /// The summary of a lane, if the run holds that lane.
+    /// Returns the summary of a lane, `None` if the run does not hold it.
     pub(crate) fn lane(&self, lane: u16) -> Option<&LaneSummary> {
-        let place = self
+        let index = self
             .lanes
             .binary_search_by_key(&lane, |summary| summary.lane);
-        self.lanes.get(place.ok()?)
+        self.lanes.get(index.ok()?)
     }
 
     /// Returns true if a lane may get more postings.
@@ -64,10 +64,10 @@ impl RunDescriptor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneSummary {
     pub(crate) lane: u16,
-    /// Of its blocks, those that `after` passes over included.
+    /// Number of postings in its blocks, those up to `after` included.
     pub(crate) postings: u64,
     pub(crate) blocks: u64,
-    /// Of the blocks' values, checksums included.
+    /// Bytes of the values of its blocks, checksums included.
     pub(crate) bytes: u64,
     /// The shape of its filter, if it has one.
     pub(crate) filter: Option<FilterShape>,

@@ -33,7 +33,7 @@ pub(crate) fn encode_run(run: &RunDescriptor) -> Result<Vec<u8>> {
     encode(RUNS, &run.run.to_be_bytes(), run)
 }
 
-/// The descriptor of run number `run`, whose fields do not contradict each other.
+/// Decodes the descriptor of run number `run`, whose fields must not contradict each other.
 pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
     let descriptor: RunDescriptor = decode(RUNS, &run.to_be_bytes(), bytes)?;
     let ordered = descriptor.lanes.is_sorted_by(|a, b| a.lane < b.lane);
@@ -60,7 +60,8 @@ pub(crate) fn decode_run(run: u32, bytes: &[u8]) -> Result<RunDescriptor> {
     }
 }
 
-/// Whether the counts of all lanes can be added up: each alone may be as large as the range of ids.
+/// Returns true if the counts of all lanes can be added without overflow: each alone may be as
+/// large as the range of ids.
 fn has_sums(lanes: &[LaneSummary]) -> bool {
     let counts = [
         |lane: &LaneSummary| lane.postings,
@@ -82,20 +83,20 @@ fn has_valid_rows(run: &RunDescriptor) -> bool {
     })
 }
 
-/// What a lane is for. Lane numbers are never reused, so that a change of banding can put new lanes
-/// beside the old ones.
+/// The purpose of a lane. Lane numbers are never reused, so that a change of banding can put new
+/// lanes beside the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneRow {
     /// 0 key, 1 band, 2 permuted table.
     kind: u8,
-    /// Which band or table.
+    /// The number of the band or table.
     ordinal: u16,
     /// 0 for the lanes that a store was created with.
     generation: u32,
 }
 
 impl LaneRow {
-    pub(crate) fn of(role: LaneRole) -> Self {
+    pub(crate) fn from_role(role: LaneRole) -> Self {
         let (kind, ordinal) = match role {
             LaneRole::Key => (0, 0),
             LaneRole::Band(ordinal) => (1, ordinal),
@@ -224,7 +225,7 @@ mod tests {
             lanes: vec![LaneSummary::empty(0)],
         };
         assert_damage_is_named(&encode_run(&run).unwrap(), |row| decode_run(5, row));
-        let lane = LaneRow::of(LaneRole::Band(258)).encode(259).unwrap();
+        let lane = LaneRow::from_role(LaneRole::Band(258)).encode(259).unwrap();
         assert_damage_is_named(&lane, |row| LaneRow::decode(259, row));
     }
 }

@@ -29,13 +29,14 @@ const HEAD_BYTES: usize = 5;
 /// No header comes near this.
 const HEADER_LIMIT_BYTES: usize = 1 << 20;
 
-/// The count of documents, and the checksum of the stream.
+/// Bytes of the end frame: the number of documents, and the checksum of the stream.
 const END_BYTES: usize = 16;
 
 /// Fields in front of the two rows of a document: its id, and the length of the first.
 const DOCUMENT_HEAD_BYTES: usize = 12;
 
-/// The fields of a row in front of key and payload, and of a signature in front of its values.
+/// Bytes of the fields of a row in front of key and payload, and of a signature in front of its
+/// values.
 const ROW_HEAD_BYTES: usize = 16;
 
 /// The first frame of a stream.
@@ -97,7 +98,7 @@ impl StreamHeader {
 pub(crate) struct StreamDocument {
     /// Its id in the store that it is from.
     pub(crate) id: u64,
-    /// The body of its row in `documents`, which is one.
+    /// The body of its row in `documents`, already validated.
     row: Vec<u8>,
     pub(crate) signature: Signature,
 }
@@ -221,7 +222,7 @@ fn length_of(bytes: &[u8]) -> Result<[u8; 4]> {
     Ok(length.map_err(long)?.to_le_bytes())
 }
 
-/// Of a frame in its place.
+/// Returns the checksum of a frame, which covers its number in the stream.
 fn checksum(number: u64, head: &[u8], body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&number.to_le_bytes());
@@ -237,7 +238,7 @@ pub(crate) struct StreamReader<R> {
     frames: u64,
     hasher: Xxh3,
     body: Vec<u8>,
-    /// The longest body of a document.
+    /// Maximum length of the body of a document, in bytes.
     limit_bytes: usize,
 }
 
@@ -281,7 +282,7 @@ impl<R: Read> StreamReader<R> {
         Ok((stream, header, shape))
     }
 
-    /// The next document; `None` behind the last, if the stream is whole and ends there.
+    /// Returns the next document; `None` after the last, if the stream is complete.
     ///
     /// # Errors
     /// [`Error::DamagedStream`] and [`Error::Io`]: nothing more can be read.

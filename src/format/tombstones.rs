@@ -13,9 +13,9 @@ const BITMAP_BYTES: usize = 2_000;
 const KIND: u8 = 1;
 const KIND_OF_TWO: u8 = 2;
 
-/// One row: which of 16,000 consecutive documents are dead. Of the documents in runs that are being
-/// merged it tells apart those that the merge drops, because they were dead when it began, and
-/// those that have died since.
+/// One row, with a bit for each of 16,000 consecutive documents, set if it is dead. Of the
+/// documents in runs that are being merged it distinguishes those that the merge drops, because
+/// they were dead when it began, and those that have died since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeadChunk {
     settled: Box<[u8]>,
@@ -24,19 +24,19 @@ pub(crate) struct DeadChunk {
 }
 
 /// Byte and mask of a document's bit within its chunk.
-fn place(id: u64) -> (usize, u8) {
+fn byte_and_mask(id: u64) -> (usize, u8) {
     let offset = id % CHUNK_DOCUMENTS;
     // The remainder is below 16,000, so the byte is below 2,000.
     ((offset / 8) as usize, 1 << (offset % 8))
 }
 
 fn has(bits: &[u8], id: u64) -> bool {
-    let (byte, mask) = place(id);
+    let (byte, mask) = byte_and_mask(id);
     bits.get(byte).is_some_and(|bits| bits & mask != 0)
 }
 
 fn put(bits: &mut [u8], id: u64) {
-    let (byte, mask) = place(id);
+    let (byte, mask) = byte_and_mask(id);
     if let Some(bits) = bits.get_mut(byte) {
         *bits |= mask;
     }
@@ -55,7 +55,8 @@ impl DeadChunk {
         has(&self.settled, id) || has(&self.since, id)
     }
 
-    /// Whether a merge of the document's run drops it: it was dead when the merge began.
+    /// Returns true if a merge of the document's run drops it, because it was dead when the merge
+    /// began.
     #[inline]
     pub(crate) fn is_dropped(&self, id: u64) -> bool {
         has(&self.settled, id)
@@ -73,14 +74,14 @@ impl DeadChunk {
         put(&mut self.since, id);
     }
 
-    /// The merge of the runs that cover these ids has ended: what it dropped is forgotten, and what
-    /// died since is left. How many of each.
+    /// Ends the merge of the runs that cover these ids: clears the bits of documents that it
+    /// dropped, and keeps those of documents that died since. Returns the number of each.
     pub(crate) fn end_merge(&mut self, chunk: u64, ids: &RangeInclusive<u64>) -> (u64, u64) {
         let (mut dropped, mut left) = (0, 0);
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
         for byte in 0..BITMAP_BYTES {
-            let of_byte = first.saturating_add(byte as u64 * 8);
-            let in_range = |bit: u64| ids.contains(&of_byte.saturating_add(bit));
+            let first_in_byte = first.saturating_add(byte as u64 * 8);
+            let in_range = |bit: u64| ids.contains(&first_in_byte.saturating_add(bit));
             let mask = (0..8)
                 .filter(|bit| in_range(*bit))
                 .map(|bit| 1u8 << bit)
@@ -103,7 +104,8 @@ impl DeadChunk {
         (dropped, left)
     }
 
-    /// The first document of chunk number `chunk` from `id` on that a merge of its run drops.
+    /// Returns the first document of chunk number `chunk` from `id` on that a merge of its run
+    /// drops.
     pub(crate) fn first_dropped(&self, chunk: u64, id: u64) -> Option<u64> {
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
         let skipped = id.saturating_sub(first);
@@ -132,7 +134,7 @@ impl DeadChunk {
         self.since.is_empty() && self.settled.iter().all(|bits| *bits == 0)
     }
 
-    /// The dead documents of chunk number `chunk`, ascending.
+    /// Returns the ids of the dead documents of chunk number `chunk`, ascending.
     pub(crate) fn ids(&self, chunk: u64) -> impl Iterator<Item = u64> + '_ {
         // The last chunk is cut short by the greatest id.
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);

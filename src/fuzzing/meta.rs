@@ -137,7 +137,7 @@ fn filter_shape(input: &mut Input<'_>) {
     let (run, lane, piece) = (run as u32, lane as u16, piece as u32);
     let key = filter_key(run, lane, piece);
     assert_eq!(split_filter_key(&key), (run, lane, piece));
-    let shape = FilterShape::of(input.number(8), u64::from(input.byte()));
+    let shape = FilterShape::new(input.number(8), u64::from(input.byte()));
     let (a, b) = (input.number(8), input.number(8));
     let (low, high) = (shape.piece(a.min(b)), shape.piece(a.max(b)));
     assert!(low <= high && high < shape.pieces, "{shape:?}");

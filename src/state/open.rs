@@ -119,7 +119,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         meta.insert(header::STATE, state.as_slice())?;
         let mut lanes = write.open_table(LANES)?;
         for (role, lane) in context.lanes.roles().zip(0u16..) {
-            lanes.insert(lane, LaneRow::of(role).encode(lane)?.as_slice())?;
+            lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
         }
         for rows in [DOCUMENTS, SIGNATURES, DEAD] {
             write.open_table(rows)?;
@@ -332,7 +332,9 @@ fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
     for entry in table.iter()? {
         let (lane, row) = entry?;
         let found = (LaneRow::decode(lane.value(), row.value())?, lane.value());
-        let expected = roles.next().map(|(role, lane)| (LaneRow::of(role), lane));
+        let expected = roles
+            .next()
+            .map(|(role, lane)| (LaneRow::from_role(role), lane));
         if expected != Some(found) {
             let detail = format!("found {found:?}, expected {expected:?}");
             return Err(Error::corrupt("table lanes", detail));

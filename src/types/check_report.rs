@@ -86,7 +86,7 @@ pub struct Problem {
     pub invariant: u8,
     /// The table and row, or the page of the file.
     pub place: String,
-    /// What was found and what was expected.
+    /// The value that was found, and the one that was expected.
     pub detail: String,
 }
 

@@ -22,8 +22,8 @@ pub struct BeyondBudget {
 
 impl fmt::Display for BeyondBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let least = if self.is_least { "at least " } else { "" };
-        write!(f, "{least}{}", self.documents)
+        let prefix = if self.is_least { "at least " } else { "" };
+        write!(f, "{prefix}{}", self.documents)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What callers give and get: documents, matches, reports, files.
+//! The types that callers pass and receive: documents, matches, reports, progress.
 //!
-//! Knows no other room but signatures. Any room may import it.
+//! Imports no other folder but `sketch`. Any folder may import it.
 
 mod check_report;
 mod document;

@@ -165,15 +165,15 @@ impl Writer {
         // Both numbers may be a claim of the file.
         let is_small = documents.saturating_mul(FILTERED_SHARE) < self.state.documents;
         Ok(match self.role_of(lane)? {
-            LaneRole::Key => Some(FilterShape::of(postings, KEY_FILTER_BITS)),
-            LaneRole::Band(_) => is_small.then(|| FilterShape::of(postings, FILTER_BITS)),
+            LaneRole::Key => Some(FilterShape::new(postings, KEY_FILTER_BITS)),
+            LaneRole::Band(_) => is_small.then(|| FilterShape::new(postings, FILTER_BITS)),
             LaneRole::Table(_) => {
                 // Where most buckets have a document, a filter would let most probes pass.
                 let length = u32::from(lanes.bucket_bits(lane).length);
                 // Codes of 64 bits have 2^64 buckets.
                 let buckets = 1u64.checked_shl(length).unwrap_or(u64::MAX);
                 let is_sparse = buckets / 4 >= documents;
-                (is_small && is_sparse).then(|| FilterShape::of(postings, FILTER_BITS))
+                (is_small && is_sparse).then(|| FilterShape::new(postings, FILTER_BITS))
             }
         })
     }

@@ -12,14 +12,14 @@ use crate::invariant::OrBug;
 /// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;
 
-/// What a batch must hold of a lane.
+/// The part of a lane that a batch must hold, as the message of a bug names it.
 const POSITIONS: &str = "the positions of postings in a batch";
 
 /// Maximum number of documents in a batch: their offsets from the first fit 32 bits.
 pub(super) const MAX_DOCUMENTS: u64 = 1 << 32;
 
-/// How the postings of a lane are held and spilled. In place of an id stands its offset from that
-/// of the batch's first document.
+/// The layout of a lane's postings in memory and in the temporary file. An id is stored as its
+/// offset from that of the batch's first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Code and offset in one number, the offset in so many of its low bits.
@@ -250,7 +250,7 @@ pub(super) struct SortBatch {
 }
 
 impl SortBatch {
-    /// For documents from `first_id` on, at most so many.
+    /// Makes a batch for documents from `first_id` on, up to a maximum number.
     pub(crate) fn new(layouts: &[Layout], first_id: u64, max_documents: u64) -> Self {
         let max_offsets = layouts.iter().map(|layout| layout.max_documents());
         Self {
@@ -280,7 +280,7 @@ impl SortBatch {
         postings
     }
 
-    /// Whether the document with this id, which is above all that are here, may be added.
+    /// Returns true if a document with this id, which must be above all ids here, fits the batch.
     pub(super) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);

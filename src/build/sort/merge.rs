@@ -19,7 +19,7 @@ const MAX_THREADS: usize = 3;
 /// Everything that was pushed into a build, sorted.
 pub(crate) struct Sorted<'a> {
     pub(super) spill: &'a Spill,
-    /// Of each spilled batch, the extents of its lanes.
+    /// The extents of the lanes of each spilled batch.
     pub(super) extents: &'a [Vec<Extent>],
     /// The last batch, which stays in memory.
     pub(super) batch: &'a SortBatch,
@@ -118,7 +118,7 @@ impl<'a> SortedMerge<'a> {
         })
     }
 
-    /// The next postings in order; none at the end.
+    /// Returns the next postings in ascending order, and none at the end.
     fn next_chunk(&mut self) -> Result<Vec<Posting>> {
         for stream in &mut self.streams {
             stream.fill(self.spill, &mut self.bytes)?;
@@ -130,7 +130,7 @@ impl<'a> SortedMerge<'a> {
             .map(Stream::rest)
             .collect::<Result<_>>()?;
         // What any stream still has on disk comes after the last that it has here, so everything up
-        // to the least of these last ones can be merged now.
+        // to the smallest of these last ones can be merged now.
         let Some(bound) = rests.iter().filter_map(|rest| rest.last()).min().copied() else {
             invariant!(self.left == 0, "{} postings were not merged", self.left);
             return Ok(Vec::new());

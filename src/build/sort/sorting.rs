@@ -19,7 +19,7 @@ pub(crate) struct Sorter {
     batch: SortBatch,
     /// The batch before, on its way to the file.
     job: Option<Job>,
-    /// Of each spilled batch, the extents of its lanes.
+    /// The extents of the lanes of each spilled batch.
     extents: Vec<Vec<Extent>>,
     /// Postings that were pushed, in all lanes.
     pushed: u64,
@@ -59,7 +59,7 @@ impl Drop for Job {
     }
 }
 
-/// How memory is divided, for lanes of these layouts.
+/// The division of memory among batches and their sort, for lanes of given layouts.
 pub(crate) struct MemoryPlan {
     pub(crate) batch_documents: u64,
     chunk_postings: usize,
@@ -83,7 +83,7 @@ impl MemoryPlan {
 }
 
 impl Sorter {
-    /// For lanes whose codes have so many bits.
+    /// Makes a sorter for lanes whose codes have these numbers of bits.
     pub(crate) fn new(
         code_bits: &[u32],
         memory_bytes: u64,
@@ -178,14 +178,14 @@ impl Sorter {
         self.threads
     }
 
-    /// How many postings were pushed, in all lanes.
+    /// Returns the number of postings pushed so far, over all lanes.
     pub(crate) fn postings(&self) -> u64 {
         let spilled = self.extents.iter().flatten().map(Extent::postings);
         let held = self.batch.columns().iter().map(Column::len);
         spilled.chain(held).map(|postings| postings as u64).sum()
     }
 
-    /// How many batches went to the file.
+    /// Returns the number of batches that were written to the file.
     pub(crate) fn spills(&self) -> u64 {
         self.extents.len() as u64
     }

@@ -62,7 +62,7 @@ impl Spill {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much has been written.
+    /// Returns the number of bytes written so far.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.lock().as_ref().map_or(0, |file| file.size_bytes)
     }
@@ -124,11 +124,11 @@ impl Spill {
             return Ok(());
         }
         let width = extent.layout.spilled_bytes();
-        let place = (before * width + chunk * CHECKSUM_BYTES) as u64;
+        let chunk_start = (before * width + chunk * CHECKSUM_BYTES) as u64;
         bytes.clear();
         bytes.resize(count * width + CHECKSUM_BYTES, 0);
         match &mut *self.lock() {
-            Some(spill) => spill.read(extent.offset + place, bytes),
+            Some(spill) => spill.read(extent.offset + chunk_start, bytes),
             None => Err(std::io::ErrorKind::NotFound.into()),
         }
         .map_err(|error| self.failure(error))?;
@@ -215,13 +215,13 @@ mod tests {
         let batch = sorted_batch(20);
         let extent = spill.write(&batch.columns()[1], 9).unwrap();
         all(&spill, &extent).unwrap();
-        for place in 0..spill.size_bytes() {
+        for offset in 0..spill.size_bytes() {
             let change = |spill: &Spill| {
                 let mut guard = spill.lock();
                 let file = guard.as_mut().unwrap();
                 let mut byte = [0];
-                file.read(place, &mut byte).unwrap();
-                file.file.seek(SeekFrom::Start(place)).unwrap();
+                file.read(offset, &mut byte).unwrap();
+                file.file.seek(SeekFrom::Start(offset)).unwrap();
                 file.file.write_all(&[byte[0] ^ 4]).unwrap();
             };
             change(&spill);

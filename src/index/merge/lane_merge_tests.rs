@@ -48,7 +48,7 @@ fn write_runs(
     for (run, size) in (0..).zip(sizes) {
         let ids = first_id..first_id + size;
         let held: BTreeSet<_> = ids.map(|id| posting(spread(&mut random), id)).collect();
-        let shape = FilterShape::of(*size, 10);
+        let shape = FilterShape::new(*size, 10);
         inputs.push((run, write_filtered(transaction, run, LANE, shape, &held)));
         all.extend(held);
         first_id += size;
@@ -137,7 +137,7 @@ fn pauses_anywhere_give_the_blocks_and_filters_of_a_run_written_at_once() {
                 let database = database();
                 let transaction = database.begin_write().unwrap();
                 let (mut inputs, all) = write_runs(&transaction, sizes, spread);
-                let shape = FilterShape::of(all.len() as u64, 10);
+                let shape = FilterShape::new(all.len() as u64, 10);
                 let kept: BTreeSet<_> = all.iter().filter(|p| !is_dropped(p.id)).copied().collect();
                 let summary = merge_with_pauses(
                     &transaction,
@@ -175,7 +175,7 @@ fn history(budget: MergeBudget, is_dropped: &(impl Fn(u64) -> bool + Sync)) -> V
     let transaction = database.begin_write().unwrap();
     let sizes = [7_000, 3_000, 1, 5_000];
     let (mut inputs, all) = write_runs(&transaction, &sizes, SPREADS[0]);
-    let shape = FilterShape::of(all.len() as u64, 10);
+    let shape = FilterShape::new(all.len() as u64, 10);
     let mut history = Vec::new();
     let content = || {
         let tables = (rows(&transaction), pieces(&transaction));
@@ -248,7 +248,7 @@ fn probes_find_everything_while_runs_are_merged() {
     let database = database();
     let transaction = database.begin_write().unwrap();
     let (mut inputs, all) = write_runs(&transaction, &[9_000, 9_000, 9_000], SPREADS[0]);
-    let shape = FilterShape::of(27_000, 10);
+    let shape = FilterShape::new(27_000, 10);
     let mut looks = 0;
     let probe = |(run, lane): (u32, LaneSummary), code: u64, found: &mut Vec<Posting>| {
         let tables = tables(&transaction);
