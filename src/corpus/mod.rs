@@ -1,5 +1,5 @@
-//! What is done with whole corpora: their duplicates dropped, recall measured, bands and tables
-//! compared, exact similarities beside estimates, sketching on all cores.
+//! Work on whole corpora: dropping duplicates, measuring recall, comparing bands and tables,
+//! computing exact similarities, and sketching on all cores.
 //!
 //! Other rooms import nothing from here but the folders, which are public modules of the crate.
 

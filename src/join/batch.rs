@@ -10,7 +10,8 @@ use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
 pub(super) struct Group {
-    /// The smallest of their ids. Equal documents share all their buckets, so it is the same in each.
+    /// The smallest of their ids. Equal documents share all their buckets, so it is the same in
+    /// each.
     pub(super) first: u64,
     /// Their positions among the members of the batch, ascending by id.
     pub(super) members: Range<usize>,

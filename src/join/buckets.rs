@@ -10,8 +10,8 @@ use crate::read::{PostingStream, PostingTable};
 use crate::state::Tombstones;
 
 /// The documents that take part in a join, found without reading their rows. It takes one bit per
-/// document in stretches of ids of which any is dropped or hidden, and 8 bytes per document that is in
-/// no run yet.
+/// document in stretches of ids of which any is dropped or hidden, and 8 bytes per document that is
+/// in no run yet.
 pub(super) struct LiveDocuments {
     sealed_below: u64,
     /// The ids of documents that are in no run yet, ascending.

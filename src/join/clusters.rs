@@ -104,16 +104,17 @@ impl Clusters {
     }
 
     /// Returns the counts of buckets, documents and pairs that
-    ///     /// [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket) left out. The more they are, the
+    /// [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket) left out. The more they are, the
     /// more clusters may be split or missing.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// Returns the clusters that are too large to be believed, by their first members: those of more than
-    /// [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at least
-    /// [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. They also come by iterating.
+    /// Returns the clusters that are too large to be believed, by their first members: those of
+    /// more than [`SUSPICIOUS_SHARE`](Self::SUSPICIOUS_SHARE) of all documents of the store and at
+    /// least [`SUSPICIOUS_DOCUMENTS`](Self::SUSPICIOUS_DOCUMENTS) of them. They also come by
+    /// iterating.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};

@@ -74,8 +74,8 @@ impl Cursor {
         self.piece == batch.pieces.len()
     }
 
-    /// Returns the next rows to compare, all of one piece if that is read alone, and none at the end
-    /// of the batch; with them, the piece whose signatures must be read before.
+    /// Returns the next rows to compare, all of one piece if that is read alone, and none at the
+    /// end of the batch; with them, the piece whose signatures must be read before.
     pub(super) fn next_rows(
         &mut self,
         settings: &Settings,

@@ -10,10 +10,10 @@ use crate::join::signature_batch::SignatureBatch;
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 
-/// Postings of a lane that are looked at.
+/// Maximum number of postings of a lane in the sample.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
 
-/// In a band's bucket of so many documents signatures are looked at: many of them may be equal.
+/// Minimum number of documents of a band's bucket whose signatures are read: many may be equal.
 const LARGE_BUCKET: usize = 32;
 
 /// Signatures of such a bucket that are compared with each other, and in all buckets together.
@@ -52,7 +52,7 @@ pub struct JoinEstimate {
 #[derive(Default)]
 struct Sample {
     postings: u64,
-    /// In buckets of two or more.
+    /// Number of documents in buckets of at least two.
     documents: f64,
     candidates: f64,
     near: f64,

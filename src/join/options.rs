@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 /// More threads than this are a slip.
 const MAX_THREADS: usize = 1_024;
 
-/// The options of a search for pairs or clusters: the number of threads, and the limit of large buckets.
+/// The options of a search for pairs or clusters: the number of threads, and the limit of large
+/// buckets.
 ///
 /// ```
 /// use resemblance::JoinOptions;
@@ -77,8 +78,8 @@ impl JoinOptions {
     }
 }
 
-/// The documents and pairs that a join did not compare because of [`JoinOptions::max_bucket`]. If all
-/// counts are zero, nothing is missing for that reason.
+/// The documents and pairs that a join did not compare because of [`JoinOptions::max_bucket`]. If
+/// all counts are zero, nothing is missing for that reason.
 ///
 /// ```
 /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Signature, Store};

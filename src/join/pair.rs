@@ -11,8 +11,8 @@ pub struct Pair {
     pub a: DocumentId,
     /// The later document.
     pub b: DocumentId,
-    /// The Jaccard similarity, from 0 to 1. It is an estimate unless `is_exact` is set. `None` without
-    /// MinHash in the schema, unless the pair was verified.
+    /// The Jaccard similarity, from 0 to 1. It is an estimate unless `is_exact` is set. `None`
+    /// without MinHash in the schema, unless the pair was verified.
     pub similarity: Option<f64>,
     /// True if the similarity is exact: the one that the closure of
     /// [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified) returned for these two. Else it is an estimate.

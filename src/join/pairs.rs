@@ -97,8 +97,8 @@ impl Pairs {
         self.unverified()
     }
 
-    /// Returns the buckets, documents and pairs that [`JoinOptions::max_bucket`] has left out so far;
-    /// after the last pair, those of the whole join.
+    /// Returns the buckets, documents and pairs that [`JoinOptions::max_bucket`] has left out so
+    /// far; after the last pair, those of the whole join.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         let gatherer = self.gatherer.as_ref();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::format::Posting;
 
-/// Codes compared without a look at the result: enough for vector registers to pay.
+/// Number of codes compared before the result is read: enough for vector registers to pay.
 const STRIDE: usize = 64;
 
 /// The different codes of one bucket. Kept from bucket to bucket for its memory.
@@ -18,7 +18,7 @@ pub(super) struct Partners {
 
 impl Partners {
     /// Finds the codes of a bucket, ascending, that have a partner within `distance`, among those
-    /// that meet here first. More than `max` codes are not looked at, and it says `false`.
+    /// that meet here first. Returns false, without comparing, if there are more than `max` codes.
     pub(super) fn find_if_few(
         &mut self,
         bucket: &[Posting],

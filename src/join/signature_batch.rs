@@ -30,7 +30,7 @@ pub(super) struct SignatureBatch {
     fingerprints: Vec<u128>,
     empty: Vec<bool>,
     digests: Vec<Digest>,
-    /// For the bytes of one signature.
+    /// A buffer for the bytes of one signature.
     scratch: Vec<u8>,
 }
 

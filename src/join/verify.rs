@@ -17,8 +17,8 @@ pub(super) const ROUND_CANDIDATES: usize = 1 << 14;
 /// Fewer are not worth a thread.
 const MIN_PER_THREAD: usize = 1 << 5;
 
-/// Returns the candidates that are within the bounds, in their order whatever the number of threads,
-/// up to the first that fails.
+/// Returns the candidates that are within the bounds, in their order whatever the number of
+/// threads, up to the first that fails.
 pub(super) fn verify_round(
     candidates: &[Pair],
     verify: &PairSimilarity,

@@ -43,7 +43,7 @@ pub struct ClusterDuplicates {
     snapshot: SnapshotView,
     features: Option<Arc<FeatureFiles>>,
     members: vec::IntoIter<ClusterMember>,
-    /// All taken; it still knows what was left out.
+    /// Already drained; kept for its count of what was left out.
     clusters: Clusters,
 }
 

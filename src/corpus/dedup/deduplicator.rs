@@ -52,13 +52,13 @@ pub struct Deduplicator {
     transaction: Transaction,
     store: Arc<OpenStore>,
     sketcher: Sketcher,
-    /// Those of the kept documents, if similarities are to be exact.
+    /// The features of the kept documents, if similarities are to be exact.
     features: Option<FeatureFiles>,
-    /// Goes after the store is closed.
+    /// Dropped after the store is closed.
     _file: Option<TemporaryFile>,
 }
 
-/// Whether a document is kept, and if not, which kept one it is near.
+/// The decision on a document: it is kept, or it is near one that was kept before.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DedupDecision {
@@ -92,7 +92,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`StoreOptions::create`](crate::StoreOptions::create).
+    /// Returns the errors of [`StoreOptions::create`](crate::StoreOptions::create).
     pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         let make = |file: &Path| create_in(file, file, schema.clone(), options);
         let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;
@@ -121,7 +121,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`FeatureFiles::create`].
+    /// Returns the errors of [`FeatureFiles::create`].
     pub fn verify_exact(self, folder: &Path) -> Result<Self> {
         Ok(self.verify_with(FeatureFiles::create(folder)?))
     }
@@ -133,7 +133,7 @@ impl Deduplicator {
         self
     }
 
-    /// The number of documents that are kept, those that the store had before included.
+    /// Returns the number of documents that are kept, those that the store had before included.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.transaction.len()
@@ -150,7 +150,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`Sketcher::text`](crate::Sketcher::text).
+    /// Returns the errors of [`Sketcher::text`](crate::Sketcher::text).
     pub fn sketch(&self, text: &str) -> Result<SketchedText> {
         SketchedText::new(&self.sketcher, self.features.is_some(), text)
     }
@@ -159,7 +159,8 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new). For
+    /// Returns the errors of
+    /// [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new). For
     /// bad input no document of the batch is decided; [`decide`](Self::decide) tells which is bad.
     pub fn decide_many(
         &mut self,
@@ -188,7 +189,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`Query::run`](crate::Query::run) and
+    /// Returns the errors of [`Query::run`](crate::Query::run) and
     /// [`WriteTransaction::insert`](crate::WriteTransaction::insert).
     pub fn decide(
         &mut self,
@@ -230,7 +231,7 @@ impl Deduplicator {
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::get_id`](crate::Snapshot::get_id).
+    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.transaction.get_id(id)
     }

@@ -17,7 +17,7 @@ use crate::sketch::{Signature, Sketcher};
 /// Bytes of memory that a document takes for the largest signature that [`compare_kinds`] makes.
 pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
 
-/// Of more pairs than this a sample is compared.
+/// Maximum number of pairs that are compared; of more, a sample.
 const MAX_PAIRS: usize = 100_000;
 
 /// The similarities at which an estimate errs most.
@@ -40,17 +40,18 @@ struct ComparedPair {
 #[derive(Debug)]
 pub struct ComparedPairs {
     pairs: Vec<ComparedPair>,
-    /// How many there are in all.
+    /// Number of such pairs in the sample, those not compared included.
     total: u64,
 }
 
 impl ComparedPairs {
-    /// The pairs from the floor on; of too many those whose numbers hash lowest. `on_document` is told
-    /// after each document how many have been joined; its error ends the search.
+    /// Finds the pairs from the floor on; of more than 100,000, those whose numbers hash lowest.
+    /// Calls
+    /// `on_document` after each document with the number joined so far; its error ends the search.
     ///
     /// # Errors
     ///
-    /// What `on_document` returns.
+    /// The error that `on_document` returns, and those of the library.
     pub fn find<E: From<Error>>(
         sample: &DocumentSample,
         floor: f64,
@@ -94,13 +95,13 @@ impl ComparedPairs {
         self.pairs.is_empty()
     }
 
-    /// How many pairs are compared: all, up to 100,000.
+    /// Returns the number of pairs that are compared: all, up to 100,000.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// How many such pairs the sample has.
+    /// Returns the number of such pairs in the sample.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
@@ -115,26 +116,26 @@ pub struct ComparedKind {
     pub kind: &'static SignatureKind,
     /// Its parameters.
     pub minhash: MinHashSchema,
-    /// How many seeds were tried.
+    /// Number of seeds that were tried.
     pub seeds: u64,
-    /// Of all pairs.
+    /// The errors over all pairs.
     pub all: EstimateErrors,
-    /// Of the pairs of a similarity of 0.4 to 0.6.
+    /// The errors over the pairs with a similarity of 0.4 to 0.6.
     pub half: EstimateErrors,
     /// Features of the documents in the pairs.
     features: u64,
-    /// To sketch them, with the seed that took least: the others had to wait for something else.
+    /// The time to sketch them with the fastest seed: slower ones were held up by something else.
     time: Duration,
 }
 
 impl ComparedKind {
-    /// The number of values.
+    /// Returns the number of MinHash values.
     #[must_use]
     pub fn values(&self) -> u16 {
         self.minhash.values()
     }
 
-    /// The greatest deviation in theory, over all similarities.
+    /// Returns the greatest theoretical deviation over all similarities.
     #[must_use]
     pub fn worst_theory(&self) -> f64 {
         let steps = (0..=1_000).map(|step| f64::from(step) / 1_000.0);
@@ -177,7 +178,7 @@ impl ComparedKind {
 ///
 /// # Errors
 ///
-/// What `on_document` returns.
+/// The error that `on_document` returns, and those of the library.
 ///
 /// ```
 /// use resemblance::eval::{ComparedPairs, SampleLimits, Sampler, compare_kinds};

@@ -29,17 +29,17 @@ pub struct Evaluation {
     snapshot: SnapshotView,
     /// True if documents without features resemble each other.
     empty_are_alike: bool,
-    /// What was returned by similarity, if the schema has MinHash.
+    /// The tally of pairs returned by similarity, if the schema has MinHash.
     pub minhash: Option<MinHashTally>,
-    /// What was returned by distance, if the schema has SimHash.
+    /// The tally of pairs returned by distance, if the schema has SimHash.
     pub simhash: Option<SimHashTally>,
 }
 
 /// The documents that a store returns by similarity, ascending.
 struct Similar {
-    /// All that share a band.
+    /// The documents that share a band.
     candidates: Vec<Partner>,
-    /// Those whose estimate reaches the threshold.
+    /// The documents whose estimate reaches the threshold.
     returned: Vec<Partner>,
 }
 
@@ -87,12 +87,13 @@ impl Evaluation {
         })
     }
 
-    /// Compares all pairs whose exact similarity is `floor` or more. `on_document` is told before each
-    /// document how many came before it; its error ends the evaluation.
+    /// Compares all pairs whose exact similarity is `floor` or more. Calls `on_document` before
+    /// each document with the number of documents before it; its error ends the evaluation.
     ///
     /// # Errors
     ///
-    /// As [`Query::run`](crate::Query::run), and what `on_document` returns.
+    /// Returns the errors of [`Query::run`](crate::Query::run), and the error that `on_document`
+    /// returns.
     pub fn run<E: From<Error>>(
         &mut self,
         floor: f64,
@@ -131,8 +132,8 @@ impl Evaluation {
         Ok(())
     }
 
-    /// The answers of the store by similarity: candidates by the bands, with their estimates, and
-    /// those within the threshold.
+    /// Returns the answers of the store by similarity: candidates by the bands, with their
+    /// estimates, and those within the threshold.
     fn by_similarity(
         &self,
         minhash: MinHashSchema,
@@ -172,7 +173,7 @@ impl Evaluation {
         answers.into_iter().map(partners).collect()
     }
 
-    /// The answers of the store by distance.
+    /// Returns the answers of the store by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
         let bounds = Bounds::new().by(By::SimHash);
         let answers = self.query(signatures).bounds(bounds).run()?;
@@ -259,7 +260,7 @@ impl Evaluation {
     }
 }
 
-/// The index of a document of the sample, which is its id in the store.
+/// Returns the index of a document of the sample, which is its id in the store.
 fn index_of(id: u64) -> Result<usize> {
     usize::try_from(id).map_err(|_| bug("an id beyond the sample"))
 }

@@ -7,7 +7,7 @@ use crate::sketch::{MinHashKind, Permutations, Signature};
 /// One kind of signature that [`compare_kinds`](crate::corpus::eval::compare_kinds) compares.
 #[derive(Debug)]
 pub struct SignatureKind {
-    /// What it is called.
+    /// The name of the kind.
     pub name: &'static str,
     /// The numbers of values to compare, ascending.
     pub sizes: &'static [u16],
@@ -69,7 +69,8 @@ impl SignatureKind {
         self.bits.is_some()
     }
 
-    /// The schema of this kind with so many values and this seed. It has no rule for texts.
+    /// Returns the schema of this kind with the given number of values and seed. It has no rule for
+    /// texts.
     pub(super) fn schema(&self, values: u16, seed: u64) -> Result<Schema> {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
         Schema::builder().minhash(minhash).seed(seed).build()
@@ -90,8 +91,8 @@ pub fn signature_bytes(minhash: &MinHashSchema) -> u64 {
     (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)
 }
 
-/// The variance of the estimate in theory, for a pair with so many features together. For one-pass
-/// it is a bound.
+/// Returns the theoretical variance of the estimate, for a pair with `union` features together. For
+/// one-pass it is an upper bound.
 pub(super) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> f64 {
     let variance = minhash.variance(similarity);
     if minhash.kind() != MinHashKind::BottomK {

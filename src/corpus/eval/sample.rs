@@ -20,10 +20,10 @@ const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
 /// Memory that a document takes beside its features, key and signature, about, in bytes.
 const DOCUMENT_BYTES: u64 = 300;
 
-/// How large a sample may become; by default nothing bounds it.
+/// The maximum size of a sample; by default it is unlimited.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleLimits {
-    /// The most documents; `None` for all.
+    /// Maximum number of documents; `None` for all.
     pub documents: Option<usize>,
     /// Memory that a document is going to take for its signatures, in bytes.
     pub signature_bytes: u64,
@@ -51,7 +51,7 @@ pub struct DocumentSample {
     pub features: Vec<Vec<u64>>,
     /// The signature of each document; empty without a sketcher.
     pub signatures: Vec<Signature>,
-    /// How many documents were read, those outside the sample included.
+    /// Number of documents that were read, those outside the sample included.
     pub read: u64,
 }
 
@@ -92,7 +92,7 @@ impl DocumentSample {
 pub struct Sampler {
     limits: SampleLimits,
     sketcher: SampleSketcher,
-    /// By the hash of the key, then by the number of the document.
+    /// The held documents, by the hash of the key, then by the number of the document.
     held: BTreeMap<(u64, u64), HeldDocument>,
     held_bytes: u64,
 }
@@ -121,7 +121,7 @@ pub struct SampleSketcher {
 /// The features and signature of a text, for [`Sampler::add`].
 #[derive(Debug)]
 pub struct SampleSketch {
-    /// Of its key.
+    /// The hash of its key.
     hash: u64,
     features: Vec<u64>,
     signature: Option<Signature>,
@@ -139,7 +139,7 @@ impl SampleSketcher {
     ///
     /// # Errors
     ///
-    /// As [`Sketcher::text`].
+    /// Returns the errors of [`Sketcher::text`].
     pub fn sketch(&self, key: &[u8], text: &str) -> Result<Option<SampleSketch>> {
         let hash = xxh3_64_with_seed(key, SAMPLE_SEED);
         // This only spares work: the sampler decides who is in the sample.
@@ -162,7 +162,7 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// As [`SchemaBuilder::build`](crate::SchemaBuilder::build) for `text`.
+    /// Returns the errors of [`SchemaBuilder::build`](crate::SchemaBuilder::build) for `text`.
     pub fn new(text: Text, sketcher: Option<Sketcher>, limits: SampleLimits) -> Result<Self> {
         // A schema needs signatures, although this one makes none.
         let cutter = Schema::builder().text(text).simhash(SimHash::bits64());
@@ -184,7 +184,7 @@ impl Sampler {
         self.sketcher.clone()
     }
 
-    /// How many documents are in the sample now.
+    /// Returns the number of documents in the sample now.
     #[must_use]
     pub fn len(&self) -> usize {
         self.held.len()

@@ -12,7 +12,7 @@ use crate::schema::MinHashSchema;
 /// Steps of similarity: tenths, and 1 for itself.
 pub(super) const STEPS: usize = 11;
 
-/// The step of a similarity.
+/// Returns the step of a similarity, 0 to 10.
 pub(super) fn step_of(similarity: f64) -> usize {
     ((similarity.clamp(0.0, 1.0) * 10.0) as usize).min(STEPS - 1)
 }
@@ -34,7 +34,7 @@ pub fn step_name(step: usize) -> String {
 /// The errors of some estimates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EstimateErrors {
-    /// How many estimates.
+    /// Number of estimates.
     pub count: u64,
     sum: f64,
     squares: f64,
@@ -54,19 +54,19 @@ impl EstimateErrors {
         (self.count > 0).then(|| sum / self.count as f64)
     }
 
-    /// The mean error: 0 for an unbiased estimate.
+    /// Returns the mean error, 0 for an unbiased estimate; `None` without estimates.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         self.mean_of(self.sum)
     }
 
-    /// The root of the mean squared error.
+    /// Returns the root of the mean squared error; `None` without estimates.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.mean_of(self.squares).map(f64::sqrt)
     }
 
-    /// What theory expects of [`deviation`](Self::deviation).
+    /// Returns the theoretical value of [`deviation`](Self::deviation); `None` without estimates.
     #[must_use]
     pub fn theory(&self) -> Option<f64> {
         self.mean_of(self.variances).map(f64::sqrt)
@@ -77,22 +77,22 @@ impl EstimateErrors {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SimilarityStep {
-    /// How many.
+    /// Number of pairs.
     pub pairs: u64,
     /// The sum of their similarities.
     pub similarities: f64,
     /// The sum of their probabilities of being found.
     pub expected: f64,
-    /// Those that share a band.
+    /// Number of those that share a band.
     pub candidates: u64,
-    /// Those that the store returns.
+    /// Number of those that the store returns.
     pub returned: u64,
     /// The errors of their estimates.
     pub errors: EstimateErrors,
 }
 
 impl SimilarityStep {
-    /// The mean of their exact similarities; `None` if there is no pair.
+    /// Returns the mean of their exact similarities, from 0 to 1; `None` if there is no pair.
     #[must_use]
     pub fn mean_similarity(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
@@ -109,14 +109,14 @@ impl SimilarityStep {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReturnedPairs {
-    /// How many.
+    /// Number of pairs.
     pub pairs: u64,
-    /// Those whose exact similarity reaches the threshold.
+    /// Number of those whose exact similarity reaches the threshold.
     pub right: u64,
 }
 
 impl ReturnedPairs {
-    /// The share of them that is right; `None` if there is none.
+    /// Returns the share of them that is right, from 0 to 1; `None` if there is no pair.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.right as f64 / self.pairs as f64)
@@ -148,7 +148,7 @@ type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
 #[derive(Debug, Default)]
 pub struct MissedPairs {
     max_kept: usize,
-    /// How many there are in all.
+    /// Number of all missed pairs.
     pub count: u64,
     kept: BTreeSet<MissedRank>,
 }
@@ -168,7 +168,7 @@ impl MissedPairs {
         }
     }
 
-    /// The most similar ones, those first.
+    /// Iterates over the kept ones, the most similar first.
     pub fn iter(&self) -> impl Iterator<Item = MissedPair> {
         self.kept.iter().map(
             |&(Reverse(similarity), a, b, estimate, is_candidate)| MissedPair {
@@ -182,17 +182,17 @@ impl MissedPairs {
     }
 }
 
-/// What is known of a document and those before it, each list ascending by document.
+/// The pairs of a document with those before it, each list ascending by document.
 pub(super) struct ComparedDocument<'a> {
     pub(super) document: usize,
     /// All pairs at the floor or above.
     pub(super) exact: &'a [Partner],
     pub(super) candidates: &'a [usize],
-    /// With their estimates.
+    /// The returned documents, with their estimates.
     pub(super) returned: &'a [Partner],
 }
 
-/// The partner that is a document, if there is one.
+/// Returns the partner with this document's index, if there is one.
 fn find(partners: &[Partner], document: usize) -> Option<Partner> {
     let index = partners.binary_search_by_key(&document, |partner| partner.document);
     index.ok().and_then(|index| partners.get(index)).copied()
@@ -211,13 +211,13 @@ struct FoundPair {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MinHashTally {
-    /// How the store compares.
+    /// The design by which the store compares.
     pub minhash: MinHashSchema,
-    /// By exact similarity, in tenths; the last step is 1. See [`step_name`].
+    /// The pairs by exact similarity, in tenths; the last step is 1. See [`step_name`].
     pub steps: [SimilarityStep; STEPS],
-    /// Of the pairs at the threshold or above.
+    /// The pairs at the threshold or above, as one step.
     pub near: SimilarityStep,
-    /// By estimate, in the same steps.
+    /// The returned pairs by estimate, in the same steps.
     pub returned: [ReturnedPairs; STEPS],
     /// Pairs that share a band.
     pub candidates: u64,
@@ -331,13 +331,14 @@ impl MinHashTally {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SimHashTally {
-    /// How the store compares.
+    /// The design by which the store compares.
     pub design: TableDesign,
-    /// For each distance: the pairs at it by comparing all with all, and those returned.
+    /// For each distance, the number of pairs at it by comparing all with all, and the number
+    /// returned.
     pub distances: Vec<(u64, u64)>,
     /// Returned, but at no such distance: never, unless something is wrong.
     pub wrong: u64,
-    /// By exact similarity; `returned` are those within the greatest distance.
+    /// The pairs by exact similarity; `returned` are those within the greatest distance.
     pub steps: [SimilarityStep; STEPS],
     /// Candidates of the queries of all documents.
     pub candidates: u64,

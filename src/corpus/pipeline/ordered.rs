@@ -13,18 +13,18 @@ use std::vec;
 use crate::error::Error;
 use crate::invariant::bug;
 
-/// How often a caller that waits for a result is asked whether it still wants to.
+/// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Batches that each worker can be ahead by, so that none waits for the reader.
 const BATCHES_PER_THREAD: usize = 3;
 
-/// How much is read before it is worked on; a batch ends at whichever limit it meets first.
+/// The size of a batch, which ends at whichever limit it reaches first.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
-    /// The most records of a batch.
+    /// Maximum number of records in a batch.
     pub records: usize,
-    /// The bytes of records that complete a batch.
+    /// Bytes of records at which a batch is complete.
     pub bytes: usize,
 }
 
@@ -63,7 +63,7 @@ impl From<WorkerPanicked> for Error {
 pub struct Pipeline<T, E> {
     free: Sender<()>,
     answers: Receiver<WorkerAnswer<T, E>>,
-    /// Answers that came before their turn.
+    /// Results of later batches, by their sequence numbers.
     waiting: BTreeMap<u64, Result<Vec<T>, E>>,
     next_sequence: u64,
     end: Option<StreamEnd<E>>,
@@ -80,7 +80,7 @@ enum WorkerAnswer<T, E> {
     End(StreamEnd<E>),
 }
 
-/// How many batches were read, and how the reading ended.
+/// The number of batches read, and the result of reading.
 struct StreamEnd<E> {
     batches: u64,
     result: Result<(), E>,
@@ -126,12 +126,12 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         }
     }
 
-    /// The next result, or `None` after the last. `on_wait` is called before each batch and every 50
-    /// milliseconds while there is none; its error is returned.
+    /// Returns the next result, or `None` after the last. `on_wait` is called before each batch and
+    /// every 50 milliseconds while there is none; its error is returned.
     ///
     /// # Errors
     ///
-    /// What reading, the work or `on_wait` returned; [`WorkerPanicked`] if the work panicked.
+    /// The error of reading, of the work or of `on_wait`; [`WorkerPanicked`] if the work panicked.
     pub fn next(&mut self, mut on_wait: impl FnMut() -> Result<(), E>) -> Result<Option<T>, E> {
         loop {
             if let Some(result) = self.current.next() {
@@ -141,13 +141,13 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
             if let Some(batch) = self.waiting.remove(&self.next_sequence) {
                 self.next_sequence += 1;
                 self.current = batch?.into_iter();
-                // The reader is gone once it has read everything.
+                // The reader has ended once it has read everything.
                 let _ = self.free.send(());
                 continue;
             }
             let is_over = |end: &mut StreamEnd<E>| end.batches == self.next_sequence;
             if let Some(end) = self.end.take_if(is_over) {
-                // Whoever asks again is told again that nothing is left.
+                // Every later call must find the end again.
                 self.end = Some(StreamEnd {
                     batches: end.batches,
                     result: Ok(()),

@@ -23,11 +23,11 @@ const STEPS: usize = 10_000;
 pub enum Background {
     /// The same similarity for all pairs, 0 to 1.
     Assumed(f64),
-    /// Those of all pairs of some documents, exactly.
+    /// The exact similarities of all pairs of some documents.
     Measured(SimilarityHistogram),
 }
 
-/// How many pairs of some documents have each similarity, in steps of 1 / 10,000.
+/// The number of pairs of some documents at each similarity, in steps of 1 / 10,000.
 ///
 /// ```
 /// use resemblance::tune::{Background, SimilarityHistogram};
@@ -48,7 +48,7 @@ pub struct SimilarityHistogram {
 }
 
 impl Background {
-    /// The mean similarity, 0 to 1.
+    /// Returns the mean similarity, from 0 to 1.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
@@ -57,7 +57,7 @@ impl Background {
         }
     }
 
-    /// The number of candidates that a query is expected to have among `documents`.
+    /// Returns the expected number of candidates of a query among `documents`.
     #[must_use]
     pub fn candidates(&self, banding: Banding, documents: u64) -> f64 {
         match self {
@@ -99,13 +99,13 @@ impl SimilarityHistogram {
         })
     }
 
-    /// The number of documents whose pairs were compared.
+    /// Returns the number of documents whose pairs were compared.
     #[must_use]
     pub fn documents(&self) -> usize {
         self.documents
     }
 
-    /// The mean over all pairs of a value that is 0 where documents share nothing.
+    /// Returns the mean over all pairs of a value that is 0 where documents share nothing.
     fn mean(&self, value: impl Fn(f64) -> f64) -> f64 {
         let pairs = self.documents as f64 * (self.documents as f64 - 1.0) / 2.0;
         let steps = self.counts.iter().enumerate();

@@ -13,7 +13,7 @@ pub const BAND_POSTING_BYTES: f64 = 5.4;
 /// Bytes that a posting with a code of 64 bits takes on disk, about, its share of the filters included.
 pub const TABLE_POSTING_BYTES: f64 = 8.4;
 
-/// The bytes of a document are the mean over so many.
+/// Number of documents over which the bytes of one are averaged.
 const MANY_DOCUMENTS: u64 = 1_000_000;
 
 /// The bands for a number of MinHash values, with what they find and cost.
@@ -48,7 +48,8 @@ pub struct TableChoice {
     pub document_bytes: f64,
 }
 
-/// The bands that reach a recall at a threshold, with the fewest candidates among `documents`.
+/// Returns the bands that reach a recall at a threshold, with the fewest candidates among
+/// `documents`.
 ///
 /// # Errors
 ///
@@ -88,7 +89,7 @@ pub fn banding_choice(
     })
 }
 
-/// The tables that a store for so many documents gets.
+/// Returns the tables that a store for this number of documents gets.
 ///
 /// # Errors
 ///

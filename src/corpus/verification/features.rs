@@ -10,7 +10,7 @@ use crate::invariant::bug;
 use crate::sketch::exact::jaccard_of_sorted;
 use crate::types::DocumentId;
 
-/// What is written is held back until there is so much.
+/// Bytes that are buffered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 
 const NUMBER_BYTES: usize = size_of::<u64>();
@@ -45,7 +45,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 pub struct FeatureFiles {
     temp_dir: PathBuf,
     hashes: NumberFile,
-    /// Where the hashes of each document begin, and where the last ones end.
+    /// The position of the first hash of each document, and the end of the last.
     starts: NumberFile,
     /// The id of the first document.
     first: u64,
@@ -84,8 +84,8 @@ impl FeatureFiles {
             self.first = id.get();
         }
         let Some(left_out) = id.get().checked_sub(self.first + self.documents) else {
-            let least = self.first + self.documents;
-            return Err(Error::invalid("id", id, format!("{least} or more")));
+            let min_id = self.first + self.documents;
+            return Err(Error::invalid("id", id, format!("{min_id} or more")));
         };
         let written = self.write(left_out, hashes);
         written.map_err(|e| failure(&self.temp_dir, e))
@@ -111,14 +111,14 @@ impl FeatureFiles {
         flushed.map_err(|e| failure(&self.temp_dir, e))
     }
 
-    /// The bytes that the files hold.
+    /// Returns the number of bytes that the files hold.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         (self.hashes.count + self.starts.count) * NUMBER_BYTES as u64
     }
 
-    /// The exact Jaccard similarity of two documents, 0 to 1; `None` if the features of one are not
-    /// here.
+    /// Returns the exact Jaccard similarity of two documents, from 0 to 1; `None` if the features
+    /// of one are not here.
     ///
     /// # Errors
     ///
@@ -130,12 +130,12 @@ impl FeatureFiles {
         }
     }
 
-    /// The exact Jaccard similarity of a document, given its hashes, and one whose hashes were put
-    /// here; `None` if they were not.
+    /// Returns the exact Jaccard similarity, from 0 to 1, of a document, given its hashes, and one
+    /// whose hashes were put here; `None` if they were not.
     ///
     /// # Errors
     ///
-    /// As [`similarity`](Self::similarity).
+    /// Returns the errors of [`similarity`](Self::similarity).
     pub fn similarity_to(&self, hashes: &[u64], id: DocumentId) -> Result<Option<f64>> {
         let other = self.get(id)?;
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))

@@ -16,13 +16,13 @@ use crate::invariant::{at, at_mut, bug};
 /// and rank.
 pub(crate) const FEATURE_BYTES: u64 = 40;
 
-/// The most that rounding takes from a bound on a number of features.
+/// Maximum amount by which rounding lowers a bound on a number of features.
 const ROUNDING: f64 = 1e-6;
 
 /// A document with which another is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Partner {
-    /// Its index.
+    /// The index of that document.
     pub document: usize,
     /// The exact Jaccard similarity.
     pub similarity: f64,
@@ -52,14 +52,14 @@ pub struct ExactJoin {
     /// The ranks of its features that another document has too, the rarest first.
     ranks: Vec<Vec<u32>>,
     index: FeatureIndex,
-    /// How many features each earlier document shares with the one at hand.
+    /// Number of features that each earlier document shares with the current one.
     counts: Vec<u32>,
     touched: Vec<usize>,
     next: usize,
 }
 
 impl ExactJoin {
-    /// The join of documents whose features are given as different hashes in ascending order.
+    /// Makes the join of documents whose features are given as different hashes in ascending order.
     /// Pairs below the `floor`, 0 to 1, are left out; so are those that share nothing.
     ///
     /// # Errors
@@ -97,7 +97,8 @@ impl ExactJoin {
         })
     }
 
-    /// The partners of the next document among those before it, ascending; `None` after the last.
+    /// Returns the partners of the next document among those before it, ascending; `None` after the
+    /// last.
     ///
     /// # Errors
     ///
@@ -149,20 +150,21 @@ impl ExactJoin {
     }
 }
 
-/// The smallest number of features that is `share` of `size` features, at least 1.
+/// Returns the smallest number of features that is at least `share` of `size` features, and at
+/// least 1.
 fn min_count(share: f64, size: usize) -> usize {
     ((share * size as f64 - ROUNDING).ceil() as usize).max(1)
 }
 
-/// A feature of two documents or more.
+/// A feature of at least two documents.
 struct SharedFeature {
     hash: u64,
     frequency: u32,
-    /// Its place among all of them, the rarest first.
+    /// Its rank among all such features, the rarest first.
     rank: u32,
 }
 
-/// The features that two documents or more have, ascending by hash.
+/// Returns the features that at least two documents have, ascending by hash.
 fn shared(features: &[Vec<u64>]) -> Result<Vec<SharedFeature>> {
     let mut all: Vec<u64> = features.iter().flatten().copied().collect();
     all.sort_unstable();
@@ -185,9 +187,9 @@ fn shared(features: &[Vec<u64>]) -> Result<Vec<SharedFeature>> {
     Ok(shared)
 }
 
-/// The documents so far that have each feature, in one list whose parts fill up.
+/// The documents read so far that have each feature, in one list with a part for each feature.
 struct FeatureIndex {
-    /// Where each rank's part begins, and the end.
+    /// The start of the part of each rank, and the end of the list.
     starts: Vec<usize>,
     filled: Vec<u32>,
     documents: Vec<u32>,
@@ -235,8 +237,8 @@ mod tests {
 
     /// All pairs at the floor or above, by comparing all with all.
     fn brute_force(features: &[Vec<u64>], floor: f64) -> Vec<Vec<Partner>> {
-        let partners = |(place, a): (usize, &Vec<u64>)| {
-            let earlier = features[..place].iter().enumerate();
+        let partners = |(index, a): (usize, &Vec<u64>)| {
+            let earlier = features[..index].iter().enumerate();
             let compared = earlier.map(|(document, b)| {
                 let overlap = a.iter().filter(|hash| b.contains(hash)).count();
                 let union = a.len() + b.len() - overlap;

@@ -24,7 +24,7 @@ use crate::write::Transaction;
 pub struct SketchedText {
     /// The signature.
     pub signature: Signature,
-    /// Its feature hashes, sorted and distinct; none unless they were asked for.
+    /// Its feature hashes, sorted and distinct; empty unless they were requested.
     pub features: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ impl SketchedText {
     ///
     /// # Errors
     ///
-    /// As [`Sketcher::text`].
+    /// Returns the errors of [`Sketcher::text`].
     pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
         let features = if with_features {
             sketcher.feature_hashes(text)?
@@ -46,7 +46,7 @@ impl SketchedText {
         })
     }
 
-    /// The memory that the features take, in bytes.
+    /// Returns the memory that the features take, in bytes.
     #[must_use]
     pub fn feature_bytes(&self) -> usize {
         self.features.len() * size_of::<u64>()
