@@ -24,11 +24,11 @@ use crate::types::go_on;
 /// Rows that are read together, and then written: many at a time go into whole pages.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// What one transaction of the copy writes. What it has written cannot be used again before its end,
-/// and is listed in memory until then.
+/// Bytes that one transaction of the copy writes. Its pages cannot be reused before it ends, and
+/// the engine lists them in memory until then.
 const TRANSACTION_BYTES: u64 = 64 << 20;
 
-/// In errors.
+/// The name of the operation in errors.
 const WORK: &str = "the backup";
 
 /// An event of [`Snapshot::backup_with`](crate::Snapshot::backup_with).
@@ -78,7 +78,7 @@ pub(crate) fn backup_with(
     let make = |file: &Path| RedbFile::create(file, options);
     let made = TemporaryFile::create(&folder_of(path), files, make);
     // The name that was asked for tells more than the one that it has meanwhile.
-    let (scratch, engine) = made.map_err(|error| of_copy(path, error))?;
+    let (scratch, engine) = made.map_err(|error| copy_error(path, error))?;
     let mut copy = StoreCopy {
         snapshot,
         path,
@@ -134,7 +134,7 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     }
 }
 
-/// The rows of all tables.
+/// Returns the number of rows of all tables.
 fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     let tables = snapshot.inner.tables()?;
     let read = &tables.read;
@@ -169,7 +169,7 @@ fn table_names() -> [&'static str; 10] {
 }
 
 /// A failure of the copy's file, which the engine does not name.
-fn of_copy(path: &Path, error: Error) -> Error {
+fn copy_error(path: &Path, error: Error) -> Error {
     match error {
         Error::Io { source, .. } => io_error("writing", path, source),
         error => error,
@@ -181,7 +181,7 @@ fn of_copy(path: &Path, error: Error) -> Error {
 struct CopiedRows {
     /// Key and value of each row, one after the other.
     bytes: Vec<u8>,
-    /// How long they are.
+    /// The length of each key and value, in bytes.
     lengths: Vec<(usize, usize)>,
 }
 
@@ -312,7 +312,7 @@ impl StoreCopy<'_> {
             }
             Ok(cursor.close()?)
         });
-        written.map_err(|error| of_copy(self.path, error))?;
+        written.map_err(|error| copy_error(self.path, error))?;
         let bytes = piece.bytes.len() as u64;
         self.rows += piece.lengths.len() as u64;
         self.bytes += bytes;
@@ -329,7 +329,7 @@ impl StoreCopy<'_> {
             return Ok(());
         };
         let committed = catch_engine_panic(|| Ok(write.into_inner()?.commit()?));
-        committed.map_err(|error| of_copy(self.path, error))
+        committed.map_err(|error| copy_error(self.path, error))
     }
 
     /// Makes everything durable and closes the file, so that it can be opened under another name. Returns
@@ -339,7 +339,7 @@ impl StoreCopy<'_> {
         let (path, rows, total) = (self.path, self.rows, self.total);
         invariant!(rows == total, "copied {rows} of {total} rows");
         let closed = self.engine.close_packed();
-        closed.map_err(|error| of_copy(path, error))?;
+        closed.map_err(|error| copy_error(path, error))?;
         Ok(rows)
     }
 }

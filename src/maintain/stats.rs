@@ -1,4 +1,4 @@
-//! What a store consists of, in figures.
+//! Figures about the documents, runs, tables and lanes of a store.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,9 +33,9 @@ pub struct Stats {
     pub documents: u64,
     /// Compares their number with the one that the bands and tables were chosen for.
     pub design: DesignReport,
-    /// The id that the next document gets: how many documents were ever inserted.
+    /// The id that the next document gets, which is the number of documents ever inserted.
     pub next_id: u64,
-    /// Documents inserted since the last seal, whose postings are in memory.
+    /// Documents inserted since the last flush, whose postings are in memory.
     pub memtable_documents: u64,
     /// Bytes of memory that the memtable takes.
     pub memtable_bytes: u64,
@@ -67,13 +67,13 @@ pub struct Stats {
     pub bytes_per_document: f64,
 }
 
-/// A run: sealed postings of documents with neighbouring ids.
+/// A run: the flushed postings of documents with neighbouring ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunStats {
     /// Its number.
     pub run: u32,
-    /// How often its postings have been merged.
+    /// The number of times that its postings have been merged.
     pub level: u8,
     /// The lowest id of its range.
     pub first_id: u64,
@@ -174,7 +174,7 @@ pub struct BucketSample {
 #[derive(Default)]
 struct Counted {
     documents: u64,
-    /// The least ids, ascending.
+    /// The smallest ids, ascending.
     first: Vec<u64>,
 }
 
@@ -182,8 +182,8 @@ impl Counted {
     fn add(&mut self, id: u64) {
         self.documents += 1;
         if self.first.len() < SAMPLES || self.first.last() > Some(&id) {
-            let place = self.first.partition_point(|first| *first < id);
-            self.first.insert(place, id);
+            let index = self.first.partition_point(|first| *first < id);
+            self.first.insert(index, id);
             self.first.truncate(SAMPLES);
         }
     }
@@ -203,7 +203,7 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
             blocks: run.descriptor.blocks(),
             dead: run.dead,
         });
-        let tables = table_stats(&snapshot.inner.tables()?.read)?;
+        let tables = all_table_stats(&snapshot.inner.tables()?.read)?;
         let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
         let (file_bytes, allocated_bytes) =
             file_size(&snapshot.context().path, &snapshot.context().options)?;
@@ -237,7 +237,7 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
 
 fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
     let runs = &snapshot.inner.version.runs;
-    let of_merge = |output: &Arc<RunDescriptor>| {
+    let to_stats = |output: &Arc<RunDescriptor>| {
         let inputs = runs.inputs(output).unwrap_or_default();
         let left = inputs.iter().map(|run| run.descriptor.postings());
         MergeStats {
@@ -250,10 +250,10 @@ fn merge_stats(snapshot: &SnapshotView) -> Vec<MergeStats> {
             rows_left: snapshot.inner.version.rows_left(output),
         }
     };
-    runs.outputs.iter().map(of_merge).collect()
+    runs.outputs.iter().map(to_stats).collect()
 }
 
-/// About how many bytes of tables a merge of all runs would drop.
+/// Returns about the number of bytes of tables that a merge of all runs would drop.
 fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let committed = &snapshot.inner.version;
     let dead = committed.runs.standing.iter().map(|run| {
@@ -263,13 +263,14 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
         (bytes as f64 * share.min(1.0)) as u64
     });
     let row_tables = [DOCUMENTS.name(), SIGNATURES.name()];
-    let of_rows = tables
+    let row_bytes: u64 = tables
         .iter()
-        .filter(|table| row_tables.contains(&&*table.name));
-    let of_rows: u64 = of_rows.map(TableStats::total_bytes).sum();
+        .filter(|table| row_tables.contains(&&*table.name))
+        .map(TableStats::total_bytes)
+        .sum();
     let rows = dead_rows(tables, committed.state.documents);
     let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
-    let dead_rows = (of_rows as f64 * share) as u64;
+    let dead_rows = (row_bytes as f64 * share) as u64;
     let filters = tables.iter().filter(|table| table.name == FILTERS.name());
     let filters: u64 = filters.map(TableStats::total_bytes).sum();
     let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
@@ -280,7 +281,7 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
 
 fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
     let committed = &snapshot.inner.version;
-    let of_lane = |(role, lane): (LaneRole, u16)| {
+    let to_stats = |(role, lane): (LaneRole, u16)| {
         let runs = committed.runs.descriptors();
         let runs = runs.filter_map(|run| run.lane(lane));
         let (postings, blocks) = runs.fold((0, 0), |(postings, blocks), summary| {
@@ -300,7 +301,7 @@ fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
         .lanes
         .roles()
         .zip(0u16..)
-        .map(of_lane)
+        .map(to_stats)
         .collect()
 }
 
@@ -374,21 +375,21 @@ fn dead_rows(tables: &[TableStats], live: u64) -> u64 {
     documents.map_or(0, |table| table.rows.saturating_sub(live))
 }
 
-fn table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
-    let mut stats = vec![of_table(read, META)?];
-    stats.push(of_table(read, LANES)?);
-    stats.push(of_table(read, RUNS)?);
+fn all_table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
+    let mut stats = vec![table_stats(read, META)?];
+    stats.push(table_stats(read, LANES)?);
+    stats.push(table_stats(read, RUNS)?);
     for table in [DOCUMENTS, SIGNATURES, DEAD] {
-        stats.push(of_table(read, table)?);
+        stats.push(table_stats(read, table)?);
     }
     for table in [KEYS, BANDS, PERMUTED] {
-        stats.push(of_table(read, table)?);
+        stats.push(table_stats(read, table)?);
     }
-    stats.push(of_table(read, FILTERS)?);
+    stats.push(table_stats(read, FILTERS)?);
     Ok(stats)
 }
 
-fn of_table<K: Key + 'static, V: Value + 'static>(
+fn table_stats<K: Key + 'static, V: Value + 'static>(
     read: &ReadTransaction,
     definition: TableDefinition<'_, K, V>,
 ) -> Result<TableStats> {

@@ -34,7 +34,7 @@ pub(crate) fn check_file(path: impl AsRef<Path>, options: &StoreOptions) -> Resu
         return Ok(report);
     }
     let checked = check_tables(path, options, &mut report);
-    // What damaged rows keep from being read is told by then.
+    // Damaged rows, which keep the rest from being read, are in the report by now.
     match checked {
         Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
             let mut last = report.clone();
@@ -94,7 +94,8 @@ impl Sum {
     }
 }
 
-/// Which sum a posting belongs to: the place of the run, or `None` for the memtable; and the lane.
+/// The sum that a posting belongs to: the index of its run, or `None` for the memtable, and the
+/// lane.
 type SumKey = (Option<usize>, u16);
 
 struct Check<'a> {
@@ -102,7 +103,7 @@ struct Check<'a> {
     report: CheckReport,
     /// The readable documents.
     live: Tombstones,
-    /// The removed ones whose rows are there.
+    /// The removed documents whose rows are still there.
     buried: Tombstones,
     expected: BTreeMap<SumKey, Sum>,
 }
@@ -207,12 +208,12 @@ impl<'a> Check<'a> {
         document_codes(context, key_code, &signature, &mut codes, &mut row)?;
         // A sealed document with postings is in the range of a run.
         let runs = &committed.runs;
-        let place = (id < committed.state.sealed_below)
+        let run = (id < committed.state.sealed_below)
             .then(|| runs.position_of(id).unwrap_or(runs.standing.len()));
         for (code, lane) in row.into_iter().zip(0u16..) {
             if let Some(code) = code {
                 self.expected
-                    .entry((place, lane))
+                    .entry((run, lane))
                     .or_default()
                     .add(Posting { code, id });
             }
@@ -264,9 +265,9 @@ impl<'a> Check<'a> {
                 self.report.note(7, read)?;
             }
         }
-        for (place, run) in runs.standing.iter().enumerate() {
+        for (index, run) in runs.standing.iter().enumerate() {
             for lane in 0..self.snapshot.context().lanes.count() {
-                let key = (Some(place), lane);
+                let key = (Some(index), lane);
                 let found = found.remove(&key).unwrap_or_default();
                 let run = run.descriptor.run;
                 self.compare(key, found, format!("documents of run {run}, lane {lane}"));
@@ -289,7 +290,7 @@ impl<'a> Check<'a> {
         let mut filter = FilterCheck::new(self.snapshot, run, summary);
         // Documents come in no order, but mostly from one run, or from few.
         let mut sums = vec![Sum::default(); runs.standing.len()];
-        let place = runs
+        let index = runs
             .position_of(run.first_id)
             .filter(|_| run.inputs.is_empty());
         for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
@@ -297,8 +298,8 @@ impl<'a> Check<'a> {
             self.report.postings += 1;
             let within = (run.first_id..=run.last_id).contains(&posting.id);
             if within && self.is_live(posting.id) {
-                let place = place.or_else(|| runs.position_of(posting.id));
-                if let Some(sum) = place.and_then(|place| sums.get_mut(place)) {
+                let index = index.or_else(|| runs.position_of(posting.id));
+                if let Some(sum) = index.and_then(|index| sums.get_mut(index)) {
                     sum.add(posting);
                 }
             } else if !within || !self.is_dead(posting.id) {
@@ -312,8 +313,8 @@ impl<'a> Check<'a> {
             let held = filter.holds(posting.code);
             self.report.note(9, held)?;
         }
-        for (place, sum) in sums.into_iter().enumerate() {
-            let key = (Some(place), lane);
+        for (index, sum) in sums.into_iter().enumerate() {
+            let key = (Some(index), lane);
             found.entry(key).or_default().merge(sum);
         }
         Ok(())
@@ -350,10 +351,10 @@ impl<'a> Check<'a> {
             self.compare((None, lane), found, format!("memtable, lane {lane}"));
         }
         let unfiled = self.expected.keys().copied().collect::<Vec<_>>();
-        for (place, lane) in unfiled {
+        for (run, lane) in unfiled {
             let detail = "documents have postings to be found, but no run holds them";
             self.report
-                .add(5, format!("runs, place {place:?}, lane {lane}"), detail);
+                .add(5, format!("runs, place {run:?}, lane {lane}"), detail);
         }
     }
 
@@ -368,7 +369,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Invariant 6: no key twice. Only documents whose key hashes are equal are looked at.
+    /// Invariant 6: no key twice. Only documents whose key hashes are equal are compared.
     fn keys(&mut self) -> Result<()> {
         let stream = self
             .snapshot
@@ -393,10 +394,10 @@ impl<'a> Check<'a> {
         if ids.len() < 2 {
             return Ok(());
         }
-        let mut seen = BTreeMap::new();
+        let mut id_by_key = BTreeMap::new();
         for &id in ids {
             let key = self.snapshot.view().key_of(id)?.flatten();
-            if let Some(other) = seen.insert(key, id) {
+            if let Some(other) = id_by_key.insert(key, id) {
                 let detail = format!("found the key of document {other} again");
                 self.report
                     .add(6, format!("table documents, document {id}"), detail);

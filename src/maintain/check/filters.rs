@@ -77,8 +77,8 @@ impl<'a> FilterCheck<'a> {
     }
 }
 
-/// Whether the pieces of filters are those of the runs, no more and no fewer; each that is not goes
-/// to the report.
+/// Checks that the pieces of filters are those of the runs, no more and no fewer, and reports each
+/// difference.
 pub(super) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
     let runs = &snapshot.inner.version.runs;
@@ -99,11 +99,11 @@ pub(super) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) ->
                 continue;
             };
             let buckets = snapshot.context().lanes.bucket_bits(lane.lane);
-            let gone = lane
+            let dropped = lane
                 .after
                 .map_or(0, |after| shape.piece(buckets.bucket(after.code)));
             let found = found.get(&(run.run, lane.lane)).copied().unwrap_or(0);
-            let expected = shape.pieces.saturating_sub(gone);
+            let expected = shape.pieces.saturating_sub(dropped);
             if found != expected {
                 let place = format!("table {FILTERS}, run {}, lane {}", run.run, lane.lane);
                 report.add(

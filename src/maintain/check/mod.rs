@@ -1,4 +1,4 @@
-//! Whether a store keeps its invariants: rows against postings, both ways, and every page.
+//! Checks the invariants of a store: rows against postings, both ways, and every page.
 
 mod checker;
 mod filters;

@@ -32,7 +32,8 @@ pub(super) fn check_pages(
     Ok(is_whole)
 }
 
-/// The invariant under which a row of a table is told; none if the table is not ours.
+/// Returns the number of the invariant that a damaged row of a table breaks; `None` if the table is
+/// not ours.
 fn invariant_of(table: &str) -> Option<u8> {
     match table {
         "meta" | "documents" | "signatures" | "lanes" | "runs" | "dead" | "filters" => Some(2),

@@ -66,11 +66,11 @@ pub(crate) fn evict_where_with(
 struct Eviction<'a> {
     store: &'a Arc<OpenStore>,
     options: &'a EvictOptions,
-    /// The store as it was at first, until it is looked at.
+    /// The snapshot at the beginning, until it has been read.
     first: Option<SnapshotView>,
-    /// Ids that are not looked at yet; those of documents that come in now are beyond.
+    /// Ids that have not been read yet. Documents inserted meanwhile have greater ones.
     ids: Range<u64>,
-    /// The documents that there were at first.
+    /// Number of documents at the beginning.
     total: u64,
     /// Documents that may still be evicted.
     left: u64,
@@ -83,7 +83,7 @@ impl<'a> Eviction<'a> {
     fn begin(store: &'a Arc<OpenStore>, options: &'a EvictOptions) -> Result<Self> {
         options.validate()?;
         if !options.is_dry_run {
-            // A handle that cannot write is told at once, whether anything is to go or not.
+            // A handle that cannot write fails at once, even if nothing would be evicted.
             drop(Transaction::begin(store)?);
         }
         let first = SnapshotView::open(store)?;
@@ -116,7 +116,7 @@ impl<'a> Eviction<'a> {
         }
         if !self.report.stopped {
             self.evict_chosen(judge)?;
-            // Nothing is left to be broken off.
+            // Nothing is left that could be stopped.
             let _ = watch(self.event());
         }
         let message = format_args!("evicted: {:?}", self.report);
@@ -124,7 +124,7 @@ impl<'a> Eviction<'a> {
         Ok(self.report)
     }
 
-    /// Chooses among rows, and evicts whenever enough are chosen; whether it goes on.
+    /// Chooses among rows, and evicts whenever enough are chosen. Returns false if it was stopped.
     fn take(
         &mut self,
         rows: &StoredRows,
@@ -191,7 +191,8 @@ impl<'a> Eviction<'a> {
     }
 }
 
-/// The age of the document that so many are older than, the greatest age if that is all; `None` if
+/// Returns the age of the document that so many are older than, the greatest age if all are; `None`
+/// if
 /// `watch` broke off.
 fn oldest_kept(
     snapshot: &SnapshotView,

@@ -1,18 +1,18 @@
-//! Which document is the n-th by its age, among any number of them, in bounded memory.
+//! Finds the n-th document by age, among any number of documents, in bounded memory.
 //!
-//! By histograms of stamps over ever smaller ranges, as selection does that cannot keep what it reads
-//! (Munro and Paterson, "Selection and sorting with limited storage", 1980): each pass narrows the
-//! range that has the wanted rank, until all of it fits in memory or has one stamp.
+//! It counts histograms of stamps over ever smaller ranges, as a selection must that cannot keep
+//! its input (Munro and Paterson, "Selection and sorting with limited storage", 1980): each pass
+//! narrows the range that has the wanted rank, until all of it fits in memory or has one stamp.
 
 use crate::error::{Error, Result};
 
 /// Stamp and id: the lesser is the older.
 pub(super) type Age = (u64, u64);
 
-/// Shows all ages, ascending by id; whether it came to the end.
+/// Passes all ages to a closure, ascending by id. Returns false if it was stopped before the end.
 pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
 
-/// How much is kept of what is read.
+/// The bounds of memory during one pass over all ages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     /// Ranges of stamps that are counted, 8 bytes each; at least two.
@@ -31,14 +31,14 @@ impl Default for Memory {
     }
 }
 
-/// Stamps among which the wanted age is.
+/// The range of stamps that contains the age of the requested rank.
 #[derive(Clone, Copy, Debug)]
 struct Stamps {
     low: u64,
     high: u64,
-    /// How many documents have one.
+    /// Number of documents with a stamp in the range.
     documents: u64,
-    /// Number of these that are older than the wanted one.
+    /// The requested rank among these, from 0.
     rank: u64,
 }
 
@@ -48,7 +48,8 @@ impl Stamps {
     }
 }
 
-/// The age that `rank` of all `documents` are less than; `None` if `each` did not come to the end.
+/// Returns the age that exactly `rank` of all `documents` are older than; `None` if `each` stopped
+/// before the end.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there are fewer documents, and those of `each`.
@@ -120,7 +121,7 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
     Err(too_few())
 }
 
-/// The wanted one of few documents.
+/// Returns the age of the requested rank by sorting the ages of few documents.
 fn gathered(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     let mut ages = Vec::new();
     let is_whole = each(&mut |age| {
@@ -136,7 +137,8 @@ fn gathered(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     ages.get(rank).copied().map(Some).ok_or_else(too_few)
 }
 
-/// The wanted one of many documents with one stamp, which come in the order of their ids.
+/// Returns the age of the requested rank among many documents with one stamp, by counting: they
+/// come in the order of their ids.
 fn counted(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     let (mut before, mut found) = (0, None);
     let is_whole = each(&mut |age| {

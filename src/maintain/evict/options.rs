@@ -1,4 +1,4 @@
-//! What an eviction is told, and what it tells.
+//! The options, events and report of an eviction.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::types::DocumentId;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
-/// How documents are evicted.
+/// The options of an eviction.
 ///
 /// ```
 /// use resemblance::EvictOptions;
@@ -38,15 +38,15 @@ impl EvictOptions {
         }
     }
 
-    /// The most documents that one transaction removes, 1 to 1,000,000: other writers wait for a
-    /// transaction at most.
+    /// Maximum number of documents that one transaction removes, 1 to 1,000,000. Other writers wait
+    /// for one such transaction at most.
     #[must_use]
     pub fn slice_documents(mut self, documents: usize) -> Self {
         self.slice_documents = documents;
         self
     }
 
-    /// Whether nothing is removed, and the report says what would be.
+    /// If on, removes nothing; the report counts the documents that would be removed.
     #[must_use]
     pub fn dry_run(mut self, on: bool) -> Self {
         self.is_dry_run = on;
@@ -79,10 +79,10 @@ pub struct EvictReport {
     pub spared: u64,
     /// Transactions.
     pub slices: u64,
-    /// How long the longest transaction kept other writers waiting, commit included.
+    /// The longest time that a transaction kept other writers waiting, commit included.
     pub longest_slice: Duration,
-    /// Whether the caller broke it off. What was evicted until then stays so; the same call again
-    /// goes on.
+    /// True if the caller stopped it. Documents evicted until then stay evicted; the same call
+    /// again goes on.
     pub stopped: bool,
 }
 

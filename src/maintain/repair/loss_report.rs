@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::types::{DocumentId, Problem};
 
-/// Beyond this many ranges or damaged places no more are listed.
+/// Maximum number of listed ranges, and of listed damaged places.
 const MAX_LISTED: usize = 1_000;
 
 pub(super) const DOCUMENT_ROWS: &str = "documents";
@@ -44,7 +44,7 @@ impl LossReport {
         }
     }
 
-    /// The same, of an error that is about one.
+    /// Notes the damaged place of an `Error::Corrupt`.
     pub(crate) fn error(&mut self, error: Error) {
         if let Error::Corrupt { place, detail } = error {
             self.problem(Problem {

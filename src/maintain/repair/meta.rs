@@ -73,8 +73,8 @@ impl MetaRows {
         }
     }
 
-    /// The schema of the file, or else the one that was given, if this build hashes by it as the one
-    /// that made the store did.
+    /// Returns the schema of the file, or else the given one, if this build computes the same
+    /// hashes as the build that made the store.
     pub(super) fn usable_schema(&self, given: Option<&Schema>) -> Result<Schema> {
         if let Some(header) = &self.header
             && !header.admit()?
@@ -87,8 +87,8 @@ impl MetaRows {
             let detail = "it cannot be read; give the schema that the store was made with";
             Error::corrupt("table meta, row schema", detail)
         })?;
-        let of_given = given.and_then(Schema::weights);
-        if let Some(weights) = self.weights.as_ref().or(of_given) {
+        let given_weights = given.and_then(Schema::weights);
+        if let Some(weights) = self.weights.as_ref().or(given_weights) {
             schema = schema.with_weights(weights.clone())?;
         }
         schema.validate().map_err(|error| match error {

@@ -15,10 +15,10 @@ use crate::types::{Problem, go_on};
 /// Documents that are read between two events.
 const DOCUMENTS_PER_EVENT: u64 = 4_096;
 
-/// In errors.
+/// The name of the operation in errors.
 const WORK: &str = "repairing the store";
 
-/// How [`Store::repair`](crate::Store::repair) works.
+/// The options of [`Store::repair`](crate::Store::repair).
 ///
 /// ```
 /// use resemblance::{BulkOptions, RepairOptions};
@@ -33,21 +33,21 @@ pub struct RepairOptions {
 }
 
 impl RepairOptions {
-    /// The default [`BulkOptions`], no schema, no scan.
+    /// Makes the options: default [`BulkOptions`], no schema, no scan.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How the new store is built. The rule for keys that come twice has nothing to do here: the
-    /// newest document is kept.
+    /// The options by which the new store is built. Their rule for duplicate keys has no effect:
+    /// the newest document is kept.
     #[must_use]
     pub fn bulk(mut self, options: BulkOptions) -> Self {
         self.bulk = options;
         self
     }
 
-    /// The schema to go by if that of the file cannot be read. It must be the one that the store was
+    /// The schema to use if that of the file cannot be read. It must be the one that the store was
     /// made with; another threshold, and other bands of values that were not cut, do no harm.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
@@ -55,8 +55,8 @@ impl RepairOptions {
         self
     }
 
-    /// Whether all pages of the file are looked at for rows, instead of those that its tables lead
-    /// to: the last resort, if the tables cannot be found. **Removed and replaced documents may come
+    /// If on, reads all pages of the file for rows, instead of those that its tables lead to: the
+    /// last resort, if the tables cannot be found. **Removed and replaced documents may come
     /// back**, where their rows have not been overwritten, and others with an earlier stamp or
     /// payload. Off by default. It keeps 24 bytes a page
     /// with rows in memory.
@@ -110,10 +110,10 @@ pub struct RepairReport {
     pub damage: Vec<Problem>,
     /// The schema of the new store.
     pub schema: Schema,
-    /// Whether that was read from the file, and not taken from the options.
+    /// True if the schema was read from the file, false if it was taken from the options.
     pub has_own_schema: bool,
-    /// Whether the last commit could not be read, and this is the state of the one before, or may be:
-    /// where one of the two commits that a file tells of is damaged, it may have been the last.
+    /// True if the last commit could not be read, and this is, or may be, the state of the one
+    /// before: if one of the two commits that a file records is damaged, it may have been the last.
     pub is_earlier_commit: bool,
     /// True if lists were cut short.
     pub truncated: bool,

@@ -1,4 +1,4 @@
-//! The rows of `documents` or `signatures` one by one, ascending by id.
+//! Reads the rows of `documents` or `signatures` one by one, ascending by id.
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk, WalkStep, ids_of, problem_of, row_check};
 use crate::maintain::repair::loss_report::LossReport;
@@ -85,12 +85,12 @@ impl TreeRows {
         let page = self.page.as_ref()?;
         let leaf = page.leaf()?;
         while self.next_row < leaf.rows() {
-            let place = self.next_row;
+            let row = self.next_row;
             self.next_row += 1;
-            let Some((id, key, value)) = row_at(&leaf, place) else {
+            let Some((id, key, value)) = row_at(&leaf, row) else {
                 continue;
             };
-            // A damaged row of a whole page is told with its document.
+            // A damaged row of an intact page is reported later, together with its document.
             let is_good = page.is_whole() || row_check(self.table, key, value).is_ok();
             if is_good && self.last.is_none_or(|last| last < id) {
                 self.last = Some(id);

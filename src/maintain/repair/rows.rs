@@ -14,7 +14,7 @@ pub(super) struct ReadRow {
     pub(super) value: Vec<u8>,
 }
 
-/// The id, key and value of a row.
+/// Returns the id, key and value of a row.
 pub(super) fn row_at<'l>(leaf: &Leaf<'l>, row: usize) -> Option<(u64, &'l [u8], &'l [u8])> {
     let (key, value) = leaf.key(row).zip(leaf.value(row))?;
     let id = u64::from_le_bytes(key.try_into().ok()?);
@@ -62,7 +62,7 @@ pub(super) fn each_row(
     }
 }
 
-/// The rows that are left in a damaged page, and whether there are others that are lost.
+/// Returns the rows that are left in a damaged page, with true if others are lost.
 pub(super) fn remaining(
     table: &str,
     bytes: Option<Vec<u8>>,

@@ -1,7 +1,7 @@
 //! Rows wherever they are in a file, whether a tree leads to them or not.
 //!
-//! A page of rows is told by the checksums of its rows. Where each begins is kept in memory, 24 bytes
-//! a page, so that the rows can be read in the order of their ids.
+//! A page of rows is recognized by the checksums of its rows. Where each begins is kept in memory,
+//! 24 bytes a page, so that the rows can be read in the order of their ids.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::rows::{ReadRow, row_at};
 
-/// Of the tables of documents and of signatures.
+/// The key and value widths of the tables `documents` and `signatures`.
 const ROWS: Widths = Widths {
     key: Some(8),
     value: None,
@@ -28,7 +28,7 @@ const NAMED_ROWS: Widths = Widths {
 pub(super) struct Scanned {
     pub(super) documents: ScannedRows,
     pub(super) signatures: ScannedRows,
-    /// Those of the newest commit that were found together.
+    /// The rows of `meta` of the newest commit that were found together.
     pub(super) meta: MetaRows,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn scan(pages: &PageFile) -> Scanned {
     scanned
 }
 
-/// The bytes of what can be a page of rows: how long it is, its last row says.
+/// Returns the bytes of a possible page of rows, as many as its last row says.
 fn read_page(pages: &PageFile, offset: u64) -> Option<Vec<u8>> {
     let rest = pages.length_bytes().checked_sub(offset)?;
     let max = usize::try_from(rest).unwrap_or(usize::MAX);
@@ -102,7 +102,7 @@ pub(super) struct ScannedRows {
     table: &'static str,
     /// Descending by their first ids.
     leaves: Vec<LeafPlace>,
-    /// Those whose rows are being taken, with the id of the next: the lowest first.
+    /// The pages whose rows are being read, with the id of the next row of each: the lowest first.
     open: BinaryHeap<Reverse<(u64, u64, usize)>>,
     held: std::collections::BTreeMap<u64, LeafPage>,
     last: Option<u64>,
@@ -142,7 +142,7 @@ impl ScannedRows {
         }
     }
 
-    /// The first intact row from one on, and its id.
+    /// Returns the first intact row from `from` on, and its id.
     fn good_row(&self, leaf: &Leaf<'_>, from: usize) -> Option<(usize, u64)> {
         (from..leaf.rows()).find_map(|row| {
             let (id, key, value) = row_at(leaf, row)?;
@@ -150,16 +150,16 @@ impl ScannedRows {
         })
     }
 
-    /// The next row. Of rows with the same id the first that is found: they are equal, but for stamps
-    /// and payloads that were written in their place.
+    /// Returns the next row; of rows with the same id, the first that is found: they are equal, but
+    /// for stamps and payloads that were written in their place.
     pub(crate) fn next(&mut self, pages: &PageFile) -> Option<ReadRow> {
         loop {
             self.open_leaves(pages);
-            let Reverse((id, offset, place)) = self.open.pop()?;
+            let Reverse((id, offset, row)) = self.open.pop()?;
             let page = self.held.remove(&offset)?;
             let leaf = page.leaf()?;
-            let value = row_at(&leaf, place).map(|(_, _, value)| value.to_vec());
-            let next = self.good_row(&leaf, place + 1);
+            let value = row_at(&leaf, row).map(|(_, _, value)| value.to_vec());
+            let next = self.good_row(&leaf, row + 1);
             if let Some((row, id)) = next {
                 self.open.push(Reverse((id, offset, row)));
                 self.held.insert(offset, page);
@@ -173,20 +173,20 @@ impl ScannedRows {
 
     /// Reads the pages whose rows come next.
     fn open_leaves(&mut self, pages: &PageFile) {
-        while let Some(place) = self.leaves.last().copied() {
+        while let Some(leaf) = self.leaves.last().copied() {
             let lowest = self.open.peek().map(|Reverse((id, ..))| *id);
-            if lowest.is_some_and(|lowest| lowest < place.first_id) {
+            if lowest.is_some_and(|lowest| lowest < leaf.first_id) {
                 return;
             }
             self.leaves.pop();
-            let Some(bytes) = read_page(pages, place.offset) else {
+            let Some(bytes) = read_page(pages, leaf.offset) else {
                 continue;
             };
-            let page = LeafPage::damaged(bytes, ROWS, place.rows.into());
+            let page = LeafPage::damaged(bytes, ROWS, leaf.rows.into());
             let first = page.leaf().and_then(|leaf| self.good_row(&leaf, 0));
             if let Some((row, id)) = first {
-                self.open.push(Reverse((id, place.offset, row)));
-                self.held.insert(place.offset, page);
+                self.open.push(Reverse((id, leaf.offset, row)));
+                self.held.insert(leaf.offset, page);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What can still be read of a damaged file: its documents one by one, and what is lost.
+//! Reads the documents of a damaged file one by one, and records the losses.
 
 use std::path::Path;
 
@@ -52,9 +52,9 @@ impl DamagedStore {
         let commit = open_commit(path, options, scans)?;
         let mut losses = LossReport::default();
         losses.damage.extend(commit.head.iter().cloned());
-        let mut of_tables = Vec::new();
-        let tables = commit.our_tables(&mut of_tables);
-        for (page, name) in &of_tables {
+        let mut table_pages = Vec::new();
+        let tables = commit.our_tables(&mut table_pages);
+        for (page, name) in &table_pages {
             losses.problem(problem_of(page, name));
         }
         let table = |name: &str| tables.iter().find(|table| &*table.name == name);
@@ -108,7 +108,7 @@ impl DamagedStore {
         Ok(store)
     }
 
-    /// The schema by which the documents can be stored.
+    /// Returns the schema by which the documents can be stored.
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -118,7 +118,7 @@ impl DamagedStore {
         self.commit.is_earlier
     }
 
-    /// The id that the next document would have got, as far as that is known.
+    /// Returns the id that the next document would have got, `None` if that is unknown.
     pub(crate) fn next_id(&self) -> Option<u64> {
         self.next_id
     }
@@ -141,7 +141,7 @@ impl DamagedStore {
                 (Some(document), _) => (Some(document), None),
                 (None, Some(signature)) => (None, Some(signature)),
             };
-            let (of_documents, of_signatures) = (document.is_some(), signature.is_some());
+            let (has_document, has_signature) = (document.is_some(), signature.is_some());
             let id = document.or(signature).map_or(0, |row| row.id);
             let mut taken = Ok(false);
             if !self.dead.contains(id) && self.next_id.is_none_or(|next| id < next) {
@@ -152,7 +152,7 @@ impl DamagedStore {
                     Err(reason) => self.losses.lost(id, reason),
                 }
             }
-            self.advance(of_documents, of_signatures);
+            self.advance(has_document, has_signature);
             match taken {
                 Ok(false) => {}
                 taken => return taken,

@@ -1,4 +1,4 @@
-//! Which documents were removed, as far as that can be read.
+//! Reads which documents were removed, as far as the rows are intact.
 
 use std::collections::BTreeMap;
 

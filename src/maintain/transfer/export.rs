@@ -1,4 +1,4 @@
-//! The documents of a snapshot as a stream, which another store can take in.
+//! Writes the documents of a snapshot as a stream, which another store can import.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::types::go_on;
 /// Bytes that are gathered before they are written.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// In errors.
+/// The name of the operation in errors.
 const WORK: &str = "the export";
 
 /// An event of [`Snapshot::export_with`](crate::Snapshot::export_with).

@@ -18,22 +18,22 @@ use crate::types::{Document, DocumentId, Novelty, go_on};
 use crate::write::Transaction;
 use crate::write::Writer;
 
-/// Of the reader, which may be a file.
+/// Bytes that are buffered of the reader, which may be a file.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Documents that one transaction takes in, unless they reach so many bytes before.
+/// Default number of documents of one transaction, which ends earlier at `TRANSACTION_BYTES`.
 const TRANSACTION_DOCUMENTS: u64 = 10_000;
 const TRANSACTION_BYTES: usize = 16 << 20;
 
-/// In errors.
+/// The name of the operation in errors.
 const WORK: &str = "the import";
 
 /// The rule for a document of the stream whose key the store has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExistingKeys {
-    /// The import stops there: nothing of its transaction is taken in, what was committed before
-    /// stays.
+    /// The import stops there: nothing of its transaction is stored, and earlier transactions stay
+    /// committed.
     #[default]
     Refuse,
     /// It is left out and counted.
@@ -44,7 +44,7 @@ pub enum ExistingKeys {
     ReplaceIfNewer,
 }
 
-/// How [`Store::import`](crate::Store::import) works.
+/// The options of [`Store::import`](crate::Store::import).
 ///
 /// ```
 /// use resemblance::{ExistingKeys, ImportOptions};
@@ -82,7 +82,7 @@ impl ImportOptions {
         self
     }
 
-    /// Whether near-duplicates of what the store holds are left out, those that came earlier in the
+    /// If on, leaves out near-duplicates of documents in the store, those that came earlier in the
     /// stream included, as [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new) does it. Existing keys are then
     /// refused or skipped.
     #[must_use]
@@ -91,8 +91,8 @@ impl ImportOptions {
         self
     }
 
-    /// How many documents one transaction takes in; at least 1. It takes fewer where they come to
-    /// 16 MiB.
+    /// Maximum number of documents that one transaction reads, at least 1. It ends earlier once
+    /// they reach 16 MiB.
     #[must_use]
     pub fn transaction_documents(mut self, documents: u64) -> Self {
         self.transaction_documents = documents.max(1);
@@ -337,11 +337,11 @@ fn insert_by_rule(
     transaction.change(|writer| {
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
         let known = find_keys(writer.view(), &keys)?;
-        let mut of_batch = HashMap::new();
+        let mut batch_keys = HashMap::new();
         for ((document, signature), known) in documents.iter().zip(known) {
             let key = document.key();
             // A stream may have a key twice.
-            let holder = key.and_then(|key| of_batch.get(key).copied().or(known));
+            let holder = key.and_then(|key| batch_keys.get(key).copied().or(known));
             if let Some(holder) = holder {
                 if !replaces(writer, &DocumentRow::from(document), holder, rule)? {
                     report.skipped += 1;
@@ -354,7 +354,7 @@ fn insert_by_rule(
                 report.inserted += 1;
             }
             let id = writer.store_document(document, signature)?;
-            of_batch.extend(key.map(|key| (key, id.get())));
+            batch_keys.extend(key.map(|key| (key, id.get())));
         }
         Ok(())
     })
