@@ -59,12 +59,12 @@ pub struct SuspiciousCluster {
 }
 
 impl Clusters {
-    /// A cluster is suspicious if it holds more than this share of the documents, 0 to 1,
+    /// A suspicious cluster holds more than this share of the documents, from 0 to 1.
     pub const SUSPICIOUS_SHARE: f64 = 0.05;
-    /// and at least so many of them.
+    /// A suspicious cluster holds at least this number of documents.
     pub const SUSPICIOUS_DOCUMENTS: u64 = 1_000;
 
-    /// `documents` is the number of those in the snapshot.
+    /// Links the pairs into clusters; `documents` is the number of those in the snapshot.
     pub(super) fn from_pairs(mut pairs: Pairs, documents: u64) -> Result<Self> {
         let mut sets = DisjointSets::default();
         for pair in pairs.by_ref() {

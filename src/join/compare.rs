@@ -10,7 +10,8 @@ use crate::join::settings::Settings;
 use crate::join::signature_batch::stopped;
 use crate::lanes::LaneSet;
 
-/// Comparisons of a round, about. What they find is in memory until it is taken: 32 bytes each.
+/// About the number of comparisons of a round. Their events stay in memory until they are returned:
+/// 32 bytes each.
 const ROUND_COMPARISONS: usize = 1 << 17;
 
 /// Rows of a round: most buckets are small.
@@ -139,7 +140,7 @@ pub(super) struct Comparer<'a> {
 }
 
 impl Comparer<'_> {
-    /// Returns what is found in the rows, in their order, whatever the number of threads.
+    /// Returns the events found in the rows, in their order, whatever the number of threads.
     pub(crate) fn compare(self, rows: &[GroupRow]) -> Result<Vec<Event>> {
         let comparisons: usize = rows.iter().map(|row| row.a.len()).sum();
         let threads = self.settings.options.thread_count();

@@ -157,7 +157,7 @@ impl DisjointSets {
             }
         }
         Sets {
-            forest: self,
+            sets: self,
             pages: nodes,
             position: 0,
         }
@@ -167,7 +167,7 @@ impl DisjointSets {
 /// Sets by their smallest ids, each ascending.
 #[derive(Clone, Debug)]
 pub(super) struct Sets {
-    forest: DisjointSets,
+    sets: DisjointSets,
     /// The first node of each page, in the order of the ids.
     pages: Vec<u32>,
     /// Number of nodes that the iterator has passed, over all pages.
@@ -182,16 +182,16 @@ impl Sets {
             .iter()
             .flat_map(|first| *first..*first + PAGE_IDS as u32);
         let roots = nodes.filter(|node| self.is_root(*node));
-        roots.map(|root| (self.forest.id(root), self.nodes_of(root).count() as u64))
+        roots.map(|root| (self.sets.id(root), self.nodes_of(root).count() as u64))
     }
 
     /// Returns true if the node has the smallest id of a set of at least two.
     fn is_root(&self, node: u32) -> bool {
-        self.forest.parent(node) == node && self.forest.next(node) != NONE
+        self.sets.parent(node) == node && self.sets.next(node) != NONE
     }
 
     fn nodes_of(&self, root: u32) -> impl Iterator<Item = u32> {
-        let nodes = std::iter::successors(Some(root), |node| Some(self.forest.next(*node)));
+        let nodes = std::iter::successors(Some(root), |node| Some(self.sets.next(*node)));
         nodes.take_while(|node| *node != NONE)
     }
 }
@@ -205,11 +205,7 @@ impl Iterator for Sets {
             let node = first + (self.position % PAGE_IDS) as u32;
             self.position += 1;
             if self.is_root(node) {
-                return Some(
-                    self.nodes_of(node)
-                        .map(|node| self.forest.id(node))
-                        .collect(),
-                );
+                return Some(self.nodes_of(node).map(|node| self.sets.id(node)).collect());
             }
         }
     }
@@ -267,16 +263,16 @@ mod tests {
                     .iter()
                     .map(|set| set.iter().map(|id| id * step).collect())
                     .collect();
-                let mut forest = DisjointSets::default();
+                let mut sets = DisjointSets::default();
                 for &(a, b) in &pairs {
-                    forest.join(a * step, b * step).unwrap();
+                    sets.join(a * step, b * step).unwrap();
                 }
                 for (a, b) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
                     let is_in_one = |set: &Vec<u64>| set.contains(&a) && set.contains(&b);
                     let are_joined = a == b || expected.iter().any(is_in_one);
-                    assert_eq!(forest.are_joined(a * step, b * step), are_joined);
+                    assert_eq!(sets.are_joined(a * step, b * step), are_joined);
                 }
-                let sets = forest.into_sets();
+                let sets = sets.into_sets();
                 let sizes: Vec<_> = spread
                     .iter()
                     .map(|set| (set[0], set.len() as u64))

@@ -153,7 +153,7 @@ fn sample(
         if is_table {
             near = near_by_code(settings, &bucket);
         } else if documents >= LARGE_BUCKET && signatures > 0 {
-            let (different, share) = look(snapshot, settings, &bucket)?;
+            let (different, share) = measure_bucket(snapshot, settings, &bucket)?;
             candidates = pairs_of(documents as f64 * different);
             near = pairs * share;
             signatures = signatures.saturating_sub(documents.min(BUCKET_SIGNATURES));
@@ -169,22 +169,26 @@ fn pairs_of(documents: f64) -> f64 {
     (documents * (documents - 1.0) / 2.0).max(0.0)
 }
 
-/// Of some documents of a band's bucket, evenly spread: which share of the signatures is different,
-/// and which share of the pairs is near.
-fn look(snapshot: &SnapshotView, settings: &Settings, bucket: &[Posting]) -> Result<(f64, f64)> {
+/// Returns the share of different signatures and the share of near pairs, each from 0 to 1, among
+/// some documents of a band's bucket, evenly spread.
+fn measure_bucket(
+    snapshot: &SnapshotView,
+    settings: &Settings,
+    bucket: &[Posting],
+) -> Result<(f64, f64)> {
     let step = bucket.len().div_ceil(BUCKET_SIGNATURES).max(1);
     let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
     ids.sort_unstable();
-    let arena = SignatureBatch::load(snapshot, &ids, false, 1)?;
-    let mut digests: Vec<_> = arena.documents().map(|(_, digest)| digest).collect();
+    let signatures = SignatureBatch::load(snapshot, &ids, false, 1)?;
+    let mut digests: Vec<_> = signatures.documents().map(|(_, digest)| digest).collect();
     digests.sort_unstable();
     digests.dedup();
     let mut near = 0_u32;
     for b in 0..ids.len() {
         let is_near = |a: &usize| {
-            let fingerprints = arena.fingerprint(*a).zip(arena.fingerprint(b));
+            let fingerprints = signatures.fingerprint(*a).zip(signatures.fingerprint(b));
             let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-            let equal = arena.agreement(*a, b);
+            let equal = signatures.agreement(*a, b);
             settings.bounds.accepts(equal, distance)
         };
         near += (0..b).filter(is_near).count() as u32;

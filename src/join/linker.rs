@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::join::compare::Event;
 use crate::join::disjoint_sets::DisjointSets;
 use crate::join::pair::Pair;
-use crate::join::pairs::{Pairs, Spread};
+use crate::join::pairs::{EventPairs, Pairs};
 use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
@@ -41,8 +41,8 @@ impl Linker {
     }
 
     fn take_links(&mut self, pairs: &Pairs, event: Event) -> Result<()> {
-        let mut spread = Spread::new(event);
-        while let Some((a, b)) = spread.next(pairs.batch(), true) {
+        let mut event_pairs = EventPairs::new(event);
+        while let Some((a, b)) = event_pairs.next(pairs.batch(), true) {
             self.take(pairs, event, (a, b))?;
         }
         Ok(())
@@ -58,8 +58,8 @@ impl Linker {
         if a_ids.len() + b_ids.len() == 2 || all.all(|id| self.sets.are_joined(*a_first, *id)) {
             return Ok(());
         }
-        let mut spread = Spread::new(event);
-        while let Some((first, second)) = spread.next(pairs.batch(), false) {
+        let mut event_pairs = EventPairs::new(event);
+        while let Some((first, second)) = event_pairs.next(pairs.batch(), false) {
             let is_link = first == *a_first && (a == b || second == *b_first);
             if !is_link {
                 self.take(pairs, event, (first, second))?;

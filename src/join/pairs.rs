@@ -48,7 +48,7 @@ pub struct Pairs {
     batch: JoinBatch,
     cursor: Cursor,
     events: std::vec::IntoIter<Event>,
-    spread: Option<Spread>,
+    event_pairs: Option<EventPairs>,
     verify: Option<Arc<PairSimilarity>>,
     verified: std::vec::IntoIter<Result<Pair>>,
     /// Pairs of signatures that have been compared.
@@ -56,8 +56,8 @@ pub struct Pairs {
     failed: bool,
 }
 
-/// An event that is spread over the members of its groups, and the positions of the next two.
-pub(super) struct Spread {
+/// Iterates over the pairs of an event: members of its groups, at the positions of the next two.
+pub(super) struct EventPairs {
     event: Event,
     a: usize,
     b: usize,
@@ -77,7 +77,7 @@ impl Pairs {
             batch: JoinBatch::default(),
             cursor: Cursor::default(),
             events: Vec::new().into_iter(),
-            spread: None,
+            event_pairs: None,
             verify: None,
             verified: Vec::new().into_iter(),
             comparisons: 0,
@@ -85,7 +85,7 @@ impl Pairs {
         })
     }
 
-    /// All candidates, for the caller to verify.
+    /// Returns all candidates as pairs, for the caller to verify.
     pub(super) fn unverified(mut self) -> Self {
         self.settings.verifies = true;
         self
@@ -192,7 +192,7 @@ impl Pairs {
                 return Ok(Some(pair));
             }
             if let Some(event) = self.events.next() {
-                self.spread = Some(Spread::new(event));
+                self.event_pairs = Some(EventPairs::new(event));
             } else if !self.next_round()? {
                 return Ok(None);
             }
@@ -241,16 +241,16 @@ impl Pairs {
 
     /// Returns the next pair of the current event, or `None` if there is no further one.
     fn next_event_pair(&mut self) -> Option<Pair> {
-        let spread = self.spread.as_mut()?;
-        let event = spread.event;
-        let Some(ids) = spread.next(&self.batch, self.settings.links_only) else {
-            self.spread = None;
+        let event_pairs = self.event_pairs.as_mut()?;
+        let event = event_pairs.event;
+        let Some(ids) = event_pairs.next(&self.batch, self.settings.links_only) else {
+            self.event_pairs = None;
             return None;
         };
         Some(self.pair(event, ids))
     }
 
-    /// Two documents of an event, by its estimate.
+    /// Returns two documents of an event as a pair, with the estimate of the event.
     pub(super) fn pair(&self, event: Event, (a, b): (u64, u64)) -> Pair {
         debug_assert_ne!(a, b, "a document is paired with itself");
         let layout = self.settings.layout;
@@ -270,14 +270,15 @@ impl Pairs {
     }
 }
 
-impl Spread {
+impl EventPairs {
     pub(crate) fn new(event: Event) -> Self {
         let b = usize::from(matches!(event, Event::Equal { .. }));
         Self { event, a: 0, b }
     }
 
-    /// The next two documents, in the order of the second, then of the first. Of links each
-    /// document has one, to the first of its group, and the first ones of two groups have one.
+    /// Returns the next two documents, in the order of the second, then of the first. With
+    /// `links_only`, each document is linked once to the first of its group, and the first ones of
+    /// two groups are linked once.
     pub(crate) fn next(&mut self, batch: &JoinBatch, links_only: bool) -> Option<(u64, u64)> {
         let (a, b) = self.event.groups();
         let ids = (batch.members_of(a), batch.members_of(b));

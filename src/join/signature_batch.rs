@@ -185,8 +185,8 @@ impl SignatureBatch {
     }
 }
 
-/// The error of a thread that panicked. It reads nothing outside of `run_checked`, which catches the
-/// panics of a damaged file.
+/// Returns the error of a thread that panicked. Such a thread reads nothing outside of
+/// `run_checked`, which catches the panics of a damaged file.
 #[track_caller]
 pub(super) fn stopped() -> Error {
     bug("a thread of the join panicked")

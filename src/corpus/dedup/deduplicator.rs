@@ -70,7 +70,7 @@ pub struct DedupDecision {
 }
 
 impl DedupDecision {
-    /// True if the document was kept.
+    /// Returns true if the document was kept.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.found.is_none()
@@ -116,8 +116,8 @@ impl Deduplicator {
         })
     }
 
-    /// From now on similarities are exact: the features of kept documents are put into temporary
-    /// files in a folder. A document that was kept before is compared by its estimate.
+    /// Makes similarities exact from now on: it writes the features of kept documents into
+    /// temporary files in a folder. A document that was kept before is compared by its estimate.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Deduplicator {
         Ok(self.verify_with(FeatureFiles::create(folder)?))
     }
 
-    /// As [`verify_exact`](Self::verify_exact), with files that are there already.
+    /// Does what [`verify_exact`](Self::verify_exact) does, with existing files.
     #[must_use]
     pub fn verify_with(mut self, features: FeatureFiles) -> Self {
         self.features = Some(features);
@@ -139,7 +139,7 @@ impl Deduplicator {
         self.transaction.len()
     }
 
-    /// True if no document is kept.
+    /// Returns true if no document is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -227,7 +227,7 @@ impl Deduplicator {
         query
     }
 
-    /// A kept document, by its id.
+    /// Returns a kept document, by its id.
     ///
     /// # Errors
     ///

@@ -89,7 +89,7 @@ impl ComparedPairs {
         Ok(Self { pairs, total })
     }
 
-    /// True if no two documents are so similar.
+    /// Returns true if no two documents are so similar.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()

@@ -63,7 +63,7 @@ impl SignatureKind {
         }
     }
 
-    /// True if only some bits of each value are kept.
+    /// Returns true if only some bits of each value are kept.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.bits.is_some()
@@ -76,7 +76,7 @@ impl SignatureKind {
         Schema::builder().minhash(minhash).seed(seed).build()
     }
 
-    /// A signature as a store with the schema keeps it.
+    /// Returns a signature as a store with the schema keeps it.
     pub(super) fn kept(&self, signature: Signature) -> Result<Signature> {
         match self.bits {
             Some(bits) => signature.cut(bits),

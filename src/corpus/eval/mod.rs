@@ -1,4 +1,4 @@
-//! Recall measured: what a store finds of a sample, against exact similarities.
+//! Measures recall: the pairs of a sample that a store finds, against exact similarities.
 //!
 //! Texts come one by one, and a closure that returns an error stops what takes long. Imports
 //! `verification`, `query` and below.

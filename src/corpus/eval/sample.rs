@@ -56,13 +56,13 @@ pub struct DocumentSample {
 }
 
 impl DocumentSample {
-    /// The number of documents in the sample.
+    /// Returns the number of documents in the sample.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True if it has no documents.
+    /// Returns true if it has no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -135,7 +135,7 @@ struct HeldDocument {
 }
 
 impl SampleSketcher {
-    /// The sketch of a document; `None` if it cannot be in the sample.
+    /// Returns the sketch of a document; `None` if it cannot be in the sample.
     ///
     /// # Errors
     ///
@@ -158,7 +158,8 @@ impl SampleSketcher {
 }
 
 impl Sampler {
-    /// A sampler that cuts texts by `text` and makes signatures with `sketcher`, if there is one.
+    /// Makes a sampler that cuts texts by `text` and makes signatures with `sketcher`, if there is
+    /// one.
     ///
     /// # Errors
     ///
@@ -178,7 +179,7 @@ impl Sampler {
         })
     }
 
-    /// A sketcher of documents for this sample, to be cloned for each thread.
+    /// Returns a sketcher of documents for this sample, to be cloned for each thread.
     #[must_use]
     pub fn sketcher(&self) -> SampleSketcher {
         self.sketcher.clone()
@@ -190,7 +191,7 @@ impl Sampler {
         self.held.len()
     }
 
-    /// True if no document is in the sample.
+    /// Returns true if no document is in the sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
@@ -243,7 +244,8 @@ impl Sampler {
         features + key + DOCUMENT_BYTES + self.limits.signature_bytes
     }
 
-    /// The sample, in the order of the documents' numbers, of the `read` documents that there are.
+    /// Returns the sample, in the order of the documents' numbers, of the `read` documents that
+    /// there are.
     #[must_use]
     pub fn finish(self, read: u64) -> DocumentSample {
         let mut held: Vec<(u64, HeldDocument)> = self

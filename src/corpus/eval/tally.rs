@@ -1,4 +1,4 @@
-//! Counting what a store returns against exact similarities.
+//! Counts the pairs that a store returns against exact similarities.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(super) fn step_of(similarity: f64) -> usize {
     ((similarity.clamp(0.0, 1.0) * 10.0) as usize).min(STEPS - 1)
 }
 
-/// The range of similarities of a step, by its index: `0.7-0.8` for 7, and `1` for 10.
+/// Returns the range of similarities of a step, by its index: `0.7-0.8` for 7, and `1` for 10.
 ///
 /// ```
 /// assert_eq!(resemblance::eval::step_name(7), "0.7-0.8");
@@ -98,7 +98,7 @@ impl SimilarityStep {
         (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
     }
 
-    /// A count as a share of the pairs; `None` if there is no pair.
+    /// Returns a count as a share of the pairs; `None` if there is no pair.
     #[must_use]
     pub fn share(&self, count: f64) -> Option<f64> {
         (self.pairs > 0).then(|| count / self.pairs as f64)
@@ -207,7 +207,7 @@ struct FoundPair {
     is_near: bool,
 }
 
-/// Counts of what a store returned by similarity.
+/// Counts of the pairs that a store returned by similarity.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MinHashTally {
@@ -244,7 +244,7 @@ impl MinHashTally {
         }
     }
 
-    /// All pairs that were returned, whatever the estimate.
+    /// Returns the counts of all returned pairs, whatever the estimate.
     #[must_use]
     pub fn all_returned(&self) -> ReturnedPairs {
         let add = |sum: ReturnedPairs, step: &ReturnedPairs| ReturnedPairs {
@@ -327,7 +327,7 @@ impl MinHashTally {
     }
 }
 
-/// Counts of what a store returned by distance.
+/// Counts of the pairs that a store returned by distance.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SimHashTally {

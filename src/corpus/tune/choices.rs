@@ -1,4 +1,4 @@
-//! The schemas to choose from, with what they find and cost.
+//! The schemas to choose from, with their recall and cost.
 
 use super::background::Background;
 use crate::build::BulkOptions;
@@ -16,7 +16,7 @@ pub const TABLE_POSTING_BYTES: f64 = 8.4;
 /// Number of documents over which the bytes of one are averaged.
 const MANY_DOCUMENTS: u64 = 1_000_000;
 
-/// The bands for a number of MinHash values, with what they find and cost.
+/// The bands for a number of MinHash values, with their accuracy and cost.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BandingChoice {
@@ -34,7 +34,7 @@ pub struct BandingChoice {
     pub document_bytes: f64,
 }
 
-/// The tables for a number of SimHash fingerprints, with what they cost.
+/// The tables for a number of SimHash fingerprints, with their cost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableChoice {

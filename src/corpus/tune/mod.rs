@@ -1,4 +1,4 @@
-//! Choosing a schema: what bands and tables find, and what they cost.
+//! Chooses a schema by the recall and the cost of bands and tables.
 //!
 //! Nothing here opens a store. Imports `verification`, `build`, `schema` and `lanes`.
 

@@ -101,7 +101,7 @@ impl FeatureFiles {
         Ok(())
     }
 
-    /// Makes readable what was put here so far.
+    /// Makes the features that were put here so far readable.
     ///
     /// # Errors
     ///
