@@ -151,7 +151,8 @@ impl BulkBuild {
         Ok(id)
     }
 
-    /// [`insert`](Self::insert) with an id above all before; those between stay unused.
+    /// Inserts a document as [`insert`](Self::insert) does, with an id above all before; ids
+    /// between stay unused.
     pub(crate) fn insert_as(
         &mut self,
         id: u64,
@@ -204,8 +205,8 @@ impl BulkBuild {
         self.finish_with(|_| ControlFlow::Continue(()))
     }
 
-    /// [`finish`](Self::finish), and `watch` is told how far it is and which documents are left
-    /// out. If it breaks off there is no store.
+    /// Finishes the build as [`finish`](Self::finish) does, and reports progress and the documents
+    /// that are left out to `watch`. If `watch` stops the build, there is no store.
     ///
     /// # Errors
     ///

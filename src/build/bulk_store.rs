@@ -228,8 +228,8 @@ impl BulkStore {
         self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), self.keys, postings))
     }
 
-    /// Commits everything, and closes the file; `lanes` describes what was written. How many
-    /// documents the store holds, and whether it has a run.
+    /// Commits everything and closes the file; `lanes` describes the postings that were written.
+    /// Returns the number of documents in the store, and true if it has a run.
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {
         self.flush()?;
         let inserted = self.inserted();

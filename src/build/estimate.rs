@@ -127,7 +127,7 @@ impl BulkOptions {
     ///
     /// # Errors
     ///
-    /// None for a schema that was built here.
+    /// Returns no error for a schema that was made by its builder.
     pub fn estimate(
         &self,
         schema: &Schema,

@@ -49,8 +49,8 @@ impl Default for BulkOptions {
 }
 
 impl BulkOptions {
-    /// 256 MiB for sorting, temporary files beside the store, all cores, the default
-    /// [`StoreOptions`], and keys that come twice are refused.
+    /// Makes the default options: 256 MiB for sorting, temporary files beside the store, all cores,
+    /// the default [`StoreOptions`], and an error for a key that comes twice.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -60,7 +60,7 @@ impl RebandStore {
         &self.context.schema
     }
 
-    /// Live documents.
+    /// Returns the number of live documents.
     pub(crate) fn documents(&self) -> u64 {
         self.version.state.documents
     }

@@ -1,6 +1,6 @@
 //! Fields of any width packed into bytes, least significant bit first.
 
-/// All ones in the lowest `width` bits, for `width` of 0 to 64.
+/// Returns ones in the lowest `width` bits, 0 to 64, and zeros above.
 pub(super) const fn mask(width: u32) -> u64 {
     match u64::MAX.checked_shr(64 - width) {
         Some(mask) => mask,

@@ -204,7 +204,7 @@ impl<'v> Block<'v> {
         self.last
     }
 
-    /// All postings, in order.
+    /// Iterates over all postings, in ascending order.
     pub(crate) fn iter(&self) -> BlockIter<'v> {
         BlockIter {
             block: *self,
@@ -229,7 +229,7 @@ impl<'v> Block<'v> {
     /// Appends all postings.
     ///
     /// # Errors
-    /// Says what was found, if they are not in strictly ascending order.
+    /// Returns an error if the postings are not in strictly ascending order.
     pub(crate) fn decode(&self, postings: &mut Vec<Posting>) -> Result<(), String> {
         let start = postings.len();
         postings.resize(start + self.count, Posting::lowest_of(0));

@@ -56,7 +56,7 @@ pub(crate) fn place(table: &str, key: &[u8]) -> String {
     place
 }
 
-/// That a row with any bit flipped, or cut short, is refused by an error that names it.
+/// Asserts that a row with any bit flipped, or cut short, is refused by an error that names it.
 #[cfg(test)]
 pub(super) fn assert_damage_is_named<T>(value: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
     let refused = |bytes: &[u8], what: &dyn std::fmt::Debug| match decode(bytes).err() {

@@ -47,7 +47,7 @@ pub(crate) fn filter_key(run: u32, lane: u16, piece: u32) -> FilterKey {
     key
 }
 
-/// Run, lane and number of a piece, from its key.
+/// Returns the run, lane and number of a piece, from its key.
 pub(crate) fn split_filter_key(key: &FilterKey) -> (u32, u16, u32) {
     let [r0, r1, r2, r3, l0, l1, piece @ ..] = *key;
     (

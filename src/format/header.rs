@@ -144,7 +144,7 @@ impl State {
         dead_documents: 0,
     };
 
-    /// The number of the next commit.
+    /// Returns the number of the next commit.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if there is none.
@@ -169,7 +169,7 @@ impl State {
         Ok(())
     }
 
-    /// The number of the next run.
+    /// Takes the number of the next run, and advances it.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if there is none.

@@ -66,7 +66,7 @@ pub(crate) fn block_key(run: u32, lane: u16, last: Posting) -> BlockKey {
     key
 }
 
-/// Run, lane and last posting of a block, from its key.
+/// Returns the run, lane and last posting of a block, from its key.
 pub(crate) fn split_block_key(key: &BlockKey) -> (u32, u16, Posting) {
     let [r0, r1, r2, r3, l0, l1, posting @ ..] = *key;
     let [c0, c1, c2, c3, c4, c5, c6, c7, id @ ..] = posting;

@@ -200,7 +200,7 @@ pub(crate) struct SignatureRow<'a> {
 }
 
 impl<'a> SignatureRow<'a> {
-    /// `shape` is what the schema asks for.
+    /// Decodes a row of `signatures`; `shape` comes from the schema.
     pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &'a Shape) -> Result<Self> {
         let bytes = checksum::open(SIGNATURES, &id.to_be_bytes(), bytes)?;
         Self::fields(bytes, shape).ok_or_else(|| row_error(SIGNATURES, id, bytes))

@@ -26,7 +26,8 @@ pub(crate) struct RunDescriptor {
     pub(crate) inputs: Vec<u32>,
     /// Progress of that merge: the `postings_moved` of the state that it has worked off.
     pub(crate) kept_up_to: u64,
-    /// Until that merge has dropped the rows of what it drops: from which id on they are still there.
+    /// The id from which on the rows of documents that the merge drops are still there; `None` once
+    /// it has dropped them all.
     pub(crate) rows_from: Option<u64>,
     /// Its lanes, ascending by number. Of a run that others are merged into, all but the last are
     /// complete, and those that are to follow are not there.
@@ -79,7 +80,7 @@ pub(crate) struct LaneSummary {
 }
 
 impl LaneSummary {
-    /// A lane without postings.
+    /// Makes the summary of a lane without postings.
     pub(crate) const fn empty(lane: u16) -> Self {
         Self {
             lane,
@@ -92,7 +93,7 @@ impl LaneSummary {
         }
     }
 
-    /// No posting of the lane sorts before this one.
+    /// Returns a posting such that none of the lane sorts before it.
     pub(crate) fn first_possible(&self) -> Posting {
         self.after.map_or(Posting::lowest_of(0), Posting::next)
     }

@@ -113,7 +113,7 @@ impl StreamDocument {
         self.row.len() + 8 * values
     }
 
-    /// `recipe` is what the signature is marked with.
+    /// Decodes a document and marks its signature with `recipe`; `None` if the body is damaged.
     fn decode(body: &[u8], shape: &Shape, recipe: u64) -> Option<Self> {
         let (id, rest) = body.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
@@ -190,7 +190,7 @@ impl StreamWriter {
         self.document(document.id, &document.row, &signature, out)
     }
 
-    /// Appends the end. How many documents there are.
+    /// Appends the end frame, and returns the number of documents.
     pub(crate) fn end(mut self, out: &mut Vec<u8>) -> Result<u64> {
         let documents = self.frames.saturating_sub(1);
         let digest = self.hasher.digest();
@@ -243,7 +243,7 @@ pub(crate) struct StreamReader<R> {
 }
 
 impl<R: Read> StreamReader<R> {
-    /// Reads the beginning; `shape_of` says what the signatures of a schema consist of.
+    /// Reads the header; `shape_of` returns the shape of the signatures of a schema.
     ///
     /// # Errors
     /// [`Error::DamagedStream`] if it is no stream; [`Error::NewerFormat`]; [`Error::SelfTest`] and

@@ -23,7 +23,7 @@ pub(crate) struct DeadChunk {
     since: Box<[u8]>,
 }
 
-/// Byte and mask of a document's bit within its chunk.
+/// Returns the byte and the mask of a document's bit within its chunk.
 fn byte_and_mask(id: u64) -> (usize, u8) {
     let offset = id % CHUNK_DOCUMENTS;
     // The remainder is below 16,000, so the byte is below 2,000.

@@ -104,8 +104,8 @@ pub(crate) fn backup_with(
     })
 }
 
-/// An error if the store may have tables that this release does not know: a copy without them
-/// would be another store.
+/// Returns an error if the store may have tables that this release does not know: a copy without
+/// them would be another store.
 fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     let read = &snapshot.inner.tables()?.read;
     let row = read.open_table(META)?.get(header::HEADER)?;
@@ -168,7 +168,7 @@ fn table_names() -> [&'static str; 10] {
     ]
 }
 
-/// A failure of the copy's file, which the engine does not name.
+/// Adds the path of the copy to an error, because the engine does not name the file.
 fn copy_error(path: &Path, error: Error) -> Error {
     match error {
         Error::Io { source, .. } => io_error("writing", path, source),

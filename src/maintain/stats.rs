@@ -125,7 +125,7 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// All bytes of its pages.
+    /// Returns the bytes of all its pages.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.stored_bytes + self.metadata_bytes + self.fragmented_bytes

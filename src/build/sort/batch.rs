@@ -39,7 +39,7 @@ impl Layout {
         }
     }
 
-    /// Maximum number of documents in a batch of this layout.
+    /// Returns the maximum number of documents in a batch of this layout.
     pub(super) fn max_documents(self) -> u64 {
         match self {
             Self::Narrow { offset_bits } => 1 << offset_bits,
@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// Size of a posting in memory, in bytes.
+    /// Returns the size of a posting in memory, in bytes.
     pub(crate) fn memory_bytes(self) -> u64 {
         match self {
             Self::Narrow { .. } => size_of::<u64>() as u64,
@@ -55,7 +55,7 @@ impl Layout {
         }
     }
 
-    /// Size of a posting in the temporary file, in bytes.
+    /// Returns the size of a posting in the temporary file, in bytes.
     pub(crate) fn spilled_bytes(self) -> usize {
         match self {
             Self::Narrow { .. } => 8,
@@ -229,7 +229,7 @@ impl Column {
     }
 }
 
-/// Doubles, but not beyond `max`.
+/// Doubles the capacity, up to `max` entries.
 #[inline]
 fn reserve<T>(entries: &mut Vec<T>, max: usize) {
     if entries.len() == entries.capacity() {

@@ -160,7 +160,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// All postings; after [`finish`](Self::finish).
+    /// Returns all postings. Call it after [`finish`](Self::finish).
     pub(crate) fn sorted(&self) -> Sorted<'_> {
         Sorted {
             spill: &self.spill,

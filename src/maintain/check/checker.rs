@@ -1,4 +1,4 @@
-//! `check`: the rows say what postings there must be, the runs say what postings there are.
+//! `check`: compares the postings that rows require with those that runs hold.
 //!
 //! The two are compared by sums of hashes of (lane, code, id), so that the memory does not grow
 //! with the postings: a bit a document, and one sum a run and lane.
@@ -104,7 +104,7 @@ struct Check<'a> {
     /// The readable documents.
     live: Tombstones,
     /// The removed documents whose rows are still there.
-    buried: Tombstones,
+    removed: Tombstones,
     expected: BTreeMap<SumKey, Sum>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Check<'a> {
             snapshot,
             report: CheckReport::default(),
             live: Tombstones::default(),
-            buried: Tombstones::default(),
+            removed: Tombstones::default(),
             expected: BTreeMap::new(),
         }
     }
@@ -192,7 +192,7 @@ impl<'a> Check<'a> {
             self.report.add(1, place, "found the code of another key");
         }
         if self.is_dead(id) {
-            self.buried.insert(id);
+            self.removed.insert(id);
             return Ok(());
         }
         let signature = signature.to_signature(context.recipe);
@@ -221,8 +221,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Invariant 4: the dead are those that this handle knows, and have the rows that no merge has
-    /// dropped.
+    /// Checks invariant 4: the dead documents are those that this handle knows, and their rows are
+    /// there until a merge drops them.
     fn dead(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
         let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
@@ -237,7 +237,7 @@ impl<'a> Check<'a> {
             self.report.add(4, "table dead", detail);
         }
         for id in expected.ids() {
-            let found = self.buried.contains(id);
+            let found = self.removed.contains(id);
             if found == committed.has_lost_rows(id) {
                 let place = format!("table documents, document {id}");
                 let detail = format!("it is dead: found rows {found}, expected {}", !found);
@@ -338,7 +338,7 @@ impl<'a> Check<'a> {
         self.report.note(9, pieces)
     }
 
-    /// Invariant 5 for the memtable. Postings of documents that were removed since may stay there.
+    /// Checks invariant 5 for the memtable. Postings of documents removed since may stay there.
     fn memtable(&mut self) {
         for lane in 0..self.snapshot.context().lanes.count() {
             let mut found = Sum::default();
@@ -350,8 +350,8 @@ impl<'a> Check<'a> {
             }
             self.compare((None, lane), found, format!("memtable, lane {lane}"));
         }
-        let unfiled = self.expected.keys().copied().collect::<Vec<_>>();
-        for (run, lane) in unfiled {
+        let unindexed = self.expected.keys().copied().collect::<Vec<_>>();
+        for (run, lane) in unindexed {
             let detail = "documents have postings to be found, but no run holds them";
             self.report
                 .add(5, format!("runs, place {run:?}, lane {lane}"), detail);
@@ -369,7 +369,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Invariant 6: no key twice. Only documents whose key hashes are equal are compared.
+    /// Checks invariant 6: no key twice. Only documents whose key hashes are equal are compared.
     fn keys(&mut self) -> Result<()> {
         let stream = self
             .snapshot

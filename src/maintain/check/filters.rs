@@ -34,7 +34,7 @@ impl<'a> FilterCheck<'a> {
         }
     }
 
-    /// An error, the first time, if the filter rules the code out, or cannot be read.
+    /// Returns an error, the first time, if the filter rules the code out or cannot be read.
     pub(super) fn holds(&mut self, code: u64) -> Result<()> {
         let Some(shape) = self.shape else {
             return Ok(());

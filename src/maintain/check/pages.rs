@@ -7,14 +7,15 @@ use crate::error::{Error, Result};
 use crate::options::StoreOptions;
 use crate::types::CheckReport;
 
-/// Reads all pages and verifies them and their rows; changes nothing. Whether the pages are whole.
+/// Reads all pages and verifies them and their rows; changes nothing. Returns true if all pages
+/// are intact.
 pub(super) fn check_pages(
     path: &Path,
     options: &StoreOptions,
     report: &mut CheckReport,
 ) -> Result<bool> {
     let commit = open_commit(path, options, false)?;
-    let mut is_whole = commit.head.is_empty();
+    let mut is_complete = commit.head.is_empty();
     for problem in &commit.head {
         report.push(problem.clone());
     }
@@ -25,11 +26,11 @@ pub(super) fn check_pages(
             }
         }
         WalkStep::Damaged(page, _) => {
-            is_whole = false;
+            is_complete = false;
             report.push(problem_of(page, &tree.name));
         }
     });
-    Ok(is_whole)
+    Ok(is_complete)
 }
 
 /// Returns the number of the invariant that a damaged row of a table breaks; `None` if the table is

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 
-/// Stamp and id: the lesser is the older.
+/// The stamp and id of a document. The smaller of two ages is the older one.
 pub(super) type Age = (u64, u64);
 
 /// Passes all ages to a closure, ascending by id. Returns false if it was stopped before the end.
@@ -22,7 +22,7 @@ pub(super) struct Memory {
 }
 
 impl Default for Memory {
-    /// 512 KiB and 1 MiB.
+    /// 512 KiB of counters and 1 MiB of ages.
     fn default() -> Self {
         Self {
             buckets: 1 << 16,
@@ -67,11 +67,11 @@ pub(super) fn age_of_rank(
     };
     if documents > memory.ages {
         let (mut low, mut high) = (u64::MAX, 0);
-        let is_whole = each(&mut |(stamp, _)| {
+        let is_complete = each(&mut |(stamp, _)| {
             low = low.min(stamp);
             high = high.max(stamp);
         })?;
-        if !is_whole {
+        if !is_complete {
             return Ok(None);
         }
         (stamps.low, stamps.high) = (low, high);
@@ -83,9 +83,9 @@ pub(super) fn age_of_rank(
         }
     }
     if stamps.documents <= memory.ages {
-        gathered(stamps, each)
+        find_by_sorting(stamps, each)
     } else {
-        counted(stamps, each)
+        find_by_counting(stamps, each)
     }
 }
 
@@ -94,7 +94,7 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
     let Stamps { low, high, .. } = stamps;
     let width = (high - low) / memory.buckets as u64 + 1;
     let mut counts = vec![0_u64; memory.buckets];
-    let is_whole = each(&mut |(stamp, _)| {
+    let is_complete = each(&mut |(stamp, _)| {
         if stamps.contains(stamp) {
             let bucket = usize::try_from((stamp - low) / width).unwrap_or(usize::MAX);
             if let Some(count) = counts.get_mut(bucket) {
@@ -102,7 +102,7 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
             }
         }
     })?;
-    if !is_whole {
+    if !is_complete {
         return Ok(None);
     }
     let (mut rank, mut low) = (stamps.rank, low);
@@ -122,14 +122,14 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
 }
 
 /// Returns the age of the requested rank by sorting the ages of few documents.
-fn gathered(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+fn find_by_sorting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     let mut ages = Vec::new();
-    let is_whole = each(&mut |age| {
+    let is_complete = each(&mut |age| {
         if stamps.contains(age.0) {
             ages.push(age);
         }
     })?;
-    if !is_whole {
+    if !is_complete {
         return Ok(None);
     }
     ages.sort_unstable();
@@ -139,9 +139,9 @@ fn gathered(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
 
 /// Returns the age of the requested rank among many documents with one stamp, by counting: they
 /// come in the order of their ids.
-fn counted(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+fn find_by_counting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     let (mut before, mut found) = (0, None);
-    let is_whole = each(&mut |age| {
+    let is_complete = each(&mut |age| {
         if stamps.contains(age.0) {
             if before == stamps.rank {
                 found = Some(age);
@@ -149,7 +149,7 @@ fn counted(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
             before += 1;
         }
     })?;
-    if !is_whole {
+    if !is_complete {
         return Ok(None);
     }
     found.map(Some).ok_or_else(too_few)

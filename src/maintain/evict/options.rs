@@ -29,7 +29,7 @@ impl Default for EvictOptions {
 }
 
 impl EvictOptions {
-    /// 1,000 documents a transaction, and no dry run.
+    /// Makes the default options: 1,000 documents per transaction, and no dry run.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -138,13 +138,13 @@ impl<'a> StoredDocument<'a> {
         self.row.key
     }
 
-    /// The user's number.
+    /// Returns the stamp of the document.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.row.stamp
     }
 
-    /// The user's bytes.
+    /// Returns the payload of the document.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         self.row.payload

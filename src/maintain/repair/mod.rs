@@ -1,4 +1,4 @@
-//! A new store from what is left of a damaged one.
+//! Builds a new store from the rows that are left of a damaged one.
 
 mod loss_report;
 mod meta;

@@ -160,7 +160,7 @@ impl DamagedStore {
         }
     }
 
-    /// A document of its rows, or why it is lost.
+    /// Decodes a document from its rows, or returns the reason why it is lost.
     fn decode<'r>(
         &self,
         document: Option<&'r ReadRow>,
@@ -199,7 +199,7 @@ impl DamagedStore {
     }
 }
 
-/// Why a row is of no use.
+/// Returns the reason why a row cannot be used.
 fn reason(table: &str, error: &Error) -> String {
     match error {
         // The place would make every reason another one.

@@ -326,7 +326,7 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
     Ok(())
 }
 
-/// Inserts documents, and does with those whose key is there what the rule says.
+/// Inserts documents, and applies the rule for existing keys to those whose key is there.
 fn insert_by_rule(
     transaction: &mut Transaction,
     documents: &[SignedDocument<'_>],
