@@ -126,8 +126,8 @@ impl BulkBuild {
         })
     }
 
-    /// Takes the next document, and gives it the next id, from 0. Whether its key is new is seen
-    /// at the end only.
+    /// Takes the next document, and gives it the next id, from 0. A key that came before is found
+    /// only by [`finish`](Self::finish).
     ///
     /// # Errors
     ///
