@@ -1,4 +1,4 @@
-//! FilterPieceRows of filters kept in memory: they rule out runs that a probe need not read.
+//! Pieces of filters in memory: they rule out runs that a probe need not read.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -44,9 +44,9 @@ impl FilterOf {
     }
 }
 
-/// FilterPieceRows that were read, checked and decoded, within a limit of bytes. Those that have not been asked
-/// for lately are dropped first (the clock algorithm). Runs never change, so nothing here is ever stale,
-/// except pieces that a transaction read of runs that it then rolled back: see [`clear`](Self::clear).
+/// Pieces of filters that were read, checked and decoded, within a limit of bytes. The cache drops those
+/// first that no probe has used lately (the clock algorithm). Runs never change, so nothing here is ever
+/// stale, except pieces that a transaction read of runs that it then rolled back: see [`clear`](Self::clear).
 #[derive(Debug)]
 pub(crate) struct FilterCache {
     pieces: RwLock<FilterPieceRows>,
@@ -59,7 +59,7 @@ struct FilterPieceRows {
     filters: HashMap<(u32, u16), HeldFilter, BuildHasherDefault<Mixer>>,
     entries: Vec<Entry>,
     size_bytes: usize,
-    /// The entry that is looked at next when something has to go.
+    /// The index of the entry that the clock examines next when something has to go.
     hand: usize,
 }
 
@@ -104,6 +104,8 @@ impl FilterReader<'_> {
         // An index that stands for no entry is `NOT_HELD`.
         let index = usize::try_from(*held.indices.get(piece)?).ok()?;
         let entry = self.0.entries.get(index)?;
+        // All threads ask the same pieces. A store with every question would pass the cache line from core
+        // to core; this way only the first question after each round of the clock stores.
         if !entry.is_wanted.load(Ordering::Relaxed) {
             entry.is_wanted.store(true, Ordering::Relaxed);
         }
@@ -162,6 +164,7 @@ impl FilterCache {
         let entry = Entry {
             key,
             piece,
+            // A new piece has no round of grace, so pieces that are used once do not displace the others.
             is_wanted: AtomicBool::new(false),
         };
         if entry.size_bytes() <= self.max_bytes && shape.pieces <= MAX_PIECES {
@@ -178,6 +181,7 @@ impl FilterPieceRows {
             .index_of(entry.key)
             .is_some_and(|index| *index != NOT_HELD)
         {
+            // Nobody holds the lock while the file is read, so another thread may have read the same piece.
             return;
         }
         while self.size_bytes + entry.size_bytes() > max_bytes {
@@ -206,8 +210,8 @@ impl FilterPieceRows {
         filter.indices.get_mut(number as usize)
     }
 
-    /// Drops the next piece that was not asked for since the hand passed it last. One that was gets
-    /// another round.
+    /// Drops the next piece that no probe has used since the hand passed it last. A piece that was used
+    /// gets another round.
     fn drop_one(&mut self) {
         loop {
             if self.hand >= self.entries.len() {

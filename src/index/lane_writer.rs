@@ -18,7 +18,7 @@ pub(super) struct Appended {
     pub(super) dropped: u64,
 }
 
-/// RowBuffer that are packed, but not yet written.
+/// Rows that are packed, but not yet written.
 #[derive(Default)]
 pub(super) struct Packed {
     blocks: RowBuffer<BlockKey>,

@@ -8,8 +8,8 @@ use crate::index::k_way::merge_slices;
 use crate::index::segment::{CodeRange, Segment};
 use crate::index::sweep::{ProbeRange, VisitProbe, sweep_slice};
 
-/// A lane of memory alone: documents that were removed before they were sealed, each filed under
-/// its id.
+/// A lane in memory alone: the documents that were deleted before they were flushed, each indexed under
+/// its id. Segments are immutable, so a deletion cannot take postings out; the next flush does.
 pub(crate) const TOMBSTONE_LANE: u16 = u16::MAX;
 
 /// An immutable list of segments, oldest first, merged by doubling. Adding a segment gives a new
@@ -115,8 +115,8 @@ impl Memtable {
         since.try_for_each(|segment| segment.probe(ranges, visit))
     }
 
-    /// Visits what `wanted`, sorted by low code, asks for in a lane: segment by segment. Whether all
-    /// was visited.
+    /// Visits the postings that `wanted`, sorted by low code, asks for in a lane: segment by segment.
+    /// Returns false if `visit` ended the sweep.
     ///
     /// # Errors
     /// Those of `visit`.

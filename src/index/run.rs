@@ -74,6 +74,8 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
     let mut before: Option<Posting> = None;
     loop {
         let row = cursor.next().map_err(engine_error)?;
+        // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
+        // search that took this for the end would miss documents without an error.
         let Some((key, value)) = row.filter(|(key, _)| is_of(key.value(), run, lane.lane)) else {
             return Err(missing(
                 table_name,
@@ -100,6 +102,7 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
             ));
         }
         for posting in block.find_range(low_code, high_code) {
+            // The first block that is left of an input may hold postings that its merge has moved already.
             if posting >= target && !visit(posting)? {
                 return Ok(cost);
             }
@@ -132,18 +135,19 @@ pub(super) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) 
     )
 }
 
-/// Whether a block belongs to this lane of this run.
+/// Returns true if a block belongs to this lane of this run.
 pub(super) fn is_of(key: &BlockKey, run: u32, lane: u16) -> bool {
     let (found_run, found_lane, _) = split_block_key(key);
     (found_run, found_lane) == (run, lane)
 }
 
-/// How a lane is named in errors.
+/// Returns the name of a lane in errors.
 pub(crate) fn place(table_name: &str, run: u32, lane: u16) -> String {
     format!("table {table_name}, run {run}, lane {lane}")
 }
 
-/// The block that should come after `before` is not there; the one that is begins after `found`.
+/// Returns the error for a lost block: one should follow `before`, and the block that was found follows
+/// `found`.
 pub(super) fn missing(
     table_name: &str,
     run: u32,

@@ -182,8 +182,9 @@ fn all_lanes(segments: &[&Segment]) -> Arc<[u16]> {
     }
 }
 
-/// Appends the merge of sorted slices. The last, the newest, are the smallest, so that each posting
-/// is copied about twice. What lies between stays in the cache, for it is of one lane only.
+/// Appends the merge of sorted slices, which come oldest first. It begins with the newest, which are the
+/// smallest, so that each posting is copied about twice. The merges in between hold one lane only, and so
+/// stay in the processor's cache.
 fn merge_lane(
     slices: &[&[Posting]],
     [below, above]: &mut [Vec<Posting>; 2],
@@ -276,6 +277,8 @@ impl SegmentBuilder {
         let mut ends = Vec::with_capacity(self.columns.len());
         let mut scratch = Vec::new();
         for column in &mut self.columns {
+            // Documents come with ascending ids, but a deletion adds the id of an older one. The sort by
+            // number keeps the order of equal codes, so it serves only where the ids ascend already.
             if self.ids_ascend {
                 sort_by_number(column, &mut scratch, |posting| posting.code);
             } else {

@@ -31,8 +31,8 @@ pub(crate) type VisitProbe<'v> = dyn FnMut(u32, Posting) -> Result<SweepControl>
 /// A block of this many postings is decoded as fast as one code is found in it.
 const POSTINGS_PER_SEARCH: u64 = 40;
 
-/// Visits what `wanted`, sorted by low code, asks for among sorted postings: for each query_index in
-/// order. Whether all was visited.
+/// Visits the postings that `wanted`, sorted by low code, asks for among sorted postings: range by range,
+/// each in order. Returns false if `visit` ended the sweep.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -43,6 +43,8 @@ pub(super) fn sweep_slice(
 ) -> Result<bool> {
     let mut rest = postings;
     for wanted in wanted {
+        // Several queries may ask for one bucket. So `rest` moves up to the start of a range only, and
+        // the next range can visit the same postings again.
         let below = count_below(rest, wanted.low_code);
         debug_assert!(below <= rest.len());
         rest = rest.get(below..).unwrap_or_default();
@@ -75,8 +77,8 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
     start + last_step.partition_point(is_below)
 }
 
-/// Visits what `wanted`, sorted by low code, asks for in a lane of a run: for each query_index in order,
-/// block by block. It ends early if `visit` says so.
+/// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run: block by block, and
+/// for each range in order. It ends early if `visit` says so.
 ///
 /// # Errors
 /// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
@@ -105,14 +107,20 @@ pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
         decoded: Vec::new(),
         searches: lane.postings / lane.blocks.max(1) / POSTINGS_PER_SEARCH,
     };
+    // The first block that is left of an input may begin before the merge cursor. The output has these
+    // postings, and a visitor must see each posting once.
     let first = lane.first_possible();
     let visit = &mut |query_index, posting| match posting < first {
         true => Ok(SweepControl::GoOn),
         false => visit(query_index, posting),
     };
+    // The blocks that end before the cursor are gone. A search for an earlier posting would find the first
+    // block behind them, and the check below would take them for lost.
     let target = |asked: &PendingRanges<'_>, reached| asked.target(reached).map(|t| t.max(first));
     while let Some(target) = target(&asked, blocks.reached).filter(|t| *t <= end) {
         let row = blocks.seek(target)?;
+        // Each block names the posting before its first one. Without a look at that, the documents of a lost
+        // block would be missed without an error.
         let follows = |block: &Block<'_>, is_next| match (is_next, block.previous()) {
             (true, previous) => previous == blocks.reached,
             (false, previous) => previous.is_none_or(|previous| previous < target),
@@ -139,7 +147,7 @@ struct Blocks<'t, T> {
     cursor: Option<Cursor<'t, Key, Value>>,
     /// The last posting of the block that was read last.
     reached: Option<Posting>,
-    /// How far the codes of that block lie apart.
+    /// Difference between the last code of that block and the code before its first.
     span: u64,
     cost: ProbeCost,
 }
@@ -163,6 +171,8 @@ impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
                 Some((key, value)) if split_block_key(key.value()).2 >= target => {
                     return Ok(Some((key, value, true)));
                 }
+                // The block just read ends before the target. Reading on could take any number of blocks; the
+                // descent from the root takes one.
                 Some(_) => {}
             }
         }
@@ -191,7 +201,7 @@ struct PendingRanges<'w> {
     open: Vec<ProbeRange>,
     /// A block, decoded; kept to be filled again.
     decoded: Vec<Posting>,
-    /// From so many searches in a block on, it is decoded.
+    /// Number of searches in a block beyond which the sweep decodes it instead.
     searches: u64,
 }
 
@@ -199,6 +209,7 @@ impl PendingRanges<'_> {
     /// Returns the posting that the next block to read must reach; `None` if all ranges are answered.
     fn target(&self, reached: Option<Posting>) -> Option<Posting> {
         match reached {
+            // A bucket may fill many blocks: an open range goes on at the very next posting, if at all.
             Some(reached) if !self.open.is_empty() => {
                 (reached < Posting::MAX).then(|| reached.next())
             }
@@ -220,6 +231,8 @@ impl PendingRanges<'_> {
         let (begun, rest) = self.rest.split_at(begun);
         self.open.extend_from_slice(begun);
         self.rest = rest;
+        // A skip ends a range in this block alone. The range has to leave `open` too, or the next block
+        // would visit it again.
         let mut passed_over = Vec::new();
         let visit = &mut |query_index, posting| {
             let next = visit(query_index, posting)?;
@@ -249,6 +262,7 @@ impl PendingRanges<'_> {
         }
         passed_over.sort_unstable();
         self.open.retain(|wanted| {
+            // At `last_code` itself a range stays open, since the next block may go on with the same code.
             wanted.high_code >= last_code && passed_over.binary_search(&wanted.query_index).is_err()
         });
         Ok(true)

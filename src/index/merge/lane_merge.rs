@@ -59,6 +59,7 @@ impl LaneMerge {
         let filter = output.filter.map(|shape| FilterPlan { shape, buckets });
         let inputs: Vec<(u32, LaneSummary)> = inputs.into_iter().collect();
         for (run, input) in &inputs {
+            // Postings in between would be in the input and in the output, and readers would see them twice.
             if input.blocks > 0 && input.after < output.last {
                 let place = place(tables.name, *run, input.lane);
                 let (after, last) = (input.after, output.last);
@@ -163,6 +164,7 @@ impl MergeProgress {
         let merged = &mut chunk.merged;
         merged.packed.write(tables)?;
         self.source.keep(merged.read.drain(..))?;
+        // Not up to the bound: postings that are merged but pending are still in the inputs alone.
         self.source.free(tables, merged.last)?;
         self.merged_up_to = chunk.bound;
         self.first_pending = merged.first_pending;
@@ -171,6 +173,8 @@ impl MergeProgress {
     }
 
     pub(super) fn has_progress(&self) -> bool {
+        // A pause forgets what is pending. A slice that wrote no block would leave the next one the same
+        // work, and the merge would never end.
         self.first_pending.is_none() || self.has_written
     }
 }

@@ -93,6 +93,8 @@ impl LaneSource {
         chunk.blocks.clear();
         chunk.postings = 0;
         for (index, input) in self.inputs.iter_mut().enumerate() {
+            // An input that the last bound did not use up still has postings in memory. Reading on would only
+            // hold more of them: the bound moves with the inputs that are used up.
             if input.is_exhausted && !input.is_read() {
                 chunk.postings += input.read(tables, index, share, &mut chunk.blocks)?;
             }
@@ -262,6 +264,8 @@ impl InputLane {
     }
 
     fn free(&mut self, tables: &mut RunTables<'_>, cursor: Option<Posting>) -> Result<()> {
+        // A block goes only when blocks of the output hold all of its postings. Until then it has the only
+        // copy of those that are pending: a pause forgets these, and the next slice reads them here.
         let count = self
             .kept
             .partition_point(|block| Some(block.last) <= cursor);
@@ -306,6 +310,7 @@ impl InputLane {
         };
         let piece = |posting: Posting| shape.piece(buckets.bucket(posting.code));
         let is_empty = cursor >= self.expected.last;
+        // The piece of the cursor stays, since postings of its buckets may be left beyond the cursor.
         let end = cursor.filter(|_| !is_empty).map_or(shape.pieces, piece);
         let start = self.expected.after.map_or(0, piece);
         let lane = self.expected.lane;
@@ -331,6 +336,8 @@ impl InputLane {
             });
         }
         Ok(LaneSummary {
+            // The cursor never moves back: what earlier slices dropped is in no block, so nothing else says
+            // that it is done.
             after: cursor.max(self.expected.after),
             ..self.left
         })

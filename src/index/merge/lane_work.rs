@@ -138,6 +138,8 @@ impl LaneWork {
         let mut unpacking = None;
         for (block, value) in chunk.blocks.iter() {
             let input = at_mut(&mut self.inputs, block.input)?;
+            // The blocks of an input stand together in a chunk. Before the first of them is unpacked, all
+            // postings that the input had in memory must have been merged, or they would be lost.
             if unpacking.replace(block.input) != Some(block.input) {
                 input.clear()?;
             }

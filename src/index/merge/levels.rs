@@ -1,9 +1,9 @@
 //! Which runs are merged, and when.
 //!
 //! Tiers of four: up to three runs of a level stand beside each other, and the fourth makes one of
-//! the next level of them. n seals rewrite a posting about log₄ n times and leave about 3 log₄ n runs.
+//! the next level of them. n flushes rewrite a posting about log₄ n times and leave about 3 log₄ n runs.
 
-/// What the choice depends on.
+/// The properties of a run that the choice of merges depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
     pub(crate) run: u32,
@@ -12,12 +12,12 @@ pub(crate) struct RunShape {
     pub(crate) last_id: u64,
     /// Documents that have postings in the run.
     pub(crate) documents: u64,
-    /// Documents of these that have been removed since.
+    /// How many of these documents have been deleted since.
     pub(crate) dead: u64,
 }
 
 impl RunShape {
-    /// Its documents without the removed ones.
+    /// Number of its documents that are not deleted.
     pub(crate) fn live(&self) -> u64 {
         self.documents.saturating_sub(self.dead)
     }
@@ -35,7 +35,7 @@ pub(crate) struct MergePlan {
 /// Runs of a level that are merged when they are neighbours.
 const FAN_IN: usize = 4;
 
-/// How many postings a merge takes on for each that is inserted or removed.
+/// How many postings a merge reads for each posting that is inserted or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     quarters: u64,
@@ -110,6 +110,8 @@ fn neighbours(
     level: u8,
     is_merging: impl Fn(&RunShape) -> bool,
 ) -> Option<MergePlan> {
+    // An output covers all ids from its first input to its last, so every run between them is an input. One
+    // of a higher level would be rewritten too often, and one in another merge cannot be an input twice.
     let is_barrier = |run: &RunShape| run.level > level || is_merging(run);
     runs.split(is_barrier).find_map(|group| {
         let of_level = |run: &RunShape| run.level == level;
@@ -124,7 +126,7 @@ fn neighbours(
     })
 }
 
-/// The run with the greatest share of removed documents, if that is above a fifth.
+/// The run with the greatest share of deleted documents, if that is above a fifth.
 fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
     let share = |run: &RunShape| (u128::from(run.dead) << 64) / u128::from(run.documents.max(1));
     let spoiled = runs

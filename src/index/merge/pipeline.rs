@@ -71,6 +71,7 @@ impl LaneMerge {
                 return Ok(None);
             };
             let step = ChunkChannels { chunks, computed }.run(tables, progress, budget);
+            // A panic of the thread comes before the step's own error, which says only that it has gone.
             thread.join().map_err(|panic| stopped(&*panic))?;
             step.map(Some)
         })?;
@@ -98,6 +99,7 @@ fn serve(
     for mut chunk in chunks {
         let outcome = compute(&mut chunk);
         let is_good = outcome.is_ok();
+        // After a bad chunk the thread must stop: the next one would be merged without its postings.
         if computed.send(outcome.map(|()| chunk)).is_err() || !is_good {
             return;
         }
