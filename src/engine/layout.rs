@@ -1,4 +1,4 @@
-//! Whether a file's pages are laid out in the way that [`page_layout`](super::page_layout) reads.
+//! Tells whether a file's pages are laid out in the way that [`page_layout`](super::page_layout) reads.
 //!
 //! The seal tells damage from novelty: it is written together with the head, so a head with an intact
 //! seal is what an engine wrote, and anything unknown in it is a newer layout. A release that changes
@@ -100,7 +100,8 @@ fn check_slot(slot: &SlotBytes) -> Result<(), UnknownLayout> {
         let what = "redb's file format";
         return Err(UnknownLayout::new(what, version, ENGINE_VERSION));
     }
-    // The engine keeps a commit that it found torn as it is, noise included.
+    // The engine leaves a torn commit in its slot, noise included. Only a right checksum makes a byte there
+    // a statement of the engine.
     if is_intact(slot) && !are_zero(slot, &UNUSED_IN_SLOT) {
         return Err(UnknownLayout::new(UNUSED, "in a commit", "zeros"));
     }

@@ -1,4 +1,4 @@
-//! Whether the engine that this build is linked with lays pages out as this crate reads them.
+//! Tells whether the engine that this build is linked with lays pages out as this crate reads them.
 //!
 //! Cargo may link a release of the engine that nobody tried with this crate, and a file format that
 //! is the same by its number is not promised to stay the same in every page. So before a process

@@ -178,6 +178,7 @@ impl StorageBackend for OverlayFile {
     fn set_len(&self, length: u64) -> Result<()> {
         let mut changes = self.0.changes();
         changes.length_bytes = length;
+        // A file that is cut and grows again has zeros there, and not the bytes that it had before.
         changes.base_bytes = changes.base_bytes.min(length);
         // Only whole pages are ever cut off, so that no part of a page need be kept.
         changes

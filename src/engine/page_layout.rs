@@ -147,9 +147,10 @@ pub(super) struct Head {
     pub(super) geometry: Geometry,
     /// The commit that counts, and the one before it.
     pub(super) slots: [Slot; 2],
-    /// The last commit may not be all in the file, and the engine finds out by its checksums. Whoever
-    /// closes a file ends with a commit of two phases. While a torn commit is being rolled back, the
-    /// head still tells of it, and is not marked as one to be recovered any more.
+    /// True if the last commit may not be in the file as a whole: it was not made in two phases, and only the
+    /// checksums of its pages tell. Closing a file ends with a commit of two phases. The engine's mark for
+    /// recovery does not tell: while a torn commit is rolled back, the mark is gone and the head still names
+    /// that commit.
     pub(super) may_be_torn: bool,
 }
 

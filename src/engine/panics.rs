@@ -1,4 +1,4 @@
-//! Panics, caught: those of the engine on damaged pages, and our own.
+//! Catches panics: those of the engine on damaged pages, and our own.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -31,6 +31,7 @@ pub(crate) fn catch_panic<T>(
     run: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let caller = Location::caller();
+    // Nobody uses what the panic left half made: the caller closes the handle, or has opened none yet.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) if counters.has_file_failed() => Err(engine_stopped(message_of(&*panic))),

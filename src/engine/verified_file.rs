@@ -69,7 +69,8 @@ struct Expectations {
     kinds: RwLock<Vec<TreeKind>>,
     /// The length of the file.
     file_bytes: AtomicU64,
-    /// Pages were referred to that are not in the file: it was cut, and may have grown again since.
+    /// True once a page referred to one outside of the file: the file was cut, and may have grown again
+    /// since.
     leads_outside: AtomicBool,
 }
 
@@ -89,8 +90,8 @@ impl Expectations {
         });
     }
 
-    /// Notes what pages must be of which nothing is known yet: what is known was written later, or is
-    /// the same.
+    /// Notes what pages must be. A page of which something is known already keeps that: it is the same, or
+    /// was written later.
     fn learn(&self, pages: impl Iterator<Item = (usize, Expected)>) {
         self.note(pages, |place, expected| {
             let _ = place.compare_exchange(0, expected, Ordering::AcqRel, Ordering::Acquire);
@@ -144,7 +145,7 @@ impl Expectations {
         kinds.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The number of a kind; none if there are more than can be numbered.
+    /// Returns the number of a kind; `None` if there are more kinds than numbers.
     fn number_of(&self, kind: TreeKind) -> Option<u64> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         let find = |kinds: &[TreeKind]| kinds.iter().position(|known| *known == kind);
@@ -193,7 +194,7 @@ fn expected(checksum: u64, tag: u64) -> Expected {
 
 /// The engine's checksum has more bits than are noted.
 fn low_bits(checksum: u128) -> u64 {
-    // 64 of its bits are meant
+    // The mask leaves 64 bits, so the cast drops none.
     (checksum & u128::from(u64::MAX)) as u64
 }
 
@@ -206,8 +207,8 @@ fn page_of(offset: u64) -> Option<usize> {
 pub(super) struct Verification {
     expectations: Expectations,
     geometry: Mutex<Option<Geometry>>,
-    /// Pages that are not as expected are given to the engine all the same: it is finding out how
-    /// much of the last commit a crash has left.
+    /// True while the engine finds out how much of the last commit a crash has left: it then gets pages
+    /// that are not as expected, too.
     is_lenient: AtomicBool,
     is_open: AtomicBool,
     /// Counters of reads and writes.
@@ -233,12 +234,15 @@ impl Verification {
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
         let head = recognize(head)?;
         *self.geometry.lock().unwrap_or_else(PoisonError::into_inner) = Some(head.geometry);
-        // While it is open for writing a file always looks like that.
+        // A torn commit looks like this: the head names its roots, but pages below them were never written.
+        // The head does not show that. It says only that the commit was made in one phase, which is usual
+        // while a file is open for writing.
         let is_torn = head.may_be_torn && !self.is_open.load(Ordering::Acquire);
         if is_torn {
             self.is_lenient.store(true, Ordering::Release);
         }
-        // Pages of the commit before the last one may have become others, if that is all there.
+        // If the last commit is whole, pages of the one before may have been reused, and its roots say
+        // nothing of what stands there now.
         let count = if is_torn { 2 } else { 1 };
         let slots = head.slots.iter().take(count);
         let roots = slots.flat_map(|slot| [slot.tables, slot.system_tables]);
@@ -252,6 +256,8 @@ impl Verification {
         let known = self.expectations.get(page);
         let tag = known & KIND_BITS;
         let found = match tag {
+            // Where the file was cut, references beyond its end were not noted. If it has grown again, such a
+            // page is damage and not a newer layout.
             0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
                 Err("found a page that nothing refers to")
             }
@@ -279,7 +285,8 @@ impl Verification {
         let page = Page::parse(bytes, kind.widths).ok_or(unreadable)?;
         let found = expected(low_bits(page.checksum()), number + FIRST_KIND);
         if found == known && self.learn_from(&page, kind) {
-            // What it says need not be taken in again.
+            // Its references are noted. From now on one checksum of the whole page is enough, which also
+            // covers the room behind its rows.
             let whole = expected(xxh3_64(bytes), WRITTEN);
             self.expectations
                 .set(page_of(offset).map(|page| (page, whole)).into_iter());
@@ -389,6 +396,8 @@ impl VerifiedFile {
         }
         refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
         self.read_unverified(offset, out)?;
+        // The check runs even where its outcome is ignored. It notes what the page says of others, and it
+        // notes a failure, on which the engine may panic later.
         let verified = self.note(self.verification.verify(offset, out));
         // After a crash pages of the last commit may be missing: the engine compares checksums
         // itself, and falls back to the commit before. An error here would keep it from that.
@@ -402,12 +411,15 @@ impl VerifiedFile {
         if offset == 0
             && let Ok(head) = data.try_into()
         {
+            // In one write and one sector: a crash leaves both as they were, or both as they are now.
             return self.write_counted(0, &seal_head(head));
         }
         refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
         self.write_counted(offset, data)?;
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);
+            // A long page is noted at its first place. The notes at its other places are of pages that were
+            // there before it.
             let behind = (first + 1..).zip(std::iter::repeat_n(
                 0,
                 data.len().div_ceil(PAGE_BYTES).saturating_sub(1),

@@ -157,6 +157,7 @@ impl<C, A> CommitQueue<C, A> {
     ) -> Option<(Arc<ReplySlot<A>>, HandedOver)> {
         let mut state = self.lock();
         let is_full = state.size_bytes + size_bytes > max_bytes;
+        // A request beyond the limit by itself may come in when nothing waits; otherwise it never could.
         if is_full && !state.waiting.is_empty() {
             return None;
         }
@@ -196,6 +197,8 @@ impl<C, A> CommitQueue<C, A> {
             slot: Arc::clone(&slot),
         });
         if state.waiting.len() >= state.wake_at {
+            // The leader shares this variable with threads that wait until nobody leads. To wake one thread
+            // alone might wake one of those.
             self.changed.notify_all();
         }
         slot
@@ -290,6 +293,7 @@ impl<C, A> CommitQueue<C, A> {
             return HandedOver::Done;
         }
         if !state.waiting.is_empty() {
+            // `is_led` stays set for the thread that the caller starts.
             return HandedOver::NeedsThread;
         }
         state.is_led = false;

@@ -123,6 +123,7 @@ impl GroupCommitHandle {
             false => Ok(()),
         };
         let Self { group, last } = self;
+        // `last` waits for the queue, and holds the group as well: before it goes, nothing can be closed.
         drop(last);
         let store = Arc::into_inner(group).and_then(|group| Arc::into_inner(group.store));
         let closed = match store {
@@ -160,6 +161,8 @@ impl GroupCommit {
     fn commit<T: FromReply>(self: &Arc<Self>, request: WriteRequest<'_>) -> Result<T> {
         let _counted = self.store.context.counters.begin_call();
         self.check_waiting(&request)?;
+        // A thread that finds no leader does not check for a duplicate first: the transaction has to check in
+        // any case, and a lone writer would pay for both.
         if self.queue.try_lead() {
             return take_reply(self.lead(&request));
         }
@@ -293,6 +296,8 @@ impl GroupCommit {
             let followers = self.queue.gather(0, all);
             let replies = std::iter::repeat_with(|| Err(error.repeated()));
             self.answer(followers, replies);
+            // `is_led` is still set for the thread that did not start. Without this hand-over every later
+            // request would wait for a leader that never comes.
             drop(Leader { group: self });
         }
     }
@@ -304,7 +309,8 @@ impl GroupCommit {
         }
         let (document, signature) = request.stored_or_bug()?;
         // A request that this thread has submitted comes before this one, and the snapshot may be older
-        // than its commit: then only the queue knows the answer.
+        // than its commit: then only the queue knows the answer. The queue is asked before the snapshot is
+        // taken, for in between the request may be committed and get its reply.
         let may_answer = !self.queue.has_tickets();
         let snapshot = self.shared_snapshot()?;
         let find = || find_duplicate(snapshot.view(), &document, signature);
@@ -337,6 +343,7 @@ impl GroupCommit {
             return Ok(SnapshotView { inner });
         }
         let snapshot = SnapshotView::open(&self.store)?;
+        // A weak reference: a snapshot that nobody uses must not keep the engine from reusing pages.
         *shared = Arc::downgrade(&snapshot.inner);
         Ok(snapshot)
     }

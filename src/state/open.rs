@@ -121,6 +121,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         for (role, lane) in context.lanes.roles().zip(0u16..) {
             lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
         }
+        // Tables that stay empty are made now, too: a reader cannot open one that was never made.
         for rows in [DOCUMENTS, SIGNATURES, DEAD] {
             write.open_table(rows)?;
         }
@@ -186,6 +187,8 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     let few_pages = options.clone().cache_bytes(0);
     let engine = match RedbFile::open_read_only(path, &few_pages) {
         Err(Error::NeedsRecovery { .. }) => {
+            // Nothing can be read before the engine's recovery, which writes. `load` reads the header after
+            // it, and decides then whether this release may write the store.
             return Ok(Peek {
                 may_write: true,
                 has_bands: true,
@@ -297,6 +300,7 @@ fn load(
     let context = SharedContext::new(path.into(), schema, options.clone())?;
     let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
     let found = self_test(&context)?;
+    // Signatures that come out in another way would be near nothing that is stored, without any error.
     if found != expected {
         let detail = format!("found {found:016x?}, expected {expected:016x?}");
         return Err(Error::SelfTest { detail });
@@ -392,6 +396,7 @@ fn load_memtable(
     let signatures = read.open_table(SIGNATURES)?;
     let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
     let (mut codes, mut row) = (Vec::new(), Vec::new());
+    // The memtable itself is never written: these rows serve as its log.
     for entry in signatures.range(state.sealed_below..)? {
         let (id, signature) = entry?;
         let id = id.value();

@@ -199,6 +199,7 @@ impl TombstoneDelta {
                     table.insert(chunk, bitmap.encode(chunk).as_slice())?;
                 }
                 None => {
+                    // The format allows no row without a set bit.
                     table.remove(chunk)?;
                     Arc::make_mut(&mut self.set.chunks).remove(&chunk);
                 }

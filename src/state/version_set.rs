@@ -58,6 +58,8 @@ impl VersionSet {
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let number = version.state.commit;
+        // Published before the commit: as soon as the engine has committed, a reader may find this number in
+        // the file, and needs the version that belongs to it.
         {
             let mut versions = self.lock();
             let ascends = versions.iter().all(|other| other.state.commit < number);

@@ -47,11 +47,13 @@ impl WriterLock {
         let current = thread::current().id();
         let mut queue = self.lock();
         match queue.holder {
+            // The lock is handed over without a gap, so where nobody holds it nobody waits either.
             None => queue.holder = Some(current),
             Some(thread) if thread == current => return Err(Error::Busy),
             Some(_) => {
                 let turn = Arc::new(Waiter {
                     thread: current,
+                    // One for each thread: a shared one would wake all of them with each hand-over.
                     has_turn: Condvar::new(),
                 });
                 queue.waiting.push_back(Arc::clone(&turn));
@@ -92,6 +94,8 @@ pub(crate) struct WriterGuard {
 impl Drop for WriterGuard {
     fn drop(&mut self) {
         if !self.home.is_current() {
+            // A forked child has a copy of the queue, and none of the threads in it. Another thread may have
+            // held the mutex during the fork, and then it is never free in the child.
             return;
         }
         let mut queue = self.lock.lock();

@@ -119,11 +119,13 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<Problem>
     };
     let mut chosen = None;
     if may_be_torn {
+        // A torn commit may have a good root and lack a page anywhere below it, so every page has to be read.
         chosen = (0..slots.len()).find(|place| {
             let slot = slots.get(*place);
             slot.is_some_and(|slot| is_whole(&mut commit, slot))
         });
     }
+    // If neither commit is whole there is damage besides, and the newest one that can be entered keeps most.
     let by_root = || slots.iter().position(|slot| readable(&commit, slot));
     let place = chosen.or_else(by_root).unwrap_or(0);
     let tables = |place: usize| slots.get(place).map(|slot| slot.tables);

@@ -64,6 +64,8 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
             None => other.push(child),
         }
     }
+    // A search reads up to 64 pages. It pays only for a few children, of a page whose other children are
+    // right.
     if (1..=MAX_SEARCHED).contains(&other.len()) && !whole.is_empty() {
         let sought = std::mem::take(&mut other);
         for child in sought {
@@ -80,13 +82,13 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
     }
 }
 
-/// The page that is meant by what may be damaged itself.
+/// Finds the page that a possibly damaged reference stands for.
 pub(super) fn meant(pages: &PageFile, child: &Child, widths: Widths) -> Option<Child> {
     let found = of_checksum(pages, child, widths).or_else(|| of_number(pages, child, widths));
     found.map(|(found, _)| found)
 }
 
-/// The page that is meant, if its checksum is right but for a few bits.
+/// Finds the page of a reference whose checksum is right but for a few bits.
 fn of_checksum(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child, Vec<u8>)> {
     let (offset, length) = pages.place(child)?;
     let bytes = pages.read(offset, length).ok()?;
@@ -95,7 +97,7 @@ fn of_checksum(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child
     is_meant.then_some((Child { checksum, ..*child }, bytes))
 }
 
-/// The page that is meant, if its number is right but for a bit.
+/// Finds the page of a reference whose number is right but for one bit.
 fn of_number(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child, Vec<u8>)> {
     let others = (0..u64::BITS).map(|bit| Child {
         number: child.number ^ 1 << bit,
