@@ -66,6 +66,7 @@ impl Search<'_> {
         found: &mut [Found],
     ) -> Result<()> {
         for &Candidate { id, query_index } in candidates {
+            // A posting outlives its document until a flush or a merge drops it.
             let Some(key) = self.view().key_of(id)? else {
                 self.view().expect_gone(id)?;
                 continue;

@@ -88,7 +88,8 @@ impl CandidateSource for Probe<'_> {
         let Some(&probe) = self.probes.get(column) else {
             return Ok(Some(Vec::new()));
         };
-        // It stays in its table's stretch, of which it is the first.
+        // The bucket that is read first moves to the front, where the other methods expect it. It is the
+        // first of its table, so the buckets of each table stay together and are read in one go.
         self.probes.rotate_left(column);
         let (most, begin) = match self.budget {
             Some(budget) => (budget.postings(), Begin::ExactCode),
@@ -97,11 +98,13 @@ impl CandidateSource for Probe<'_> {
         let bucket = self.read_one(&probe, most, begin)?;
         let is_in_part = self.budget.is_none() && bucket.is_cut;
         let exact = if is_in_part && !probe.has_one_code() {
+            // The reading began at the least code of the bucket, and may have been cut before the exact code.
             let part = probe.of_exact_code();
             exact_candidates(&probe, &self.read_one(&part, MAX_IDENTICAL_TRIES, begin)?)
         } else {
             exact_candidates(&probe, &bucket)
         };
+        // Without a budget the whole bucket counts, so `all` reads again one that was read in part.
         self.first = (!is_in_part).then_some(bucket);
         Ok(Some(exact))
     }

@@ -120,6 +120,8 @@ impl<'c> Sweep<'c> {
             if let (Some(most), Some(count)) = (most, counts.get_mut(query_index as usize)) {
                 *count += 1;
                 if *count > most {
+                    // The signature is over the budget and will be searched for by itself, so the rest of
+                    // its bucket does not matter here.
                     return Ok(SweepControl::SkipRange);
                 }
             }
@@ -133,9 +135,10 @@ impl<'c> Sweep<'c> {
                 of_exact_code(candidate);
             }
             if found.len() > *room {
-                // Documents that are alike meet in many lanes.
+                // Near documents share buckets in many lanes, so the list holds most of them several times.
                 found.sort_unstable();
                 found.dedup();
+                // Half of the room has to be free afterwards, or the list would be sorted again too soon.
                 fits = !can_be_halved || found.len() <= PIECE_CANDIDATES / 2;
                 *room = found.len().saturating_mul(2).max(PIECE_CANDIDATES);
             }
@@ -191,6 +194,7 @@ impl CandidateSource for Sweep<'_> {
             }
         }
         let plan = &*self.plan;
+        // The lane that was swept first may have brought candidates for signatures that were left out later.
         self.found.retain(|found| plan.is_asked(found.query_index));
         self.found.sort_unstable();
         self.found.dedup();

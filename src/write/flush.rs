@@ -12,7 +12,7 @@ use crate::write::writer::Writer;
 impl Writer {
     /// Writes all postings that are in no run to a run of level 0, except those of deleted documents.
     pub(super) fn flush(&mut self) -> Result<()> {
-        // Merges look for the rows of every document in a run in the tables.
+        // A merge reads the rows of the documents of its runs from the tables.
         self.flush_pending()?;
         let (first, end) = (self.state.sealed_below, self.state.next_id);
         invariant!(first < end, "a flush of no ids, from {first} to {end}");
@@ -31,6 +31,7 @@ impl Writer {
         (first_id, last_id): (u64, u64),
         documents: u64,
     ) -> Result<()> {
+        // The rows of these documents are gone. Their postings are still in segments, which are immutable.
         let deleted: HashSet<u64> = memtable
             .lane(TOMBSTONE_LANE)
             .iter()

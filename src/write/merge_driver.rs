@@ -194,11 +194,14 @@ impl Writer {
     /// Advances a merge by about this many postings, and returns true if it has ended.
     fn advance_merge(&mut self, output: &Arc<RunDescriptor>, postings: u64) -> Result<bool> {
         let inputs = self.inputs_of(output)?;
+        // All slices must drop the same documents, or one would lose its postings in some lanes alone.
+        // Documents that were deleted since the merge began have bits of their own, and are not in this set.
         let mut advance = Advance {
             output: (**output).clone(),
             inputs: inputs.iter().map(|run| run.descriptor.clone()).collect(),
             dropped: self.dead.set.dropped(&range_of(output)),
         };
+        // The slice pays the whole debt, so the next one is counted from here on.
         advance.output.kept_up_to = self.state.postings_moved;
         self.mark_changed();
         self.has_written_runs = true;

@@ -91,6 +91,7 @@ impl Writer {
         let mut signatures = write.open_table(SIGNATURES)?;
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
+            // `rows_from` skips to the next document that is dropped: the rows before it stay as they are.
             output.rows_from = first;
             let Some(first) = first.filter(|_| done < postings) else {
                 break;
@@ -180,7 +181,7 @@ fn rewrite(
         }
         return Ok(());
     }
-    // To take the whole range out and append the rest fills pages; removals would leave gaps.
+    // Pages fill up if the whole range goes out and the rest is appended. Single removals would leave gaps.
     table.retain_in(ids.clone(), |_, _| false)?;
     let mut cursor = table.lower_bound_mut(Bound::Included(ids.start))?;
     for (id, row) in live {

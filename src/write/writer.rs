@@ -287,6 +287,7 @@ impl Writer {
         if !self.has_changes {
             return Ok(());
         }
+        // Merges come first: they clear tombstones, and each bitmap that has changed is then written once.
         self.merge()?;
         self.flush_pending()?;
         self.flush_tombstones()?;

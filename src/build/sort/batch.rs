@@ -154,7 +154,7 @@ impl Column {
         }
     }
 
-    /// Sorts by code. Offsets ascend already.
+    /// Sorts by code. Offsets ascend already, and the sort keeps the order of equal codes.
     fn sort(&mut self, scratch: &mut Scratch) {
         match self {
             Self::Narrow {
@@ -233,6 +233,7 @@ impl Column {
 #[inline]
 fn reserve<T>(entries: &mut Vec<T>, max: usize) {
     if entries.len() == entries.capacity() {
+        // A vector that grows by itself may double beyond `max`, and the plan has no memory for that.
         let more = entries.len().max(1024).min(max - entries.len().min(max));
         entries.reserve_exact(more.max(1));
     }
@@ -280,7 +281,7 @@ impl SortBatch {
         postings
     }
 
-    /// Returns true if a document with this id, which must be above all ids here, fits the batch.
+    /// Returns true if the document with this id, which is above all others here, may be added.
     pub(super) fn has_room_for(&self, id: u64) -> bool {
         let offset = id.checked_sub(self.first_id);
         let fits = offset.is_some_and(|offset| offset < self.max_offsets);

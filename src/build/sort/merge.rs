@@ -184,7 +184,8 @@ pub(crate) fn merge_lanes<T>(
             receivers.push(receiver);
             scope.spawn(move || merge_every(sorted, lanes, thread, threads, &sender));
         }
-        // It goes before the threads are waited for: they stop when nobody listens.
+        // The receivers are dropped before the scope waits for its threads. If `consume` has failed, each
+        // thread stops at its next chunk.
         let merged = MergedLanes { receivers };
         consume(&merged)
     })
@@ -198,11 +199,12 @@ fn merge_every(
     threads: usize,
     sender: &SyncSender<Message>,
 ) {
+    // Lanes go round robin: while one is consumed, the other threads merge those that come next.
     for lane in (thread..usize::from(lanes)).step_by(threads) {
         let mut merge = match SortedMerge::new(sorted, lane) {
             Ok(merge) => merge,
             Err(error) => {
-                // If nobody listens any more there is nobody to tell.
+                // If the receiver is gone, the consumer has failed and wants no error.
                 let _ = sender.send(Err(error));
                 return;
             }

@@ -125,6 +125,7 @@ impl Sorter {
 
     /// Sends the full batch away and begins one from document `next_id` on.
     fn spill_batch(&mut self, next_id: u64) -> Result<()> {
+        // The memory is planned for two batches: before this one goes, the one before it has to be done.
         let mut empty = match self.wait()? {
             Some(batch) => batch,
             None => SortBatch::new(&self.layouts, next_id, self.batch_documents),
@@ -152,7 +153,7 @@ impl Sorter {
 
     /// Sorts what is left in memory, after which everything can be merged.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        // The memory of that batch is free now.
+        // The merge needs no second batch, so its memory is given back now.
         drop(self.wait()?);
         self.batch.sort(self.threads, |_, _| {});
         let (pushed, sorted) = (self.pushed, self.postings());

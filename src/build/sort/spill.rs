@@ -33,7 +33,7 @@ pub(super) struct Spill {
 
 #[derive(Debug)]
 struct SpillFile {
-    // in this order: closed before it goes
+    // Fields drop in this order: the file is closed before its name is removed.
     file: File,
     _path: TemporaryFile,
     size_bytes: u64,
@@ -127,6 +127,7 @@ impl Spill {
         let chunk_start = (before * width + chunk * CHECKSUM_BYTES) as u64;
         bytes.clear();
         bytes.resize(count * width + CHECKSUM_BYTES, 0);
+        // The lock covers seek and read together, since all threads share one position in the file.
         match &mut *self.lock() {
             Some(spill) => spill.read(extent.offset + chunk_start, bytes),
             None => Err(std::io::ErrorKind::NotFound.into()),
