@@ -63,9 +63,14 @@ pub(crate) struct PanicSafe<T> {
 
 impl<T> PanicSafe<T> {
     pub(crate) fn new(value: T) -> Self {
+        Self::new_in(value, HomeProcess::current())
+    }
+
+    /// The same in a process that is known: asking for it costs as much as a short read.
+    pub(crate) fn new_in(value: T, home: HomeProcess) -> Self {
         Self {
             value: Some(value),
-            home: HomeProcess::current(),
+            home,
         }
     }
 

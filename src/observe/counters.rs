@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::observe::counter::{Counter, LocalCounter};
 use crate::observe::metrics::{Counters, Metrics};
-use crate::sync::HomeProcess;
 use crate::types::Novelty;
 
 /// Counters that all handles of an open file share.
@@ -83,7 +82,6 @@ impl SharedCounters {
         LiveSnapshot {
             counters: Arc::clone(self),
             number,
-            home: HomeProcess::current(),
         }
     }
 
@@ -137,19 +135,16 @@ impl Drop for WaitingCall<'_> {
     }
 }
 
-/// Guard of a snapshot that is alive.
+/// Guard of a snapshot that is alive. In another process than the one that made it, it must be forgotten
+/// and not dropped: a thread that is not there may hold the lock.
 #[derive(Debug)]
 pub(crate) struct LiveSnapshot {
     counters: Arc<SharedCounters>,
     number: u64,
-    home: HomeProcess,
 }
 
 impl Drop for LiveSnapshot {
     fn drop(&mut self) {
-        if !self.home.is_current() {
-            return;
-        }
         self.counters.lock_snapshots().remove(&self.number);
         self.counters.count.snapshots.subtract(1);
     }

@@ -20,15 +20,14 @@ pub(crate) struct SnapshotView {
 
 pub(crate) struct SnapshotState {
     // Fields drop in this order: the file must not be closed before its last reader has gone.
-    tables: PanicSafe<ReadTables>,
+    tables: PanicSafe<(ReadTables, LiveSnapshot)>,
     pub(super) store: Arc<OpenStore>,
     pub(crate) version: Arc<Version>,
-    _is_alive: LiveSnapshot,
 }
 
 impl SnapshotState {
     pub(crate) fn tables(&self) -> Result<&ReadTables> {
-        self.tables.get()
+        Ok(&self.tables.get()?.0)
     }
 
     fn probe_tables(
@@ -52,10 +51,10 @@ impl SnapshotView {
 
     fn new(store: Arc<OpenStore>) -> Result<Self> {
         let (read, version) = store.versions.snapshot(&store.engine)?;
-        let tables = PanicSafe::new(ReadTables::open(read)?);
+        let context = &store.context;
+        let tables = (ReadTables::open(read)?, context.counters.snapshot());
         let inner = SnapshotState {
-            tables,
-            _is_alive: store.context.counters.snapshot(),
+            tables: PanicSafe::new_in(tables, context.health.home()),
             store,
             version,
         };

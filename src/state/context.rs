@@ -261,6 +261,11 @@ impl Health {
         check(&self.closed)
     }
 
+    /// The process that opened the store.
+    pub(crate) fn home(&self) -> HomeProcess {
+        self.home
+    }
+
     /// True in the process that opened the store.
     pub(crate) fn is_at_home(&self) -> bool {
         self.home.is_current()
