@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+#[cfg(target_os = "linux")]
 use std::process::Command;
 
 use crate::common::Place;

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::killing::{command, prepare, store_of};
+#[cfg(unix)]
+use crate::common::killing::prepare;
+use crate::common::killing::{command, store_of};
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 use resemblance::{Document, Error, Store};

@@ -1,6 +1,8 @@
 //! Folders: which files are lines, which are texts, which are neither, and what is said of them.
 
-use crate::support::{Folder, bzip2, distinct, gunzip, gzip, line, mixed, text, unzstd, xz, zstd};
+#[cfg(unix)]
+use crate::support::line;
+use crate::support::{Folder, bzip2, distinct, gunzip, gzip, mixed, text, unzstd, xz, zstd};
 
 /// Lines as C4 has them: a text, and no id.
 fn without_ids(numbers: std::ops::Range<u64>) -> String {

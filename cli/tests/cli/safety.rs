@@ -1,6 +1,8 @@
 //! What is read must not drive a terminal, and must not take more memory than it is allowed.
 
-use crate::support::{Folder, distinct, line, text, zstd};
+#[cfg(target_os = "linux")]
+use crate::support::zstd;
+use crate::support::{Folder, distinct, line, text};
 
 /// Controls of C0 and C1, delete, and a bidirectional override.
 const HOSTILE: &str = "a\u{1b}[2J\u{9b}1m\u{7f}\u{202e}b";
