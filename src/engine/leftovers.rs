@@ -18,9 +18,15 @@ const PROBE: &str = "mode";
 /// to its file, or has it locked, or is just about to give it its name.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60 * 60);
 
+/// Stands in names where the system does not tell its number.
+const UNKNOWN_SYSTEM: u32 = 0;
+
 /// The name of a temporary file of this process.
 pub(super) fn temporary_name(number: u64) -> String {
-    let (system, process) = (system_number(), std::process::id());
+    let (system, process) = (
+        system_number().unwrap_or(UNKNOWN_SYSTEM),
+        std::process::id(),
+    );
     format!("{PREFIX}{system:08x}-{process}-{number}")
 }
 
@@ -88,7 +94,7 @@ impl FormerRun {
         if !metadata.is_file() {
             return false;
         }
-        if self.system == system_number()
+        if Some(self.system) == system_number()
             && let Some(lives) = is_alive(self.process)
         {
             return !lives;
@@ -113,16 +119,21 @@ fn is_alive(process: u32) -> Option<bool> {
 }
 
 /// A number of the boot of the system and of the name space of its processes: only where it is the same
-/// do numbers of processes mean the same.
-fn system_number() -> u32 {
-    static NUMBER: OnceLock<u32> = OnceLock::new();
+/// do numbers of processes mean the same. `None` where the system does not tell both: two name spaces could
+/// not be told apart then, and a process of the other one would be taken for dead.
+fn system_number() -> Option<u32> {
+    static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
     *NUMBER.get_or_init(|| {
-        let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-        let hash = xxh3_64(&[&boot, space.as_os_str().as_encoded_bytes()].concat());
-        // The low half is enough.
-        (hash & u64::from(u32::MAX)) as u32
+        let boot = fs::read("/proc/sys/kernel/random/boot_id").ok();
+        let space = fs::read_link("/proc/self/ns/pid").ok();
+        number_of(boot.as_deref(), space.as_deref())
     })
+}
+
+fn number_of(boot: Option<&[u8]>, space: Option<&Path>) -> Option<u32> {
+    let hash = xxh3_64(&[boot?, space?.as_os_str().as_encoded_bytes()].concat());
+    // The low half is enough. Its last bit sets it apart from the number of an unknown system.
+    Some((hash & u64::from(u32::MAX)) as u32 | 1)
 }
 
 #[cfg(test)]
@@ -132,7 +143,7 @@ mod tests {
     #[test]
     fn names_tell_of_their_runs() {
         let own = FormerRun {
-            system: system_number(),
+            system: system_number().unwrap_or(UNKNOWN_SYSTEM),
             process: std::process::id(),
         };
         assert_eq!(FormerRun::parse(&temporary_name(7)), Some(own));
@@ -148,6 +159,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_system_that_does_not_tell_all_has_no_number() {
+        let (boot, space) = (&b"1234"[..], Path::new("pid:[1]"));
+        assert!(number_of(Some(boot), Some(space)).is_some_and(|n| n != UNKNOWN_SYSTEM));
+        assert_eq!(number_of(None, Some(space)), None);
+        assert_eq!(number_of(Some(boot), None), None);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn files_of_dead_runs_go_and_those_of_live_ones_stay() {
@@ -156,12 +175,14 @@ mod tests {
             fs::write(folder.path().join(&name), "half a store").unwrap();
             folder.path().join(name)
         };
+        let system = system_number().unwrap();
         // Greater than any number of a process.
-        let dead = file(format!("{PREFIX}{:08x}-4294967295-0", system_number()));
+        let dead = file(format!("{PREFIX}{system:08x}-4294967295-0"));
         let own = file(temporary_name(0));
-        let elsewhere = file(format!("{PREFIX}{:08x}-4294967295-0", !system_number()));
-        let old = file(format!("{PREFIX}{:08x}-4294967295-1", !system_number()));
-        let locked = file(format!("{PREFIX}{:08x}-4294967295-2", !system_number()));
+        let elsewhere = file(format!("{PREFIX}{:08x}-4294967295-0", !system));
+        let old = file(format!("{PREFIX}{:08x}-4294967295-1", !system));
+        let unknown = file(format!("{PREFIX}{UNKNOWN_SYSTEM:08x}-4294967295-0"));
+        let locked = file(format!("{PREFIX}{:08x}-4294967295-2", !system));
         let other = file(format!("{PREFIX}of-the-tool"));
         let long_ago = std::time::SystemTime::now() - 2 * UNKNOWN_AGE;
         for path in [&old, &locked] {
@@ -172,6 +193,8 @@ mod tests {
         holder.lock().unwrap();
         remove_leftovers(folder.path());
         assert!(!dead.exists() && !old.exists());
+        // Nobody knows whether the process of an unknown system lives.
+        assert!(unknown.exists());
         assert!(own.exists() && elsewhere.exists() && locked.exists() && other.exists());
     }
 }
