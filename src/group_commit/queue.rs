@@ -157,12 +157,16 @@ impl Queue {
     /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. Another task may be faster, and
     /// the change be refused all the same.
     ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    ///
     /// ```
     /// # use resemblance::{Error, MinHash, Queue, Result, Schema, Signature, Store, Text, Ticket};
     /// # use resemblance::Novelty;
     /// async fn queue_page(queue: &Queue, key: &str, page: &Signature) -> Result<Ticket<Novelty>> {
     ///     loop {
-    ///         queue.ready().await;
+    ///         queue.ready().await?;
     ///         match queue.insert_if_new(key, page) {
     ///             Err(Error::QueueFull { .. }) => {}
     ///             queued => return queued,
@@ -171,10 +175,16 @@ impl Queue {
     /// }
     /// # let _ = queue_page;
     /// ```
-    pub async fn ready(&self) {
+    pub async fn ready(&self) -> Result<()> {
         let group = self.handle.group();
-        let queue_bytes = group.store.context.options.queue_bytes;
-        std::future::poll_fn(|context| group.queue.poll_room(context, queue_bytes)).await;
+        let store = &group.store.context;
+        std::future::poll_fn(|context| {
+            // First: in another process the lock of the queue may never be released.
+            store.health.check_home()?;
+            let room = group.queue.poll_room(context, store.options.queue_bytes);
+            room.map(Ok)
+        })
+        .await
     }
 
     fn submit<T>(&self, request: WriteRequest<'_>) -> Result<Ticket<T>> {

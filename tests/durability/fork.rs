@@ -79,6 +79,11 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.clone().close());
     forked(store.queue().insert("new", one));
     forked(store.queue().flush());
+    let queue = store.queue();
+    assert!(matches!(
+        poll(queue.ready()),
+        Poll::Ready(Err(Error::Forked))
+    ));
     // Making signatures concerns no file.
     assert_eq!(store.schema(), &schema());
     store.sketch_text("a text for the child").unwrap();

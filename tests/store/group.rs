@@ -425,3 +425,43 @@ fn a_loop_of_transactions_keeps_nobody_out() {
     });
     assert_eq!(store.snapshot().unwrap().len(), 81);
 }
+
+#[test]
+fn a_task_waits_until_the_queue_has_room() {
+    let place = Place::new();
+    let store = Store::options()
+        .queue_bytes(1)
+        .create(place.store(), schema())
+        .unwrap();
+    let queue = store.queue();
+    // A transaction keeps the first change from being made.
+    let transaction = store.begin_write().unwrap();
+    let mut tickets = vec![queue.insert("0", &signature(0)).unwrap()];
+    // The second one is taken once a leader has the first, and then waits itself.
+    loop {
+        match queue.insert("1", &signature(1)) {
+            Err(Error::QueueFull { waiting_bytes: 1 }) => thread::yield_now(),
+            ticket => break tickets.push(ticket.unwrap()),
+        }
+    }
+    let full = queue.insert("2", &signature(2));
+    assert!(matches!(full, Err(Error::QueueFull { .. })));
+    {
+        let mut ready = pin!(queue.ready());
+        let waiting = ready.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(waiting.is_pending());
+    }
+    let task = {
+        let queue = queue.clone();
+        thread::spawn(move || block_on(queue.ready()))
+    };
+    drop(transaction);
+    task.join().unwrap().unwrap();
+    tickets.push(queue.insert("2", &signature(2)).unwrap());
+    for ticket in tickets {
+        ticket.wait().unwrap();
+    }
+    assert_eq!(store.snapshot().unwrap().len(), 3);
+    let none = Store::options().queue_bytes(0).open(place.store());
+    assert!(matches!(none, Err(Error::InvalidParameter { .. })));
+}
