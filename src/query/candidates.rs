@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
 pub(super) struct Candidates {
     /// Ascending, each once. They may be deleted.
     pub(super) list: Vec<Candidate>,
-    /// With a budget, for each signature what was counted against it. The candidates of a signature
+    /// Of a sweep with a budget, for each signature what was counted against it; empty otherwise. The candidates of a signature
     /// that went beyond are not in the list: it has to be searched for by itself.
     pub(super) counts_per_query: Vec<ProbeCounts>,
     /// What the budget left out of the candidates of a single signature.
@@ -33,12 +33,11 @@ pub(super) struct Candidates {
 /// Each method returns `None` if the candidates are too many to hold: the signatures must be halved.
 pub(super) trait CandidateSource {
     /// Returns the first documents with the exact code of each signature in the lane at `column`, by
-    /// signature and then by id, at most [`MAX_IDENTICAL_TRIES`] of
-    /// each.
+    /// signature and then by id, at most [`MAX_IDENTICAL_TRIES`] of each.
     fn exact(&mut self, column: usize) -> Result<Option<Vec<Candidate>>>;
 
     /// Asks nothing more for a signature.
-    fn leave_out(&mut self, query_index: usize);
+    fn leave_out(&mut self, query_index: usize) -> Result<()>;
 
     /// Returns the candidates of all lanes.
     fn all(self) -> Result<Option<Candidates>>;

@@ -2,7 +2,6 @@
 
 use crate::query::budget::ProbeCounts;
 use crate::query::scored::Scored;
-
 use crate::types::BeyondBudget;
 
 /// Which of the documents within the bounds a search keeps.

@@ -32,6 +32,6 @@ pub(crate) use request::{candidates, in_batch, nearest};
 pub(crate) use scored::Scored;
 pub(crate) use search::Search;
 pub(crate) use subject::Subject;
-pub(crate) use sweep::SignaturePieces;
+pub(crate) use sweep::for_each_piece;
 pub use verify::Earlier;
 pub(crate) use verify::{Ask, ExactSimilarity, Outside, checked};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::index::ProbeRange;
-use crate::invariant::{OrBug, invariant};
+use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
 use crate::read::PostingTable;
@@ -124,10 +124,9 @@ impl ProbePlan {
     }
 
     /// Asks nothing for a signature.
-    pub(crate) fn leave_out(&mut self, query_index: usize) {
-        if let Some(is_asked) = self.is_asked.get_mut(query_index) {
-            *is_asked = false;
-        }
+    pub(crate) fn leave_out(&mut self, query_index: usize) -> Result<()> {
+        *at_mut(&mut self.is_asked, query_index)? = false;
+        Ok(())
     }
 
     pub(super) fn is_asked(&self, query_index: u32) -> bool {

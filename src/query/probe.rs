@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
 use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
-use crate::query::budget::{Budget, ProbeCounts};
+use crate::query::budget::Budget;
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, MAX_IDENTICAL_TRIES};
 use crate::query::choice::{BudgetedCandidates, choose};
 use crate::query::found_ids::FoundIds;
@@ -109,9 +109,10 @@ impl CandidateSource for Probe<'_> {
         Ok(Some(exact))
     }
 
-    fn leave_out(&mut self, _: usize) {
+    fn leave_out(&mut self, _: usize) -> Result<()> {
         self.probes.clear();
         self.first = None;
+        Ok(())
     }
 
     fn all(self) -> Result<Option<Candidates>> {
@@ -125,7 +126,7 @@ impl CandidateSource for Probe<'_> {
         let candidate = |id| Candidate { id, query_index: 0 };
         Ok(Some(Candidates {
             list: ids.into_iter().map(candidate).collect(),
-            counts_per_query: vec![ProbeCounts::default()],
+            counts_per_query: Vec::new(),
             beyond,
         }))
     }

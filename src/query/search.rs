@@ -12,7 +12,7 @@ use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
 use crate::query::scored::Scored;
 use crate::query::subject::Subject;
-use crate::query::sweep::{SignaturePieces, Sweep};
+use crate::query::sweep::{Sweep, for_each_piece};
 use crate::query::verify::Ask;
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -87,14 +87,10 @@ impl<'q> Search<'q> {
     /// Searches for many signatures, by sweeps. Returns their answers in their order.
     pub(crate) fn many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut answers = Vec::with_capacity(signatures.len());
-        let mut pieces = SignaturePieces::of(signatures.len());
-        while let Some(range) = pieces.next() {
-            let piece = signatures.get(range.clone());
-            let piece = piece.or_bug("the signatures of a piece")?;
+        for_each_piece(signatures, |piece| {
             let mut plan = self.plan(piece.iter().copied())?;
             let Some(all) = self.piece(piece, &mut plan)? else {
-                pieces.halve(range);
-                continue;
+                return Ok(false);
             };
             for (signature, mut found) in piece.iter().zip(all) {
                 let index = answers.len();
@@ -105,7 +101,8 @@ impl<'q> Search<'q> {
                     self.matches(signature, found)?
                 });
             }
-        }
+            Ok(true)
+        })?;
         let (found, expected) = (answers.len(), signatures.len());
         invariant!(
             found == expected,
@@ -169,29 +166,25 @@ impl<'q> Search<'q> {
             compared = self.find_identical(signatures, lane, &exact, &mut all)?;
             for (query_index, found) in all.iter().enumerate() {
                 if found.is_identical {
-                    source.leave_out(query_index);
+                    source.leave_out(query_index)?;
                 }
             }
         }
         let Some(mut candidates) = source.all()? else {
             return Ok(None);
         };
-        // A document that the budget left out does not count, even if it has been compared.
-        for (query_index, found) in (0..).zip(&mut all) {
-            let is_identical = found.is_identical;
-            found.near.retain(|scored| {
-                let id = scored.id;
-                let candidate = Candidate { id, query_index };
-                is_identical || candidates.list.binary_search(&candidate).is_ok()
-            });
-        }
         if !compared.is_empty() {
+            if self.budget.is_some() {
+                forget_left_out(&candidates.list, &mut all);
+            }
             let is_new = |candidate: &Candidate| compared.binary_search(candidate).is_err();
             candidates.list.retain(is_new);
         }
         self.score(signatures, &candidates.list, &mut all)?;
         for (found, counts) in all.iter_mut().zip(candidates.counts_per_query) {
             found.counts = counts;
+        }
+        for found in &mut all {
             found.beyond = candidates.beyond;
         }
         Ok(Some(all))
@@ -274,16 +267,14 @@ impl<'q> Search<'q> {
             return self.live(signatures, &all.list);
         }
         let mut answers = Vec::with_capacity(signatures.len());
-        let mut pieces = SignaturePieces::of(signatures.len());
-        while let Some(range) = pieces.next() {
-            let piece = signatures.get(range.clone());
-            let piece = piece.or_bug("the signatures of a piece")?;
+        for_each_piece(signatures, |piece| {
             let mut plan = self.plan(piece.iter().copied())?;
-            match Sweep::new(self.view, &mut plan, None).all()? {
-                Some(all) => answers.append(&mut self.live(piece, &all.list)?),
-                None => pieces.halve(range),
-            }
-        }
+            let Some(all) = Sweep::new(self.view, &mut plan, None).all()? else {
+                return Ok(false);
+            };
+            answers.append(&mut self.live(piece, &all.list)?);
+            Ok(true)
+        })?;
         Ok(answers)
     }
 
@@ -301,6 +292,20 @@ impl<'q> Search<'q> {
             },
         )?;
         Ok(live)
+    }
+}
+
+/// Takes out documents that the budget left out of the candidates: they do not count, even if they have
+/// been compared. An identical one, after which nothing else was looked for, stays.
+fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
+    for (query_index, found) in (0..).zip(all) {
+        if !found.is_identical {
+            found.near.retain(|scored| {
+                let id = scored.id;
+                let candidate = Candidate { id, query_index };
+                candidates.binary_search(&candidate).is_ok()
+            });
+        }
     }
 }
 

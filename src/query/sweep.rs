@@ -1,10 +1,9 @@
 //! Sweeps: the lanes of many signatures, each read once in the order of its codes.
 
-use std::ops::Range;
-
 use crate::error::Result;
+use crate::format::Posting;
 use crate::index::SweepControl;
-use crate::invariant::{at, at_mut};
+use crate::invariant::{at, at_mut, invariant};
 use crate::query::budget::{Budget, ProbeCounts};
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, keep_first};
 use crate::query::plan::ProbePlan;
@@ -21,36 +20,24 @@ const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 /// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
 const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
 
-/// The pieces of a batch of signatures, in order.
-#[derive(Debug)]
-pub(crate) struct SignaturePieces {
-    /// The next one last.
-    waiting: Vec<Range<usize>>,
-}
-
-impl SignaturePieces {
-    pub(crate) fn of(signatures: usize) -> Self {
-        let starts = (0..signatures).step_by(PIECE_SIGNATURES).rev();
-        let piece = |start: usize| start..signatures.min(start + PIECE_SIGNATURES);
-        Self {
-            waiting: starts.map(piece).collect(),
+/// Shows a batch piece by piece, in order. A piece that `take` refuses, by returning false, has too many
+/// candidates to hold: its halves are shown instead.
+///
+/// # Errors
+/// Those of `take`, and [`Error::Bug`](crate::Error::Bug) if it refuses a piece that has no halves.
+pub(crate) fn for_each_piece<'b, T>(
+    batch: &'b [T],
+    mut take: impl FnMut(&'b [T]) -> Result<bool>,
+) -> Result<()> {
+    let mut waiting: Vec<&[T]> = batch.chunks(PIECE_SIGNATURES).rev().collect();
+    while let Some(piece) = waiting.pop() {
+        if !take(piece)? {
+            invariant!(piece.len() > 1, "a piece of one signature cannot be halved");
+            let (first, second) = piece.split_at(piece.len() / 2);
+            waiting.extend([second, first]);
         }
     }
-
-    /// Puts back, as two halves, a piece that has too many candidates.
-    pub(crate) fn halve(&mut self, piece: Range<usize>) {
-        let middle = piece.start.midpoint(piece.end);
-        self.waiting.push(middle..piece.end);
-        self.waiting.push(piece.start..middle);
-    }
-}
-
-impl Iterator for SignaturePieces {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        self.waiting.pop()
-    }
+    Ok(())
 }
 
 /// The candidates of many signatures, lane by lane.
@@ -116,7 +103,7 @@ impl<'c> Sweep<'c> {
         let most = self.budget.map(Budget::postings);
         let mut counts = vec![0; self.counts_per_query.len()];
         let (mut fits, found, room) = (true, &mut self.found, &mut self.room);
-        let mut visit = |query_index: u32, posting: crate::format::Posting| {
+        let mut visit = |query_index: u32, posting: Posting| {
             if let (Some(most), Some(count)) = (most, counts.get_mut(query_index as usize)) {
                 *count += 1;
                 if *count > most {
@@ -183,8 +170,8 @@ impl CandidateSource for Sweep<'_> {
         Ok(Some(exact))
     }
 
-    fn leave_out(&mut self, query_index: usize) {
-        self.plan.leave_out(query_index);
+    fn leave_out(&mut self, query_index: usize) -> Result<()> {
+        self.plan.leave_out(query_index)
     }
 
     fn all(mut self) -> Result<Option<Candidates>> {

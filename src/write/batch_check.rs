@@ -120,7 +120,7 @@ impl<'d> BatchCheck<'d> {
         // A document whose key is taken is answered by its key alone.
         for (query_index, taken) in same_key.iter().enumerate() {
             if taken.is_some() {
-                plan.leave_out(query_index);
+                plan.leave_out(query_index)?;
             }
         }
         let mut found = None;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::invariant::{OrBug, invariant};
-use crate::query::{Bounds, Budget, Earlier, Outside, SignaturePieces, find_keys, in_batch};
+use crate::invariant::invariant;
+use crate::query::{Bounds, Budget, Earlier, Outside, find_keys, for_each_piece, in_batch};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
 use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert};
@@ -65,16 +65,13 @@ impl Transaction {
             let mut insert = BatchInsert::new(bounds, budget, writer.state.next_id, ask);
             // The store is asked about a whole piece at a time. A piece with too many candidates for
             // the memory is halved and both halves are asked about again.
-            let mut pieces = SignaturePieces::of(documents.len());
-            while let Some(range) = pieces.next() {
-                let piece = documents
-                    .get(range.clone())
-                    .or_bug_with(|| format!("piece {range:?} of {} documents", documents.len()))?;
-                match BatchCheck::new(writer, piece, &insert)? {
-                    Some(check) => check.insert_new(writer, &mut insert)?,
-                    None => pieces.halve(range),
-                }
-            }
+            for_each_piece(documents, |piece| {
+                let Some(check) = BatchCheck::new(writer, piece, &insert)? else {
+                    return Ok(false);
+                };
+                check.insert_new(writer, &mut insert)?;
+                Ok(true)
+            })?;
             let (answers, expected) = (insert.novelties.len(), documents.len());
             invariant!(
                 answers == expected,
