@@ -162,7 +162,7 @@ pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
     BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Problem, Record, Revision, Scope,
-    Upserted,
+    Upserted, key_text,
 };
 
 /// The examples of the README, held to be true.

@@ -3,53 +3,53 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns a key as text. Control characters, backslashes and bytes that are not UTF-8 are escaped, so that
-/// unequal keys are unequal texts and none of them moves a terminal's cursor.
-pub(super) fn key_text(key: &[u8]) -> Cow<'_, str> {
-    let is_plain = |text: &str| !text.chars().any(is_escaped);
-    if let Ok(text) = std::str::from_utf8(key)
-        && is_plain(text)
-    {
-        return Cow::Borrowed(text);
+/// Returns a key as text on one line: every key has exactly one such form.
+///
+/// Backslashes, control characters, those that change the direction of text and bytes that are not UTF-8
+/// are escaped: `\\`, `\t`, `\n`, `\r`, and `\xHH` for each byte of the others. The command-line tool
+/// prints keys so, and takes them back with `--escaped`.
+///
+/// ```
+/// use resemblance::key_text;
+/// assert_eq!(key_text(b"page/1"), "page/1");
+/// assert_eq!(key_text(b"a\tb\xff"), r"a\tb\xFF");
+/// ```
+#[must_use]
+pub fn key_text(key: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(key) {
+        Ok(text) if !text.contains(|c| c == '\\' || is_control(c)) => Cow::Borrowed(text),
+        _ => Cow::Owned(escaped(key)),
     }
-    let mut text = String::with_capacity(key.len());
+}
+
+fn escaped(key: &[u8]) -> String {
+    let mut text = String::with_capacity(key.len() + 8);
     for chunk in key.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if is_escaped(character) {
-                text.extend(character.escape_default());
-            } else {
-                text.push(character);
+            match character {
+                '\\' => text.push_str("\\\\"),
+                '\t' => text.push_str("\\t"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                other if is_control(other) => {
+                    push_bytes(&mut text, other.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                other => text.push(other),
             }
         }
-        for byte in chunk.invalid() {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "\\x{byte:02x}");
-        }
+        push_bytes(&mut text, chunk.invalid());
     }
-    Cow::Owned(text)
+    text
 }
 
-/// Returns true for control characters, those that change the direction of text, and the backslash.
-fn is_escaped(character: char) -> bool {
-    let changes_direction = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || character == '\\' || changes_direction
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\\x{byte:02X}");
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_readable_and_harmless() {
-        for (key, text) in [
-            (&b"page/1"[..], "page/1"),
-            ("Gr\u{fc}\u{df}e".as_bytes(), "Gr\u{fc}\u{df}e"),
-            (b"a\x1b[2Jb", "a\\u{1b}[2Jb"),
-            (b"\xff\x00z", "\\xff\\u{0}z"),
-            (b"a\\xff", "a\\\\xff"),
-            ("\u{202e}cod".as_bytes(), "\\u{202e}cod"),
-        ] {
-            assert_eq!(key_text(key), text);
-        }
-    }
+/// Returns true for what can drive a terminal or turn the order of what it shows.
+fn is_control(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -51,7 +51,7 @@ impl Match {
         self.key.as_deref()
     }
 
-    /// Returns the key as text for people: bytes that are no printable text are escaped.
+    /// Returns the key as text for people, as [`key_text`] does.
     #[must_use]
     pub fn key_str(&self) -> Option<Cow<'_, str>> {
         self.key().map(key_text)

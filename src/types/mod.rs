@@ -12,5 +12,6 @@ pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
 pub use document::{Document, Novelty, Record, Revision, Upserted};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
+pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
 pub(crate) use progress::go_on;

@@ -21,6 +21,7 @@ mod merges;
 mod metrics;
 mod open;
 mod reband;
+mod records;
 mod removal;
 mod signatures;
 mod threads;

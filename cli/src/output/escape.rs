@@ -3,37 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A key with backslash, control characters and bytes outside UTF-8 escaped.
-pub(crate) fn key(key: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(key) {
-        Ok(text) if !text.contains(|c| c == '\\' || is_control(c)) => Cow::Borrowed(text),
-        _ => Cow::Owned(escaped(key)),
-    }
-}
+pub(crate) use resemblance::key_text as key;
 
 /// What stands in for the key of a document that has none.
 pub(crate) fn without_key(id: u64) -> String {
     format!("\\#{id}")
-}
-
-fn escaped(key: &[u8]) -> String {
-    let mut out = String::with_capacity(key.len() + 8);
-    for chunk in key.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '\\' => out.push_str("\\\\"),
-                '\t' => out.push_str("\\t"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                other if is_control(other) => {
-                    push_bytes(&mut out, other.encode_utf8(&mut [0; 4]).as_bytes());
-                }
-                other => out.push(other),
-            }
-        }
-        push_bytes(&mut out, chunk.invalid());
-    }
-    out
 }
 
 /// A key given in its printed form.
