@@ -315,8 +315,7 @@ impl From<BadDocument> for Failure {
             cause: bad.reason,
             ..Self::new(kind, "")
         };
-        let advice = bad.advice.unwrap_or_default();
-        let notes = advice.split("; ").filter(|note| !note.is_empty());
+        let notes = bad.advice.iter().flat_map(|advice| advice.split("; "));
         notes.fold(failure, Self::with_note)
     }
 }

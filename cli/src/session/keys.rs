@@ -1,4 +1,4 @@
-//! Keys by document id.
+//! Keys by document id, and changes of documents by their keys.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,32 @@ use resemblance::{DocumentId, Snapshot};
 
 use super::context::Context;
 use crate::failure::Result;
+use crate::output::escape::{PrintedKey, printed};
 use crate::output::{DocumentLabel, PairSorter};
+
+/// Changes the documents with these keys one by one, until the run is interrupted. `change` returns false
+/// for a key that the store does not have, which is named then. Returns how many were changed, and how many
+/// were missing.
+pub(crate) fn change_each(
+    context: &Context,
+    keys: &[PrintedKey],
+    mut change: impl FnMut(&PrintedKey) -> Result<bool>,
+) -> Result<(u64, u64)> {
+    let (mut changed, mut missing) = (0, 0);
+    for key in keys {
+        context.interrupt.check()?;
+        if change(key)? {
+            changed += 1;
+        } else {
+            missing += 1;
+            let key = printed(key);
+            context
+                .messages
+                .note(format!("no document has the key {key}"));
+        }
+    }
+    Ok((changed, missing))
+}
 
 /// The map's own cost of an entry, about.
 const ENTRY_BYTES: u64 = 96;

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::path::Path;
 
-use resemblance::{Error, Schema, Store, StoreOptions};
+use resemblance::{Schema, Store, StoreOptions};
 
 use super::context::Context;
 use crate::failure::{Failure, Result};
 
-/// Opens for reading. A store that was not closed properly is repaired first, which needs one
-/// opening for writing; if there is no room to note that it was repaired, it is read as it is then.
+/// Opens for reading. A store that was not closed properly is read as its last commit left it.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
-    let store = open_or_repair(context, path)?;
+    let store = context.store_options.open_read_only(path)?;
     tell_store(context, path, &store)?;
     Ok(store)
 }
@@ -38,39 +37,6 @@ fn tell_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-fn open_or_repair(context: &Context, path: &Path) -> Result<Store> {
-    let options = &context.store_options;
-    match options.open_read_only(path) {
-        Err(unreadable @ Error::NeedsRecovery { .. }) => {
-            let name = path.display();
-            match options.open(path) {
-                Ok(store) => drop(store),
-                Err(error @ (Error::Io { .. } | Error::Storage(_))) => {
-                    let why = Failure::from(error);
-                    return Err(
-                        Failure::from(unreadable).with_note(format!("tried, but {}", why.brief()))
-                    );
-                }
-                Err(other) => return Err(other.into()),
-            }
-            match options.open_read_only(path) {
-                // Nothing tells of a failure to close: a full disk, as a rule.
-                Err(Error::NeedsRecovery { .. }) => {
-                    let note = format!("{name} cannot be closed properly; is its disk full?");
-                    context.messages.note(note);
-                    Ok(options.open(path)?)
-                }
-                opened => {
-                    let note = format!("{name} was not closed properly; repaired");
-                    context.messages.note(note);
-                    Ok(opened?)
-                }
-            }
-        }
-        opened => Ok(opened?),
-    }
 }
 
 /// An error if texts cannot be sketched for this schema.

@@ -8,8 +8,8 @@ use resemblance::DocumentId;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::parse_key;
-use crate::output::escape::{PrintedKey, printed};
-use crate::session::{Context, open_to_write};
+use crate::output::escape::PrintedKey;
+use crate::session::{Context, change_each, open_to_write};
 
 /// Remove documents from a store
 ///
@@ -37,27 +37,13 @@ pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<O
     let store = open_to_write(context, &arguments.store, &context.store_options)?;
     let failure = |error| Failure::unfinished(arguments.store.display(), error);
     let mut transaction = store.begin_write().map_err(failure)?;
-    let mut removed = 0_u64;
-    let mut missing = 0_u64;
-    for key in &keys {
-        context.interrupt.check()?;
-        let was_there = match key {
-            PrintedKey::Key(key) => transaction.remove(key).map_err(failure)?.is_some(),
-            PrintedKey::Id(id) => {
-                let id = DocumentId::new(*id);
-                transaction.remove_id(id).map_err(failure)?
-            }
+    let (removed, missing) = change_each(context, &keys, |key| {
+        let removed = match key {
+            PrintedKey::Key(key) => transaction.remove(key).map(|id| id.is_some()),
+            PrintedKey::Id(id) => transaction.remove_id(DocumentId::new(*id)),
         };
-        if was_there {
-            removed += 1;
-        } else {
-            missing += 1;
-            let key = printed(key);
-            context
-                .messages
-                .note(format!("no document has the key {key}"));
-        }
-    }
+        removed.map_err(failure)
+    })?;
     transaction.commit().map_err(failure)?;
     context
         .messages

@@ -8,8 +8,8 @@ use resemblance::DocumentId;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{parse_key, parse_stamp};
-use crate::output::escape::{PrintedKey, printed};
-use crate::session::{Context, open_to_write};
+use crate::output::escape::PrintedKey;
+use crate::session::{Context, change_each, open_to_write};
 
 /// Give documents of a store another stamp
 ///
@@ -40,30 +40,15 @@ pub(crate) fn touch(context: &Context, arguments: &TouchArguments) -> Result<Out
     let store = open_to_write(context, &arguments.store, &context.store_options)?;
     let failure = |error| Failure::unfinished(arguments.store.display(), error);
     let mut transaction = store.begin_write().map_err(failure)?;
-    let mut touched = 0_u64;
-    let mut missing = 0_u64;
-    for key in &keys {
-        context.interrupt.check()?;
-        let stamp = arguments.stamp;
-        let was_there = match key {
-            PrintedKey::Key(key) => transaction.touch(key, stamp).map_err(failure)?.is_some(),
-            PrintedKey::Id(id) => {
-                let id = DocumentId::new(*id);
-                transaction.touch_id(id, stamp).map_err(failure)?
-            }
-        };
-        if was_there {
-            touched += 1;
-        } else {
-            missing += 1;
-            let key = printed(key);
-            context
-                .messages
-                .note(format!("no document has the key {key}"));
-        }
-    }
-    transaction.commit().map_err(failure)?;
     let stamp = arguments.stamp;
+    let (touched, missing) = change_each(context, &keys, |key| {
+        let touched = match key {
+            PrintedKey::Key(key) => transaction.touch(key, stamp).map(|id| id.is_some()),
+            PrintedKey::Id(id) => transaction.touch_id(DocumentId::new(*id), stamp),
+        };
+        touched.map_err(failure)
+    })?;
+    transaction.commit().map_err(failure)?;
     context.messages.note(format!(
         "touched {touched} with stamp {stamp}, not found {missing}"
     ));
