@@ -129,7 +129,8 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)
         if left == 0 {
             return None;
         }
-        let within = usize::try_from(at % page_bytes).unwrap_or(0);
+        // Less than a page.
+        let within = (at % page_bytes) as usize;
         let count = left.min(PAGE_BYTES - within);
         let part = (at / page_bytes, within, count);
         at += count as u64;

@@ -32,10 +32,6 @@ impl Outcome {
     }
 
     pub(crate) fn error(&mut self, phase: &str, error: &Error) {
-        // What is asked of a reader after a crash, or of a file of another length.
-        if matches!(error, Error::NeedsRecovery { .. }) {
-            return;
-        }
         match kind(error) {
             Ok(kind) => *self.errors.entry(kind).or_default() += 1,
             Err(what) => self.wrong(phase, what),

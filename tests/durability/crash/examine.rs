@@ -56,7 +56,6 @@ impl Recovery<'_> {
         match self.random.below(6) {
             0 => match self.options.open_read_only(self.path) {
                 Ok(store) => which(&store, possible).map(drop),
-                Err(Error::NeedsRecovery { .. }) => Ok(()),
                 Err(error) => Err(format!("read-only: {error}")),
             },
             1 => is_clean(self.path, &self.options),
