@@ -235,6 +235,13 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The progress callback of a long operation broke it off. The operation says what stays done;
+    /// otherwise everything is as it was before.
+    #[error("{work} was stopped by its progress callback")]
+    Stopped {
+        /// The operation, such as "the backup".
+        work: &'static str,
+    },
     /// The handle was opened for reading only.
     #[error("the store was opened read-only")]
     ReadOnly,

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,13 +11,12 @@ use crate::corpus::eval::{DocumentSample, Evaluation};
 use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
 use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
-use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
-use crate::options::StoreOptions;
+use crate::maintain::{self, Backup, ExportReport, Stats};
 use crate::query::{self, Bounds, OneOrMany, Query};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
-use crate::types::{CheckReport, DocumentId, Matches, Record};
+use crate::types::{CheckReport, DocumentId, Matches, Operation, Record};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -509,21 +507,30 @@ impl Snapshot {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
-    /// let stats = store.snapshot()?.stats()?;
+    /// let stats = store.snapshot()?.stats().run()?;
     /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn stats(&self) -> Result<Stats> {
+    pub fn stats(&self) -> Operation<'_, Stats> {
         maintain::stats(&self.view)
     }
 
     /// Checks all rows and postings of this snapshot, and of the file's pages those that it reads for that.
     /// Other threads may go on reading and writing.
     ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert!(store.snapshot()?.check().run()?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file cannot be read. Damage is in the report.
-    pub fn check(&self) -> Result<CheckReport> {
+    pub fn check(&self) -> Operation<'_, CheckReport> {
         maintain::check_snapshot(&self.view)
     }
 
@@ -550,37 +557,13 @@ impl Snapshot {
     /// let store = Store::create(&path, schema)?;
     /// store.insert("a", &store.sketch_text("one two three")?)?;
     ///
-    /// let report = store.snapshot()?.backup(&copy)?; // other threads may write meanwhile
+    /// let report = store.snapshot()?.backup(&copy).run()?; // other threads may write meanwhile
     /// assert_eq!(report.documents, 1);
     /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name `path`: it stays as it is.
-    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
-    /// this one does not know; [`Error::Io`] if the disk is full, for one. There is no copy then.
-    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
-        self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
-    }
-
-    /// Copies as [`backup`](Self::backup), with the options of the copy's file, of which the cache alone
-    /// matters. `watch` gets the progress about every 4 MiB; if it breaks off there is no copy.
-    ///
-    /// # Errors
-    ///
-    /// As [`backup`](Self::backup); [`Error::InvalidParameter`] for an option out of its range;
-    /// [`Error::Io`] of the kind [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke
-    /// off.
-    pub fn backup_with(
-        &self,
-        path: impl AsRef<Path>,
-        options: &StoreOptions,
-        watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
-    ) -> Result<BackupReport> {
-        maintain::backup_with(&self.view, path, options, watch)
+    pub fn backup(&self, path: impl AsRef<Path>) -> Backup<'_> {
+        Backup::new(&self.view, path.as_ref())
     }
 
     /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
@@ -591,7 +574,7 @@ impl Snapshot {
     /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
     ///
     /// ```
-    /// use resemblance::{ImportOptions, MinHash, Schema, Store, Text};
+    /// use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let file = |name: &str| folder.path().join(name);
     /// let schema = |threshold| {
@@ -601,10 +584,10 @@ impl Snapshot {
     /// let old = Store::create(file("old.rsm"), schema(0.8)?)?;
     /// old.insert("a", &old.sketch_text("one two three")?)?;
     /// let mut stream = Vec::new(); // a file, a pipe, a socket
-    /// assert_eq!(old.snapshot()?.export(&mut stream)?.documents, 1);
+    /// assert_eq!(old.snapshot()?.export(&mut stream).run()?.documents, 1);
     ///
     /// let new = Store::create(file("new.rsm"), schema(0.6)?)?;
-    /// new.import(&stream[..], &ImportOptions::new())?;
+    /// new.import(&stream[..]).run()?;
     /// assert!(new.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -612,26 +595,11 @@ impl Snapshot {
     /// # Errors
     ///
     /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
-    /// or the stream cannot be written: what has been written of it then has no end, and an import
-    /// of it fails there.
+    /// or the stream cannot be written, [`Error::Stopped`] if the progress callback breaks off: what
+    /// has been written of the stream then has no end, and an import of it fails there.
     ///
     /// [`Store::import`]: crate::Store::import
-    pub fn export(&self, writer: impl Write) -> Result<ExportReport> {
-        self.export_with(writer, |_| ControlFlow::Continue(()))
-    }
-
-    /// Exports as [`export`](Self::export). `watch` gets the progress; if it breaks off the stream has no
-    /// end.
-    ///
-    /// # Errors
-    ///
-    /// As [`export`](Self::export); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn export_with(
-        &self,
-        writer: impl Write,
-        watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
-    ) -> Result<ExportReport> {
-        maintain::export_with(&self.view, writer, watch)
+    pub fn export<'a>(&'a self, writer: impl Write + 'a) -> Operation<'a, ExportReport> {
+        maintain::export(&self.view, writer)
     }
 }

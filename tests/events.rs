@@ -94,7 +94,7 @@ fn opening_and_closing_are_told() {
         .collect();
     let (none, one) = ("documents: 0", "documents: 1");
     assert_eq!(counts, [none, one, one, one, one, one]);
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     assert_told(&path, (Level::Debug, "upkeep"), "compacted: ", 1);
 }
 

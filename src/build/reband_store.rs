@@ -16,6 +16,7 @@ use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
+use crate::types::{Phase, Watch};
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(super) struct RebandStore {
@@ -32,12 +33,17 @@ pub(super) struct RebandStore {
 
 impl RebandStore {
     /// Opens the store, its pages verified: freeing what damaged ones tell of would do more damage.
-    pub(crate) fn open(path: &Path, rebanding: &Rebanding, options: &StoreOptions) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        rebanding: &Rebanding,
+        options: &StoreOptions,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
         options.validate()?;
         if !may_write(path, options)? {
             return Err(Error::ReadOnly);
         }
-        verify_pages(path, options)?;
+        verify_pages(path, options, Phase::VerifyingPages, watch)?;
         let store = crate::state::open(path, options)?;
         // After a crash it is found out here only.
         if !store.writable {

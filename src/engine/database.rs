@@ -18,6 +18,7 @@ use crate::engine::panics::{PanicSafe, catch_engine_panic};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
+use crate::types::{Phase, Watch};
 
 /// The open file.
 pub(crate) struct RedbFile {
@@ -92,7 +93,7 @@ impl RedbFile {
     pub(crate) fn close_packed(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
-            Handle::Writable(database) => close_packed(database),
+            Handle::Writable(database) => close_packed(database, || Ok(())),
             Handle::ReadOnly(database) => Ok(database.close()?),
         })
     }
@@ -114,8 +115,14 @@ impl RedbFile {
 }
 
 /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
-pub(crate) fn close_packed(mut database: Database) -> Result<()> {
-    while database.compact()? {}
+/// Calls `tell` after each pass; an error ends it.
+pub(crate) fn close_packed(
+    mut database: Database,
+    mut tell: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    while database.compact()? {
+        tell()?;
+    }
     Ok(database.close()?)
 }
 
@@ -143,15 +150,24 @@ fn open_in(
 }
 
 /// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
-/// was right.
-pub(crate) fn verify_pages(path: &Path, options: &dyn FileOptions) -> Result<bool> {
+/// was right. The engine does it in one step.
+pub(crate) fn verify_pages(
+    path: &Path,
+    options: &dyn FileOptions,
+    phase: Phase,
+    watch: &mut Watch<'_>,
+) -> Result<bool> {
+    let (total, _) = file_size(path, options)?;
+    watch.tell(phase, 0, total)?;
     let mut database = open_database(path, options)?;
     let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
     catch_engine_panic(|| {
         drop(database);
         Ok(())
     })?;
-    pages
+    let pages = pages?;
+    watch.tell(phase, total, total)?;
+    Ok(pages)
 }
 
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a

@@ -15,11 +15,11 @@
 //! # };
 //! # let store = Store::create(file("seen.rsm"), schema(0.8)?)?;
 //! # store.insert("a", &store.sketch_text("to be or not to be, that is the question")?)?;
-//! let report = store.snapshot()?.backup(file("monday.rsm"))?;   // and the store goes on
+//! let report = store.snapshot()?.backup(file("monday.rsm")).run()?;   // and the store goes on
 //! assert_eq!(report.documents, 1);
 //!
 //! let stream = std::fs::File::create(file("seen.stream"))?;
-//! store.snapshot()?.export(stream)?;                            // keys, stamps, payloads, signatures
+//! store.snapshot()?.export(stream).run()?;                            // keys, stamps, payloads, signatures
 //! let other = Store::create(file("other.rsm"), schema(0.6)?)?;  // other bands, the same recipe
 //! let options = ImportOptions::new().existing_keys(ExistingKeys::Skip);
 //! let report = other.import(std::fs::File::open(file("seen.stream"))?, &options)?;
@@ -40,10 +40,10 @@
 //! # made.insert("a", &made.sketcher().features(["x"])?)?;
 //! # made.close()?;
 //!
-//! let report = Store::check(file("seen.rsm"))?;
+//! let report = Store::check(file("seen.rsm")).run()?;
 //! assert!(report.is_clean());
 //!
-//! let report = Store::repair(file("seen.rsm"), file("new.rsm"), &RepairOptions::new())?;
+//! let report = Store::repair(file("seen.rsm"), file("new.rsm")).run()?;
 //! assert!(report.is_complete());
 //! # Ok::<(), resemblance::Error>(())
 //! ```

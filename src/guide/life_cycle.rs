@@ -27,10 +27,10 @@
 //! visit("example.org/b", "a page that nobody has asked for since", 1)?;
 //! store.touch("example.org/a", 30)?;                  // "304 Not Modified"
 //!
-//! let report = store.evict_older_than(30 - 14)?;      // not seen for a fortnight
+//! let report = store.evict(EvictPolicy::OlderThan(30 - 14)).run()?;      // not seen for a fortnight
 //! assert_eq!((report.evicted, store.snapshot()?.len()), (1, 1));
-//! store.keep_newest(1_000_000)?;                      // and no more than a million
-//! store.evict_where(|document| document.key().is_some_and(|key| key.starts_with(b"gone.example/")))?;
+//! store.evict(EvictPolicy::KeepNewest(1_000_000)).run()?;                      // and no more than a million
+//! store.evict(EvictPolicy::matching(|document| document.key().is_some_and(|key| key.starts_with(b"gone.example/")))).run()?;
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!

@@ -13,7 +13,7 @@
 //! let rebanding = Rebanding::new().threshold(0.6).recall(0.99);
 //! let needs = Store::open(&path)?.estimate_reband(&rebanding, &BulkOptions::new())?;
 //! println!("grows by {} bytes", needs.growth_bytes);
-//! let report = Store::reband(&path, &rebanding, &BulkOptions::new())?;
+//! let report = Store::reband(&path, &rebanding).run()?;
 //! println!("{} documents, now:\n{}", report.documents, report.schema);
 //! # Ok::<(), resemblance::Error>(())
 //! ```

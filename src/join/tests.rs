@@ -84,7 +84,7 @@ fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
         transaction.commit().unwrap();
     }
     let snapshot = store.snapshot().unwrap();
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     let unsealed = stats.memtable_documents;
     assert!(
         stats.runs.len() > 1 && unsealed > 0,

@@ -104,7 +104,7 @@ fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64)
 /// The counts of a store, and its largest buckets.
 pub(crate) fn stats_like(snapshot: &Snapshot, model: &Model) {
     COMPARED.fetch_add(1, Relaxed);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     let documents = model.documents.len() as u64;
     assert_eq!((stats.documents, stats.next_id), (documents, model.next_id));
     assert_eq!(

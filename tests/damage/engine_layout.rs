@@ -44,8 +44,8 @@ fn attempts(bytes: &[u8]) -> Vec<(&'static str, Option<Error>, bool)> {
     vec![
         attempt("open", &|options| options.open(STORE).err()),
         attempt("read", &|options| options.open_read_only(STORE).err()),
-        attempt("check", &|options| options.check(STORE).err()),
-        attempt("compact", &|options| options.compact(STORE).err()),
+        attempt("check", &|options| options.check(STORE).run().err()),
+        attempt("compact", &|options| options.compact(STORE).run().err()),
         attempt("repair", &|options| {
             Store::repair(STORE, "target", &repairing(options)).err()
         }),
@@ -146,7 +146,7 @@ fn damage_is_still_damage() {
             matches!(error, Error::Corrupt { .. }),
             "byte {at}: {error:?}"
         );
-        assert!(!options.check(STORE).unwrap().is_clean());
+        assert!(!options.check(STORE).run().unwrap().is_clean());
         Store::repair(STORE, "target", &repairing(&options)).unwrap();
     }
 }

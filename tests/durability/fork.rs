@@ -75,7 +75,7 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.try_begin_write());
     forked(store.deduplicator());
     forked(store.flush());
-    forked(store.evict_older_than(u64::MAX));
+    forked(store.evict(EvictPolicy::OlderThan(u64::MAX)).run());
     forked(store.clone().close());
     forked(store.queue().insert("new", one));
     forked(store.queue().flush());
@@ -138,7 +138,7 @@ fn everything_that_was_made_of_a_handle_is_refused() {
         forked(snapshot.iter().next().expect("a fork's iterator says so"));
         forked(snapshot.stats());
         forked(snapshot.check());
-        forked(snapshot.backup(place.file("copy.rsm")));
+        forked(snapshot.backup(place.file("copy.rsm")).run());
         forked(
             snapshot
                 .pairs(Bounds::new())

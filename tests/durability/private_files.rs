@@ -90,7 +90,7 @@ fn copies_have_the_mode_of_their_source() {
         drop(snapshot);
         assert_eq!(mode(&copy), given);
         let repaired = place.file("repaired.rsm");
-        Store::repair(&path, &repaired, &RepairOptions::new()).unwrap();
+        Store::repair(&path, &repaired).run().unwrap();
         assert_eq!(mode(&repaired), given);
     }
 }
@@ -108,10 +108,10 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
             .unwrap();
     }
     assert!(store.close().unwrap());
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     assert_eq!(mode(&path), 0o640);
     let rebanding = Rebanding::new().threshold(0.5);
-    Store::reband(&path, &rebanding, &BulkOptions::new()).unwrap();
+    Store::reband(&path, &rebanding).run().unwrap();
     assert_eq!(mode(&path), 0o640);
 }
 

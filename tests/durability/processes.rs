@@ -29,8 +29,8 @@ fn one_handle_writes_or_many_read() {
     let store = Store::open(&path).unwrap();
     assert!(locked(Store::open(&path).err().unwrap()));
     assert!(locked(Store::open_read_only(&path).err().unwrap()));
-    assert!(locked(Store::check(&path).err().unwrap()));
-    assert!(locked(Store::compact(&path).err().unwrap()));
+    assert!(locked(Store::check(&path).run().err().unwrap()));
+    assert!(locked(Store::compact(&path).run().err().unwrap()));
     assert_eq!(child("opens", &path), "locked");
     drop(store);
     assert_eq!(child("opens", &path), "opened");

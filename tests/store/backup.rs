@@ -89,7 +89,7 @@ fn of_rows(mut stats: Stats) -> Stats {
 /// That a copy is what the snapshot sees.
 fn assert_same(copy: &Snapshot, expected: &Snapshot, random: &mut Random) {
     assert!(records(copy) == records(expected));
-    let (found, stats) = (copy.stats().unwrap(), expected.stats().unwrap());
+    let (found, stats) = (copy.stats().run().unwrap(), expected.stats().run().unwrap());
     assert_eq!(of_rows(found), of_rows(stats));
     assert_eq!(pairs(copy), pairs(expected));
     let mut answers = 0;
@@ -171,7 +171,7 @@ fn copies_of_a_store_that_is_written_to_are_their_snapshots() {
             assert_eq!(report.documents, snapshot.len());
             let copy = options().open(&path).unwrap();
             assert_same(&copy.snapshot().unwrap(), &snapshot, &mut random);
-            let stats = snapshot.stats().unwrap();
+            let stats = snapshot.stats().run().unwrap();
             assert_eq!(
                 report.rows,
                 stats.tables.iter().map(|table| table.rows).sum::<u64>()
@@ -196,7 +196,7 @@ fn merging_store(path: &Path) {
     for commits in 0.. {
         assert!(commits < 5_000, "no merge was seen under way");
         commit_some(&store, &mut random, 20);
-        let stats = store.snapshot().unwrap().stats().unwrap();
+        let stats = store.snapshot().unwrap().stats().run().unwrap();
         if commits > 100 && stats.dead_rows > 0 && stats.memtable_documents > 0 {
             let mut merges = stats.merges.iter();
             if merges.any(|merge| merge.postings > 0 && merge.postings_left > 0) {
@@ -247,7 +247,7 @@ fn a_copy_has_the_rows_of_the_store_byte_by_byte() {
     let copy = place.file("copy.rsm");
     let store = Store::open_read_only(place.store()).unwrap();
     let other_reader = Store::open_read_only(place.store()).unwrap();
-    store.snapshot().unwrap().backup(&copy).unwrap();
+    store.snapshot().unwrap().backup(&copy).run().unwrap();
     drop((store, other_reader));
     let rows = all_rows(&place.store());
     for table in ["meta", "lanes", "runs", "documents", "signatures", "dead"] {
@@ -266,7 +266,7 @@ fn an_empty_store_has_a_copy() {
     let place = Place::new();
     let store = empty_store(&place);
     let copy = place.file("copy.rsm");
-    let report = store.snapshot().unwrap().backup(&copy).unwrap();
+    let report = store.snapshot().unwrap().backup(&copy).run().unwrap();
     assert_eq!(report.documents, 0);
     check_clean(&copy);
     assert_writable(&copy, &mut Random(1));
@@ -289,7 +289,7 @@ fn what_has_the_name_stays_and_what_is_stopped_leaves_nothing() {
     let copy = place.file("copy.rsm");
     std::fs::write(&copy, "precious").unwrap();
     for path in [&copy, &place.store()] {
-        let refused = snapshot.backup(path);
+        let refused = snapshot.backup(path).run();
         assert!(matches!(refused, Err(Error::AlreadyExists { path: found }) if found == *path));
     }
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), "precious");
@@ -353,7 +353,7 @@ type Spoil = fn(&Path, &'static str);
 fn refused(place: &Place) -> String {
     let store = Store::open(place.store()).unwrap();
     let snapshot = store.snapshot().unwrap();
-    match snapshot.backup(place.file("copy.rsm")) {
+    match snapshot.backup(place.file("copy.rsm")).run() {
         Err(Error::Corrupt { place: found, .. }) => {
             assert_eq!(names(place), ["store.rsm"]);
             found

@@ -171,7 +171,7 @@ fn spills_change_nothing_whatever_the_threads() {
         );
         check_clean(&place.store());
         let built = Store::open(place.store()).unwrap();
-        let stats = built.snapshot().unwrap().stats().unwrap();
+        let stats = built.snapshot().unwrap().stats().run().unwrap();
         assert_eq!((stats.runs.len(), stats.memtable_documents), (1, 0));
         if threads == 1 {
             let filled = insert_all(&place.file("filled.rsm"), schema, &inputs);
@@ -380,6 +380,7 @@ fn estimates_come_near() {
             .snapshot()
             .unwrap()
             .stats()
+            .run()
             .unwrap();
         let tables = stats.tables.iter().map(|table| table.total_bytes());
         let ratio = (estimate.store_bytes - (2 << 20)) as f64 / tables.sum::<u64>() as f64;

@@ -32,7 +32,7 @@ fn stamps(snapshot: &Snapshot) -> Stamps {
 
 /// Adds documents whose keys are their ids.
 fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64) -> u64) {
-    let first = store.snapshot().unwrap().stats().unwrap().next_id;
+    let first = store.snapshot().unwrap().stats().run().unwrap().next_id;
     let mut transaction = store.begin_write().unwrap();
     for id in first..first + u64::from(count) {
         let (key, payload) = (id.to_le_bytes(), vec![id as u8; id as usize % 50]);
@@ -174,10 +174,27 @@ fn keeping_the_newest_takes_none_in_excess() {
     model.insert(99, 0);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
     // As of now 99 is the oldest, with the 20 that came.
-    assert_eq!(store.keep_newest(59).unwrap().evicted, 21);
-    assert_eq!(store.keep_newest(59).unwrap(), EvictReport::default());
+    assert_eq!(
+        store
+            .evict(EvictPolicy::KeepNewest(59))
+            .run()
+            .unwrap()
+            .evicted,
+        21
+    );
+    assert_eq!(
+        store.evict(EvictPolicy::KeepNewest(59)).run().unwrap(),
+        EvictReport::default()
+    );
     assert_eq!(stamps(&store.snapshot().unwrap()).len(), 59);
-    assert_eq!(store.keep_newest(0).unwrap().evicted, 59);
+    assert_eq!(
+        store
+            .evict(EvictPolicy::KeepNewest(0))
+            .run()
+            .unwrap()
+            .evicted,
+        59
+    );
     assert!(store.snapshot().unwrap().is_empty());
 }
 
@@ -233,7 +250,7 @@ fn stopped_or_crashed_it_goes_on() {
             let again = evict(&store, which, &slices, go_on).unwrap();
             assert_eq!(again.evicted as usize, held.len() - after.len());
             assert_eq!(stamps(&store.snapshot().unwrap()), after);
-            assert!(store.snapshot().unwrap().check().unwrap().is_clean());
+            assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
         }
     }
 }
@@ -254,9 +271,18 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
         );
     }
     let transaction = store.begin_write().unwrap();
-    assert!(matches!(store.evict_older_than(5), Err(Error::Busy)));
-    assert!(matches!(store.keep_newest(5), Err(Error::Busy)));
-    assert!(matches!(store.evict_where(|_| true), Err(Error::Busy)));
+    assert!(matches!(
+        store.evict(EvictPolicy::OlderThan(5)).run(),
+        Err(Error::Busy)
+    ));
+    assert!(matches!(
+        store.evict(EvictPolicy::KeepNewest(5)).run(),
+        Err(Error::Busy)
+    ));
+    assert!(matches!(
+        store.evict(EvictPolicy::matching(|_| true)).run(),
+        Err(Error::Busy)
+    ));
     drop(transaction);
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let asked = std::cell::Cell::new(0);
@@ -272,10 +298,20 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
     assert!(panicked.is_err());
     model.retain(|id, _| *id >= 4);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
-    assert_eq!(store.evict_older_than(6).unwrap().evicted, 2);
+    assert_eq!(
+        store
+            .evict(EvictPolicy::OlderThan(6))
+            .run()
+            .unwrap()
+            .evicted,
+        2
+    );
     drop(store);
     let store = Store::open_read_only(place.store()).unwrap();
-    assert!(matches!(store.keep_newest(5), Err(Error::ReadOnly)));
+    assert!(matches!(
+        store.evict(EvictPolicy::KeepNewest(5)).run(),
+        Err(Error::ReadOnly)
+    ));
     let rehearsal = EvictOptions::new().dry_run(true);
     let report = store.keep_newest_with(5, &rehearsal, go_on).unwrap();
     assert_eq!((report.evicted, report.slices), (9, 0));
@@ -299,7 +335,7 @@ fn documents_of_all_sizes_are_shown_whole() {
         assert_eq!(document.key(), None);
         document.payload() == large
     };
-    let report = store.evict_where(is_large).unwrap();
+    let report = store.evict(EvictPolicy::matching(is_large)).run().unwrap();
     assert_eq!((report.examined, report.evicted), (4, 2));
     let left = stamps(&store.snapshot().unwrap());
     assert_eq!(left, Stamps::from([(1, 1), (3, 3)]));
@@ -329,10 +365,18 @@ fn the_space_of_what_is_evicted_is_used_again() {
         let mut model = Stamps::new();
         add(&store, &mut model, KEPT, |id| id);
         let used = |store: &Store| {
-            let tables = store.snapshot().unwrap().stats().unwrap().tables;
+            let tables = store.snapshot().unwrap().stats().run().unwrap().tables;
             tables.iter().map(|table| table.total_bytes()).sum::<u64>()
         };
-        let length = |store: &Store| store.snapshot().unwrap().stats().unwrap().allocated_bytes;
+        let length = |store: &Store| {
+            store
+                .snapshot()
+                .unwrap()
+                .stats()
+                .run()
+                .unwrap()
+                .allocated_bytes
+        };
         let (first, first_length) = (used(&store), length(&store));
         let mut lengths = Vec::new();
         for round in 0..12u64 {

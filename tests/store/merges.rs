@@ -41,11 +41,11 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
 }
 
 fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().unwrap()
+    store.snapshot().unwrap().stats().run().unwrap()
 }
 
 fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
-    let stats = store.snapshot().unwrap().stats().unwrap();
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
     stats
         .merges
         .into_iter()
@@ -116,13 +116,13 @@ fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
     assert!(shrunk > 10, "{shrunk}");
     let store = Store::open(place.store()).unwrap();
     holds(&store, 110 * DOCUMENTS_A_COMMIT);
-    let before = store.snapshot().unwrap().stats().unwrap();
+    let before = store.snapshot().unwrap().stats().run().unwrap();
     assert!(before.runs.len() > 1);
     drop(store);
     // Compaction ends what is under way.
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     let store = Store::open(place.store()).unwrap();
-    let after = store.snapshot().unwrap().stats().unwrap();
+    let after = store.snapshot().unwrap().stats().run().unwrap();
     assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
     holds(&store, 110 * DOCUMENTS_A_COMMIT);
     drop(store);
@@ -347,7 +347,7 @@ fn what_dies_during_a_merge_is_dropped_by_the_next() {
     holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
     drop(store);
     check_clean(&place.store());
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     check_clean(&place.store());
     let store = Store::open(place.store()).unwrap();
     assert_eq!(stats(&store).dead_rows, 0);
@@ -371,7 +371,7 @@ fn a_dead_document_without_rows_is_damage() {
     }
     write.commit().unwrap();
     drop(database);
-    let report = Store::check(place.store()).unwrap();
+    let report = Store::check(place.store()).run().unwrap();
     let found: Vec<u8> = report.problems.iter().map(|p| p.invariant).collect();
     assert_eq!(found, [4], "{:#?}", report.problems);
     let store = options().open(place.store()).unwrap();
@@ -396,15 +396,22 @@ fn stats_say_what_compact_would_gain() {
         .snapshot()
         .unwrap()
         .stats()
+        .run()
         .unwrap()
         .compact_gain_bytes;
     drop(store);
     let size = |path| {
         let store = Store::open(path).unwrap();
-        store.snapshot().unwrap().stats().unwrap().allocated_bytes
+        store
+            .snapshot()
+            .unwrap()
+            .stats()
+            .run()
+            .unwrap()
+            .allocated_bytes
     };
     let before = size(place.store());
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     let gained = before - size(place.store());
     assert!(expected > before / 4, "{expected} of {before}");
     assert!(

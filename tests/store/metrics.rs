@@ -140,7 +140,7 @@ fn seals_and_merges_add_up_to_the_runs() {
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
     let store = options.create(place.store(), schema()).unwrap();
-    let stats = || store.snapshot().unwrap().stats().unwrap();
+    let stats = || store.snapshot().unwrap().stats().run().unwrap();
     let mut ended = 0;
     for number in 0..400u32 {
         store

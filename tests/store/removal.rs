@@ -16,7 +16,7 @@ fn content(document: u32, version: u32) -> Signature {
 }
 
 fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().unwrap()
+    store.snapshot().unwrap().stats().run().unwrap()
 }
 
 /// Bytes of the tables that hold postings, and of all.
@@ -105,7 +105,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
         assert!(length <= 16 * first.1, "{length} bytes for {first:?}");
         drop(store);
         check_clean(&place.store());
-        let report = Store::compact(place.store()).unwrap();
+        let report = Store::compact(place.store()).run().unwrap();
         assert!(report.size_after_bytes <= report.size_before_bytes);
         check_clean(&place.store());
         holds(&Store::open(place.store()).unwrap(), 10);
@@ -149,7 +149,7 @@ fn removing_everything_leaves_an_empty_store() {
                         .is_empty()
                 );
             }
-            let stats = snapshot.stats().unwrap();
+            let stats = snapshot.stats().run().unwrap();
             assert!(stats.runs.is_empty(), "{:?}", stats.runs);
             let rows = |name: &str| {
                 stats

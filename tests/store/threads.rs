@@ -186,7 +186,7 @@ fn snapshots_do_not_stop_the_writer_and_outlive_the_handle() {
                 ids.sort_unstable();
                 assert_eq!(ids, live);
                 assert_eq!(snapshot.len(), live.len() as u64);
-                let stats = snapshot.stats().unwrap();
+                let stats = snapshot.stats().run().unwrap();
                 let documents = stats.tables.iter().find(|table| table.name == "documents");
                 let rows = documents.unwrap().rows - stats.dead_rows;
                 assert_eq!(rows, live.len() as u64);

@@ -22,6 +22,7 @@ mod sampling;
 mod scratch_store;
 mod subject;
 mod tally;
+mod watched;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
@@ -44,3 +45,4 @@ pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use subject::{Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
+pub(crate) use watched::Watched;

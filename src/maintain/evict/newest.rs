@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 /// The stamp and id of a document. The smaller of two ages is the older one.
 pub(super) type Age = (u64, u64);
 
-/// Passes all ages to a closure, ascending by id. Returns false if it was stopped before the end.
-pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
+/// Passes all ages to a closure, ascending by id.
+pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<()> + 'e;
 
 /// The bounds of memory during one pass over all ages.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +48,7 @@ impl Stamps {
     }
 }
 
-/// Returns the age that exactly `rank` of all `documents` are older than; `None` if `each` stopped
-/// before the end.
+/// Returns the age that exactly `rank` of all `documents` are older than.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there are fewer documents, and those of `each`.
@@ -58,7 +57,7 @@ pub(super) fn age_of_rank(
     documents: u64,
     memory: Memory,
     each: &mut EachAge<'_>,
-) -> Result<Option<Age>> {
+) -> Result<Age> {
     let mut stamps = Stamps {
         low: 0,
         high: u64::MAX,
@@ -67,20 +66,14 @@ pub(super) fn age_of_rank(
     };
     if documents > memory.ages {
         let (mut low, mut high) = (u64::MAX, 0);
-        let is_complete = each(&mut |(stamp, _)| {
+        each(&mut |(stamp, _)| {
             low = low.min(stamp);
             high = high.max(stamp);
         })?;
-        if !is_complete {
-            return Ok(None);
-        }
         (stamps.low, stamps.high) = (low, high);
     }
     while stamps.documents > memory.ages && stamps.low < stamps.high {
-        match narrow(stamps, memory, each)? {
-            Some(narrower) => stamps = narrower,
-            None => return Ok(None),
-        }
+        stamps = narrow(stamps, memory, each)?;
     }
     if stamps.documents <= memory.ages {
         find_by_sorting(stamps, each)
@@ -90,11 +83,11 @@ pub(super) fn age_of_rank(
 }
 
 /// Counts documents by stamp, and keeps the part of the range that has the rank.
-fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Option<Stamps>> {
+fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Stamps> {
     let Stamps { low, high, .. } = stamps;
     let width = (high - low) / memory.buckets as u64 + 1;
     let mut counts = vec![0_u64; memory.buckets];
-    let is_complete = each(&mut |(stamp, _)| {
+    each(&mut |(stamp, _)| {
         if stamps.contains(stamp) {
             let bucket = usize::try_from((stamp - low) / width).unwrap_or(usize::MAX);
             if let Some(count) = counts.get_mut(bucket) {
@@ -102,18 +95,15 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
             }
         }
     })?;
-    if !is_complete {
-        return Ok(None);
-    }
     let (mut rank, mut low) = (stamps.rank, low);
     for documents in counts {
         if rank < documents {
-            return Ok(Some(Stamps {
+            return Ok(Stamps {
                 low,
                 high: low.saturating_add(width - 1).min(high),
                 documents,
                 rank,
-            }));
+            });
         }
         rank -= documents;
         low = low.saturating_add(width);
@@ -122,26 +112,23 @@ fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Opti
 }
 
 /// Returns the age of the requested rank by sorting the ages of few documents.
-fn find_by_sorting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+fn find_by_sorting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Age> {
     let mut ages = Vec::new();
-    let is_complete = each(&mut |age| {
+    each(&mut |age| {
         if stamps.contains(age.0) {
             ages.push(age);
         }
     })?;
-    if !is_complete {
-        return Ok(None);
-    }
     ages.sort_unstable();
     let rank = usize::try_from(stamps.rank).unwrap_or(usize::MAX);
-    ages.get(rank).copied().map(Some).ok_or_else(too_few)
+    ages.get(rank).copied().ok_or_else(too_few)
 }
 
 /// Returns the age of the requested rank among many documents with one stamp, by counting: they
 /// come in the order of their ids.
-fn find_by_counting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
+fn find_by_counting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Age> {
     let (mut before, mut found) = (0, None);
-    let is_complete = each(&mut |age| {
+    each(&mut |age| {
         if stamps.contains(age.0) {
             if before == stamps.rank {
                 found = Some(age);
@@ -149,10 +136,7 @@ fn find_by_counting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age
             before += 1;
         }
     })?;
-    if !is_complete {
-        return Ok(None);
-    }
-    found.map(Some).ok_or_else(too_few)
+    found.ok_or_else(too_few)
 }
 
 fn too_few() -> Error {
@@ -176,9 +160,9 @@ mod tests {
             let found = age_of_rank(rank as u64, count as u64, memory, &mut |visit| {
                 passes += 1;
                 ages.iter().for_each(|age| visit(*age));
-                Ok(true)
+                Ok(())
             });
-            assert_eq!(found.unwrap(), Some(sorted[rank]), "{rank} of {count}");
+            assert_eq!(found.unwrap(), sorted[rank], "{rank} of {count}");
             most = most.max(passes);
         }
         most
@@ -221,29 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_off_says_so() {
-        let memory = Memory {
-            buckets: 2,
-            ages: 0,
-        };
-        for stop_at in 1..20 {
-            let mut passes = 0;
-            let found = age_of_rank(2, 10, memory, &mut |visit| {
-                passes += 1;
-                (0..10).for_each(|id| visit((id * 1_000, id)));
-                Ok(passes < stop_at)
-            });
-            let expected = (passes < stop_at).then_some((2_000, 2));
-            assert_eq!(found.unwrap(), expected);
-        }
-    }
-
-    #[test]
     fn fewer_documents_than_there_should_be_are_damage() {
         for (buckets, ages) in [(2, 0), (2, 100)] {
             let found = age_of_rank(5, 10, Memory { buckets, ages }, &mut |visit| {
                 (0..4).for_each(|id| visit((9, id)));
-                Ok(true)
+                Ok(())
             });
             assert!(matches!(found, Err(Error::Corrupt { .. })));
         }

@@ -16,7 +16,7 @@ use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::shape_of;
-use crate::types::Document;
+use crate::types::{Document, Watch};
 
 /// Reasons of a document that has one row only.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
@@ -48,6 +48,7 @@ impl DamagedStore {
         given: Option<&Schema>,
         scans: bool,
         options: &StoreOptions,
+        watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let commit = open_commit(path, options, scans)?;
         let mut losses = LossReport::default();
@@ -68,7 +69,7 @@ impl DamagedStore {
                 "they cannot be read, so that no document can be reached; scan all pages for rows",
             ));
         }
-        let found = scans.then(|| scan(&commit.pages));
+        let found = scans.then(|| scan(&commit.pages, watch)).transpose()?;
         let mut meta = MetaRows::read(&commit, table("meta"), &mut losses);
         if let Some(found) = &found {
             meta.complete(&found.meta);

@@ -87,7 +87,7 @@ fn documents_without_rows_in_a_lost_page_are_kept() {
                 without_schema += 1;
                 let scan = place.starts_with("the definitions");
                 let given =
-                    |options: resemblance::RepairOptions| options.schema(schema()).scan(scan);
+                    |repair: resemblance::Repair<'static>| repair.schema(schema()).scan(scan);
                 let (report, kept) = try_repair(&bytes, given).unwrap();
                 assert!(
                     before

@@ -188,11 +188,11 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             }
         }
         Verb::Check => {
-            let checked = options.check(path);
+            let checked = options.check(path).run();
             clean(attempt, checked);
         }
         Verb::Compact => {
-            let compacted = options.compact(path);
+            let compacted = options.compact(path).run();
             attempt.take("compact", compacted);
         }
         Verb::Reband => {

@@ -282,7 +282,7 @@ impl Runner {
 
     /// Counts the merges that are under way.
     fn look(&mut self, store: &Store) {
-        let stats = store.snapshot().unwrap().stats().unwrap();
+        let stats = store.snapshot().unwrap().stats().run().unwrap();
         self.seen.merges += stats.merges.len() as u64;
         let dropping = stats.merges.iter().filter(|merge| merge.rows_left > 0);
         self.seen.dropping += dropping.count() as u64;
@@ -315,7 +315,7 @@ impl Runner {
             model.documents.remove(id);
         }
         self.call("an eviction", path, model, || {
-            store.keep_newest(kept as u64)
+            store.evict(EvictPolicy::KeepNewest(kept as u64)).run()
         });
         self.look(store);
     }
@@ -370,7 +370,7 @@ impl Runner {
 
     fn compact(&mut self, path: &Path) {
         let (options, model) = (self.options(), self.model(path));
-        self.call("compact", path, model, || options.compact(path));
+        self.call("compact", path, model, || options.compact(path).run());
     }
 
     fn check(&mut self, path: &Path) {
@@ -385,7 +385,7 @@ impl Runner {
         };
         let after = rebanded(&model, &rebanding);
         let options = bulk_options(self.options());
-        let run = || Store::reband(path, &rebanding, &options);
+        let run = || Store::reband(path, &rebanding).bulk(options.clone()).run();
         self.call("reband", path, after, run);
     }
 

@@ -105,12 +105,12 @@ impl Episode {
             }
             7 => {
                 self.close();
-                Store::compact(self.path()).unwrap();
+                Store::compact(self.path()).run().unwrap();
                 self.open(input);
             }
             8 => {
                 let snapshot = self.store().snapshot().unwrap();
-                let report = snapshot.check().unwrap();
+                let report = snapshot.check().run().unwrap();
                 assert!(report.is_clean(), "{:#?}", report.problems);
                 assert_eq!(report.documents, self.model.documents.len() as u64);
             }
@@ -174,7 +174,7 @@ impl Episode {
     fn finish(mut self) {
         verify(&self.store().snapshot().unwrap(), &self.model);
         self.close();
-        let report = Store::check(self.path()).unwrap();
+        let report = Store::check(self.path()).run().unwrap();
         assert!(report.is_clean(), "{:#?}", report.problems);
         let store = Store::open(self.path()).unwrap();
         all_reads(&store.snapshot().unwrap(), &self.model, &keys());

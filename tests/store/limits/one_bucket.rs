@@ -196,7 +196,7 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     let live = documents() - documents() / FAMILY;
     assert_eq!(snapshot.len(), live);
     queries(&snapshot, corpus, 9, true);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     assert_eq!(
         (stats.buckets[0].documents, stats.runs.len() > 1),
         (live, true)
@@ -210,7 +210,7 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     check_clean(&path);
     let store = options().open(&path).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(snapshot.stats().unwrap().runs.len(), 1);
+    assert_eq!(snapshot.stats().run().unwrap().runs.len(), 1);
     queries(&snapshot, corpus, 9, true);
     joins(&snapshot, corpus, 9);
     drop((snapshot, store));
@@ -340,7 +340,7 @@ fn one_key_replaced_again_and_again() {
         let seen = snapshot.candidates(&(corpus.signature)(0)).unwrap();
         assert_eq!(seen[0].get(), (batch + 1) * 100 - 1);
     }
-    let stats = store.snapshot().unwrap().stats().unwrap();
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
     assert!(
         stats.dead_rows < replacements / 4,
         "{}: none was dropped",

@@ -66,7 +66,7 @@ fn caches_seals_and_slices_of_any_size() {
         holds(&store);
         drop(store);
         check_clean(&place.store());
-        options.compact(place.store()).unwrap();
+        options.compact(place.store()).run().unwrap();
         holds(&options.open(place.store()).unwrap());
         check_clean(&place.store());
     }

@@ -175,7 +175,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         }
         transaction.commit().unwrap();
         drop(store);
-        Store::compact(&path).unwrap();
+        Store::compact(&path).run().unwrap();
         assert_eq!(Store::open(&path).unwrap().snapshot().unwrap().len(), 75);
         check_clean(&path);
     }
@@ -199,7 +199,10 @@ fn bands_change_between_their_bounds() {
     for (bands, rows, code_bits) in [(256, 1, 32), (1, 1, 64), (2, 128, 40), (256, 1, 64)] {
         let rebanding = Rebanding::new().banding(bands, rows).code_bits(code_bits);
         let options = BulkOptions::new().memory_bytes(1);
-        let report = Store::reband(place.store(), &rebanding, &options).unwrap();
+        let report = Store::reband(place.store(), &rebanding)
+            .bulk(options.clone())
+            .run()
+            .unwrap();
         let mut rebanded = Model::new(report.schema);
         rebanded.documents = model.documents.clone();
         let store = Store::open(place.store()).unwrap();

@@ -66,7 +66,10 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
         if cfg!(unix) {
             assert_eq!(answers_of(&image, 120), before, "crashed at {stop}");
             check_clean(&image);
-            Store::reband(&image, &rebanding, &small()).unwrap();
+            Store::reband(&image, &rebanding)
+                .bulk(small())
+                .run()
+                .unwrap();
             assert_eq!(answers_of(&image, 120), after);
         }
     }
@@ -90,22 +93,26 @@ fn a_failure_leaves_the_store_as_it_was() {
     let before = answers_of(&place.store(), 100);
     let rebanding = Rebanding::new().threshold(0.4);
     let options = small().temp_dir(place.file("nowhere"));
-    let refused = Store::reband(place.store(), &rebanding, &options);
+    let refused = Store::reband(place.store(), &rebanding)
+        .bulk(options.clone())
+        .run();
     assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
     let wrong = Rebanding::new().max_distance(2);
-    let refused = Store::reband(place.store(), &wrong, &small());
+    let refused = Store::reband(place.store(), &wrong).bulk(small()).run();
     assert!(
         matches!(refused, Err(Error::InvalidParameter { .. })),
         "{refused:?}"
     );
-    let nothing = Store::reband(place.file("nothing.rsm"), &rebanding, &small());
+    let nothing = Store::reband(place.file("nothing.rsm"), &rebanding)
+        .bulk(small())
+        .run();
     assert!(
         matches!(nothing, Err(Error::NotFound { .. })),
         "{nothing:?}"
     );
 
     let store = open(&place.store());
-    let locked = Store::reband(place.store(), &rebanding, &small());
+    let locked = Store::reband(place.store(), &rebanding).bulk(small()).run();
     assert!(matches!(locked, Err(Error::Locked { .. })), "{locked:?}");
     assert_eq!(answers(&store.snapshot().unwrap(), 100), before);
     drop(store);
@@ -121,6 +128,6 @@ fn a_failure_leaves_the_store_as_it_was() {
     }
     let damaged = place.file("damaged.rsm");
     std::fs::write(&damaged, bytes).unwrap();
-    let refused = Store::reband(&damaged, &rebanding, &small());
+    let refused = Store::reband(&damaged, &rebanding).bulk(small()).run();
     assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
 }

@@ -159,9 +159,9 @@ fn check_joins(snapshot: &Snapshot, threads: usize) {
 }
 
 fn check_everything(snapshot: &Snapshot) {
-    let report = snapshot.check().unwrap();
+    let report = snapshot.check().run().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     assert_eq!(stats.documents, snapshot.len());
 }
 
@@ -249,7 +249,7 @@ fn no_snapshot_is_ever_torn() {
             commit += 1;
             transfer(&store, &mut random, commit);
             if commit % 16 == 0 {
-                let stats = store.snapshot().unwrap().stats().unwrap();
+                let stats = store.snapshot().unwrap().stats().run().unwrap();
                 merging += usize::from(!stats.merges.is_empty());
             }
         }

@@ -266,14 +266,14 @@ fn another_recipe_is_named_before_anything_is_written() {
     ];
     for (number, (expected, builder, stream)) in others.into_iter().enumerate() {
         let store = new(&format!("other-{number}.rsm"), builder);
-        match store.import(&stream[..], &ImportOptions::new()) {
+        match store.import(&stream[..]).run() {
             Err(Error::OtherRecipe { part, .. }) => assert_eq!(part, expected),
             other => panic!("{expected}: {other:?}"),
         }
         assert!(store.snapshot().unwrap().is_empty());
     }
     let store = new("bands.rsm", cut(7));
-    let refused = store.import(&few_bits[..], &ImportOptions::new());
+    let refused = store.import(&few_bits[..]).run();
     assert!(matches!(
         refused,
         Err(Error::NotRebandable { value_bits: 4 })
@@ -297,6 +297,6 @@ fn another_recipe_is_named_before_anything_is_written() {
     }
     drop(store);
     let reader = Store::open_read_only(place.file("bands.rsm")).unwrap();
-    let refused = reader.import(&few_bits[..], &ImportOptions::new());
+    let refused = reader.import(&few_bits[..]).run();
     assert!(matches!(refused, Err(Error::NotRebandable { .. })));
 }

@@ -43,7 +43,7 @@ impl Ours {
 }
 
 pub fn compact(folder: &Path) -> Result<()> {
-    store_options().compact(path(folder))?;
+    store_options().compact(path(folder)).run()?;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ impl Index for Ours {
     }
 
     fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
-        let stats = self.snapshot()?.stats()?;
+        let stats = self.snapshot()?.stats().run()?;
         Ok((describe(&stats), posting_bytes(&stats)))
     }
 }
