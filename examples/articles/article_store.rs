@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{Document, MinHash, Novelty, Result, Schema, Store, Text};
+use resemblance::{Document, EvictPolicy, MinHash, Novelty, Result, Schema, Store, Text};
 
 /// Articles whose texts have at least this Jaccard similarity are taken for the same.
 const THRESHOLD: f64 = 0.7;

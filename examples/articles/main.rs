@@ -93,7 +93,7 @@ fn answer(request: &mut Request, articles: &Articles) -> Result<(u16, String)> {
             (200, format!("{forgotten} forgotten\n"))
         }
         "/backup" => {
-            let copied = articles.backup(Path::new(&field("path"))).run()?;
+            let copied = articles.backup(Path::new(&field("path")))?;
             (200, format!("{copied} copied\n"))
         }
         _ => (404, "no such thing\n".into()),

@@ -13,7 +13,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use resemblance::{Document, Error, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text};
+use resemblance::{
+    Document, Error, EvictPolicy, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Result;

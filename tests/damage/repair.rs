@@ -75,7 +75,7 @@ fn ids(contents: &Contents) -> BTreeSet<u64> {
     contents.keys().copied().collect()
 }
 
-fn repair<'a>(files: &MemoryFiles) -> Repair<'a> {
+fn repair_in<'a>(files: &MemoryFiles) -> Repair<'a> {
     let store = files.options(&sealing_after(64));
     let threads = std::num::NonZeroUsize::MIN;
     let bulk = BulkOptions::new().store(store).memory_bytes(1 << 20);
@@ -89,7 +89,7 @@ fn try_repair(
     change: impl Fn(Repair<'static>) -> Repair<'static>,
 ) -> Result<(RepairReport, Contents), Error> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
-    let report = change(repair(&files)).run();
+    let report = change(repair_in(&files)).run();
     assert!(files.read(STORE) == bytes, "the damaged file was changed");
     let report = report.inspect_err(|_| assert_eq!(files.names(), [Path::new(STORE)]))?;
     assert_eq!(files.names(), [STORE, TARGET].map(Path::new));
@@ -108,7 +108,7 @@ fn try_repair(
 }
 
 fn repair(bytes: &[u8]) -> (RepairReport, Contents) {
-    try_repair(bytes, |options| options).unwrap()
+    try_repair(bytes, |repair| repair).unwrap()
 }
 
 /// What is not kept is told.
@@ -152,7 +152,7 @@ fn a_sound_store_is_kept_as_it_is() {
 
     // Ids that were given are not given again.
     let target = MemoryFiles::with(STORE, bytes);
-    Store::repair(STORE, TARGET, &repair_options(&target)).unwrap();
+    repair_in(&target).run().unwrap();
     let store = target.options(&sealing_after(64)).open(TARGET).unwrap();
     let id = store.insert("new", &signature(9_999)).unwrap();
     assert!(before.keys().all(|before| *before < id.get()));

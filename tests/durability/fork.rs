@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Bounds, Error, Signature, Store, StoreOptions};
+use resemblance::{Bounds, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -136,8 +136,8 @@ fn everything_that_was_made_of_a_handle_is_refused() {
         forked(snapshot.get(0_u32.to_le_bytes()));
         forked(snapshot.query(&one).run());
         forked(snapshot.iter().next().expect("a fork's iterator says so"));
-        forked(snapshot.stats());
-        forked(snapshot.check());
+        forked(snapshot.stats().run());
+        forked(snapshot.check().run());
         forked(snapshot.backup(place.file("copy.rsm")).run());
         forked(
             snapshot
@@ -234,7 +234,7 @@ fn a_child_that_is_forked_within_a_call_changes_no_file() {
     let copy = place.file("copy.rsm");
     let mut children = Vec::new();
     let parent = std::process::id();
-    let report = snapshot.backup_with(&copy, &StoreOptions::new(), |_| {
+    let report = snapshot.backup(&copy).on_progress(|_| {
         if std::process::id() == parent && children.is_empty() {
             // SAFETY: the child only returns out of the backup, and then ends.
             let child = unsafe { libc::fork() };
@@ -245,6 +245,7 @@ fn a_child_that_is_forked_within_a_call_changes_no_file() {
             false => ControlFlow::Break(()),
         }
     });
+    let report = report.run();
     if std::process::id() != parent {
         // SAFETY: plain numbers.
         unsafe { libc::_exit(i32::from(report.is_ok())) };

@@ -135,7 +135,7 @@ fn a_store_that_cannot_be_locked_is_refused_unless_told_otherwise() {
         let store = allowed.open(path).unwrap();
         assert!(store.snapshot().unwrap().contains("a").unwrap());
         drop(store);
-        assert!(allowed.check(path).unwrap().is_clean());
+        assert!(allowed.check(path).run().unwrap().is_clean());
     }
 }
 

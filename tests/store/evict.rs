@@ -12,16 +12,11 @@ use crate::common::memory::MemoryFiles;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 use resemblance::{
-    Document, DocumentId, Error, EvictEvent, EvictOptions, EvictReport, Result, Snapshot, Store,
-    StoredDocument,
+    Document, DocumentId, Error, EvictPolicy, EvictReport, Phase, Snapshot, Store, StoredDocument,
 };
 
 /// Stamps by id.
 type Stamps = BTreeMap<u64, u64>;
-
-fn go_on(_: EvictEvent) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn stamps(snapshot: &Snapshot) -> Stamps {
     let records = snapshot.iter().map(|record| record.unwrap());
@@ -64,16 +59,11 @@ fn is_chosen(divisor: u64) -> impl Fn(&StoredDocument<'_>) -> bool {
     }
 }
 
-fn evict(
-    store: &Store,
-    which: Which,
-    options: &EvictOptions,
-    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> Result<EvictReport> {
+fn policy(which: Which) -> EvictPolicy<'static> {
     match which {
-        Which::OlderThan(stamp) => store.evict_older_than_with(stamp, options, watch),
-        Which::KeepNewest(documents) => store.keep_newest_with(documents, options, watch),
-        Which::Where(divisor) => store.evict_where_with(is_chosen(divisor), options, watch),
+        Which::OlderThan(stamp) => EvictPolicy::OlderThan(stamp),
+        Which::KeepNewest(documents) => EvictPolicy::KeepNewest(documents),
+        Which::Where(divisor) => EvictPolicy::matching(is_chosen(divisor)),
     }
 }
 
@@ -116,16 +106,15 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
     let mut model = Stamps::new();
     add(&store, &mut model, 200, |id| id % 10);
     // All are read at once, and 120 chosen; a slice takes 10 of them.
-    let options = EvictOptions::new().slice_documents(10);
-    let mut slices = 0;
+    let mut calls = 0;
     let report = store
-        .evict_older_than_with(6, &options, |event| {
-            let EvictEvent::Examined { evicted, total, .. } = event else {
-                panic!("{event:?}");
-            };
-            assert_eq!(total, 200);
-            slices += u64::from(evicted > 0);
-            if evicted == 10 && slices == 1 {
+        .evict(EvictPolicy::OlderThan(6))
+        .slice_documents(10)
+        .on_progress(|_| {
+            calls += 1;
+            // The first call is before anything is read, the second after the first slice.
+            if calls == 2 {
+                assert_eq!(store.snapshot().unwrap().len(), 190);
                 // The second slice is of 10 to 19 of the chosen: 20 to 25, 30 to 33.
                 disturb(&store, &[20, 21, 22, 23, 33]);
                 let late = Document::new("late").stamp(1);
@@ -135,6 +124,7 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
             }
             ControlFlow::Continue(())
         })
+        .run()
         .unwrap();
     // 21 touched, 22 removed, 23 replaced; 20 and 33 are as old as ever.
     assert_eq!((report.evicted, report.spared), (117, 3));
@@ -155,11 +145,13 @@ fn keeping_the_newest_takes_none_in_excess() {
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 100, |id| id);
-    let options = EvictOptions::new().slice_documents(5);
     let mut is_disturbed = false;
     let report = store
-        .keep_newest_with(60, &options, |event| {
-            if matches!(event, EvictEvent::Examined { evicted: 5, .. }) && !is_disturbed {
+        .evict(EvictPolicy::KeepNewest(60))
+        .slice_documents(5)
+        .on_progress(|_| {
+            // After the first slice.
+            if !is_disturbed && store.snapshot().unwrap().len() == 95 {
                 is_disturbed = true;
                 // One that stays becomes the oldest of all, after it was looked at; and more come.
                 store.touch(99u64.to_le_bytes(), 0).unwrap();
@@ -167,6 +159,7 @@ fn keeping_the_newest_takes_none_in_excess() {
             }
             ControlFlow::Continue(())
         })
+        .run()
         .unwrap();
     assert!(is_disturbed);
     assert_eq!((report.evicted, report.spared), (40, 0));
@@ -213,32 +206,31 @@ fn stopped_or_crashed_it_goes_on() {
             .filter(|(id, _)| !gone.contains(id))
             .map(|(id, stamp)| (*id, *stamp))
             .collect();
-        let slices = EvictOptions::new().slice_documents(9);
         let mut images = Vec::new();
-        let mut evicted_by_then = Vec::new();
-        let mut calls = 0;
+        let mut runs = 0;
         for stop_after in 1..100 {
-            let mut events = 0;
-            let report = evict(&store, which, &slices, |event| {
-                events += 1;
-                if let EvictEvent::Examined { evicted, .. } = event {
+            let mut calls = 0;
+            let eviction = store.evict(policy(which)).slice_documents(9);
+            let report = eviction.on_progress(|progress| {
+                calls += 1;
+                if progress.phase == Phase::EvictingDocuments {
                     images.push(files.read(path));
-                    evicted_by_then.push(evicted);
                 }
-                match events < stop_after {
+                match calls < stop_after {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
             });
-            calls += 1;
-            let report = report.unwrap();
+            runs += 1;
+            let report = report.run();
             let held = stamps(&store.snapshot().unwrap());
             assert!(after.keys().all(|id| held.contains_key(id)));
-            if !report.stopped {
-                break;
+            match report {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
             }
         }
-        assert!(calls > 2, "{which:?} was never broken off");
+        assert!(runs > 2, "{which:?} was never broken off");
         assert_eq!(stamps(&store.snapshot().unwrap()), after, "{which:?}");
         for image in images {
             let crashed = MemoryFiles::with(path, image);
@@ -247,7 +239,7 @@ fn stopped_or_crashed_it_goes_on() {
             assert!(after.keys().all(|id| held.contains_key(id)));
             assert!(held.keys().all(|id| model.contains_key(id)));
             // The rule by number goes on as well: what is gone was the oldest.
-            let again = evict(&store, which, &slices, go_on).unwrap();
+            let again = store.evict(policy(which)).run().unwrap();
             assert_eq!(again.evicted as usize, held.len() - after.len());
             assert_eq!(stamps(&store.snapshot().unwrap()), after);
             assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
@@ -262,8 +254,8 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
     let mut model = Stamps::new();
     add(&store, &mut model, 20, |id| id);
     for documents in [0, 1_000_001] {
-        let options = EvictOptions::new().slice_documents(documents);
-        let refused = store.evict_older_than_with(5, &options, go_on);
+        let eviction = store.evict(EvictPolicy::OlderThan(5));
+        let refused = eviction.slice_documents(documents).run();
         assert!(
             matches!(&refused, Err(Error::InvalidParameter { parameter, .. })
                 if *parameter == "slice_documents"),
@@ -286,14 +278,13 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
     drop(transaction);
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let asked = std::cell::Cell::new(0);
-        let options = EvictOptions::new().slice_documents(4);
-        let is_evicted = |_: &StoredDocument<'_>| {
+        let policy = EvictPolicy::matching(|_| {
             asked.set(asked.get() + 1);
             // The first four are asked about twice, and gone; within the second slice it panics.
             assert!(asked.get() < 15, "the caller's own");
             true
-        };
-        store.evict_where_with(is_evicted, &options, go_on)
+        });
+        store.evict(policy).slice_documents(4).run()
     }));
     assert!(panicked.is_err());
     model.retain(|id, _| *id >= 4);
@@ -312,8 +303,8 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
         store.evict(EvictPolicy::KeepNewest(5)).run(),
         Err(Error::ReadOnly)
     ));
-    let rehearsal = EvictOptions::new().dry_run(true);
-    let report = store.keep_newest_with(5, &rehearsal, go_on).unwrap();
+    let rehearsal = store.evict(EvictPolicy::KeepNewest(5)).dry_run(true);
+    let report = rehearsal.run().unwrap();
     assert_eq!((report.evicted, report.slices), (9, 0));
 }
 
@@ -384,8 +375,7 @@ fn the_space_of_what_is_evicted_is_used_again() {
                 add(&store, &mut model, ROUND / 4, |id| id);
             }
             let next = u64::from(KEPT) + (round + 1) * u64::from(ROUND);
-            let slices = EvictOptions::new().slice_documents(200);
-            let report = if by_age {
+            let policy = if by_age {
                 // Some are seen again, so that what goes lies between what stays.
                 let seen = (next - u64::from(KEPT)..next).step_by(3);
                 let mut transaction = store.begin_write().unwrap();
@@ -395,10 +385,11 @@ fn the_space_of_what_is_evicted_is_used_again() {
                         .unwrap();
                 }
                 transaction.commit().unwrap();
-                store.keep_newest_with(KEPT.into(), &slices, go_on)
+                EvictPolicy::KeepNewest(KEPT.into())
             } else {
-                store.evict_older_than_with(next - u64::from(KEPT), &slices, go_on)
+                EvictPolicy::OlderThan(next - u64::from(KEPT))
             };
+            let report = store.evict(policy).slice_documents(200).run();
             assert_eq!(report.unwrap().evicted, ROUND.into());
             let used = used(&store);
             assert!(

@@ -269,8 +269,9 @@ fn spills_change_nothing_whatever_the_threads() {
     }
     transaction.commit().unwrap();
     let rebanding = Rebanding::new().threshold(0.5).max_distance(2);
-    let estimate = store.estimate_reband(&rebanding, &small()).unwrap();
     drop(store);
+    let reband = Store::reband(place.store(), &rebanding).bulk(small());
+    let estimate = reband.estimate().unwrap();
 
     let mut files = Vec::new();
     for threads in [1, 2, 5] {

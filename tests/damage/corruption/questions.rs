@@ -91,7 +91,7 @@ impl Content {
         put(candidates.map(Answer::ManyIds));
         let clusters = snapshot.clusters(Bounds::new());
         put(clusters.map(|clusters| Answer::Clusters(clusters.collect())));
-        let stats = snapshot.stats().map(without_sizes);
+        let stats = snapshot.stats().run().map(without_sizes);
         put(stats.map(|stats| Answer::Stats(stats.into())));
         let records = Ok(whole(snapshot.iter(), errors));
         let pairs = snapshot.pairs(Bounds::new());

@@ -9,7 +9,11 @@ use crate::repair::{STORE, assert_kept, filled, ids, repair, schema, try_repair}
 
 fn problems(bytes: &[u8]) -> Vec<String> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
-    let report = files.options(&sealing_after(64)).check(STORE).unwrap();
+    let report = files
+        .options(&sealing_after(64))
+        .check(STORE)
+        .run()
+        .unwrap();
     if !report.is_clean() {
         assert!(files.read(STORE) == bytes, "a damaged file was changed");
     }

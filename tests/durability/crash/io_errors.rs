@@ -1,6 +1,5 @@
 //! Every call to the disk fails in turn: a clear error, and the store is as before.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -183,7 +182,7 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             let opened = options.open_read_only(path);
             if let Some(store) = attempt.take("open read-only", opened) {
                 attempt.reads(&store);
-                let checked = store.snapshot().and_then(|snapshot| snapshot.check());
+                let checked = store.snapshot().and_then(|snapshot| snapshot.check().run());
                 clean(attempt, checked);
             }
         }
@@ -199,7 +198,9 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             let model = attempt.model().unwrap();
             let rebanding = rebanding(schema, &mut Random(2)).unwrap();
             let rebanding_options = bulk_options(options);
-            let result = Store::reband(path, &rebanding, &rebanding_options);
+            let result = Store::reband(path, &rebanding)
+                .bulk(rebanding_options)
+                .run();
             attempt.changes_to("reband", Arc::new(rebanded(&model, &rebanding)), result);
         }
         Verb::Build => build(schema, attempt),
@@ -241,9 +242,8 @@ fn back_up(attempt: &mut Attempt) {
     let Some(store) = attempt.take("open", opened) else {
         return;
     };
-    let go_on = |_| ControlFlow::Continue(());
     let snapshot = store.snapshot();
-    let result = snapshot.and_then(|snapshot| snapshot.backup_with(BUILT, &options, go_on));
+    let result = snapshot.and_then(|snapshot| snapshot.backup(BUILT).store(options).run());
     let finished = attempt.take("backup", result).is_some();
     attempt.built = if finished { vec![] } else { vec![None] };
     attempt.built.push(Some(Arc::new(model)));

@@ -1,13 +1,12 @@
 //! What is done to stores on a disk, and what is in them after each call.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resemblance::{
-    BulkOptions, DocumentId, Files, MinHash, Rebanding, Schema, Signature, SimHash, Store,
-    StoreOptions, WriteTransaction,
+    BulkOptions, DocumentId, EvictPolicy, Files, MinHash, Rebanding, Schema, Signature, SimHash,
+    Store, StoreOptions, WriteTransaction,
 };
 
 use crate::common::Random;
@@ -374,7 +373,7 @@ impl Runner {
     }
 
     fn check(&mut self, path: &Path) {
-        let report = self.options().check(path).unwrap();
+        let report = self.options().check(path).run().unwrap();
         assert!(report.is_clean(), "{report:?}");
     }
 
@@ -396,7 +395,7 @@ impl Runner {
         let snapshot = store.snapshot().unwrap();
         let path = Path::new(COPY);
         self.call("backup", path, model, || {
-            snapshot.backup_with(path, &options, |_| ControlFlow::Continue(()))
+            snapshot.backup(path).store(options.clone()).run()
         });
     }
 

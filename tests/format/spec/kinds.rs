@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use resemblance::{
-    BulkOptions, Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature,
-    SimHash, Store, StoreOptions,
+    Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature, SimHash, Store,
+    StoreOptions,
 };
 
 use crate::spec::minhash::{Features, Kind};

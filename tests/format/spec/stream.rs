@@ -1,6 +1,6 @@
 //! Streams of documents, read and written by section 13 alone.
 
-use resemblance::{ImportOptions, MinHash, Rebanding, Schema, SimHash, Store, Text};
+use resemblance::{MinHash, Rebanding, Schema, SimHash, Store, Text};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::spec::bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{BulkOptions, Error, Rebanding, Result, Store};
+use resemblance::{Error, Rebanding, Result, Store};
 
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};

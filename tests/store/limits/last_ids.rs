@@ -207,7 +207,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     holds(&store.snapshot().unwrap(), &ids);
     drop(store);
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     check_clean(&path);
     let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);
@@ -218,7 +218,10 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
 
     let rebanding = Rebanding::new().banding(4, 2).max_distance(2);
     let small_memory = BulkOptions::new().memory_bytes(1 << 20);
-    Store::reband(&path, &rebanding, &small_memory).unwrap();
+    Store::reband(&path, &rebanding)
+        .bulk(small_memory)
+        .run()
+        .unwrap();
     check_clean(&path);
     let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);

@@ -205,7 +205,7 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     step("compacted");
     check_clean(&path);
     let store = options().open(&path).unwrap();
@@ -215,7 +215,10 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     joins(&snapshot, corpus, 9);
     drop((snapshot, store));
     let little_memory = BulkOptions::new().memory_bytes(1 << 20);
-    Store::reband(&path, &corpus.rebanding, &little_memory).unwrap();
+    Store::reband(&path, &corpus.rebanding)
+        .bulk(little_memory)
+        .run()
+        .unwrap();
     step("rebanded");
     check_clean(&path);
     let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
@@ -299,7 +302,7 @@ fn all_alike(name: &str, schema: Schema) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     check_clean(&path);
     let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
     assert_eq!(found(&snapshot), [1, 3, 5, 7, 9]);

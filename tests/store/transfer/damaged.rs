@@ -2,7 +2,7 @@
 
 use std::io::{Error as IoError, ErrorKind, Read, Result as IoResult, Write};
 
-use resemblance::{Document, Error, ImportOptions, MinHash, Schema, Signature, SimHash, Store};
+use resemblance::{Document, Error, MinHash, Schema, Signature, SimHash, Store};
 
 use crate::common::{Place, Random};
 use crate::transfer::{create, entries, export};
