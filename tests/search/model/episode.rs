@@ -192,7 +192,7 @@ impl Episode {
 
     fn compact(&mut self, opened: &Opened) {
         self.close();
-        let report = opened.options().compact(self.path()).unwrap();
+        let report = opened.options().compact(self.path()).run().unwrap();
         let (before, after) = (report.size_before_bytes, report.size_after_bytes);
         assert!(after <= before, "{report:?}");
         self.reopen(opened);
