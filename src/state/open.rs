@@ -141,7 +141,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
 /// Returns the fingerprint of the recipe, and a hash of the signatures that it makes of the test
 /// documents.
 fn self_test(context: &SharedContext) -> Result<(u64, u64)> {
-    Ok((context.recipe, context.sketcher.self_test()?))
+    Ok((context.recipe.fingerprint, context.sketcher.self_test()?))
 }
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {

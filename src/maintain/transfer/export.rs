@@ -53,7 +53,7 @@ pub(crate) fn export_with(
     let total = snapshot.len();
     let header = StreamHeader {
         documents: total,
-        self_test: (context.recipe, context.sketcher.self_test()?),
+        self_test: (context.recipe.fingerprint, context.sketcher.self_test()?),
         schema: context.schema.clone(),
     };
     let mut piece = Vec::new();
