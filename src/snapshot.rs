@@ -122,12 +122,12 @@ impl Snapshot {
     /// As [`Query::run`].
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let id = store.append(&page)?;
+    /// let id = store.insert(Document::without_key(), &page)?;
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(snapshot.candidates(&page)?, [id]);
     /// assert_eq!(snapshot.candidates(&[page.clone(), page])?, [[id], [id]]);
@@ -271,14 +271,14 @@ impl Snapshot {
     /// and ends. A panic of the closure goes on through the iterator.
     ///
     /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, Bounds, JoinOptions, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
     /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
     /// for text in texts {
-    ///     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+    ///     store.insert(Document::without_key(), &store.sketch_text(text)?)?; // ids 0 and 1
     /// }
     /// let exact = move |a: resemblance::DocumentId, b: resemblance::DocumentId| {
     ///     let (a, b) = (&features[a.get() as usize], &features[b.get() as usize]);
@@ -427,7 +427,7 @@ impl Snapshot {
     ///
     /// ```
     /// use resemblance::eval::{SampleLimits, Sampler};
-    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
@@ -443,7 +443,7 @@ impl Snapshot {
     /// }
     /// let sample = sampler.finish(3);
     /// for signature in &sample.signatures {
-    ///     store.append(signature)?;
+    ///     store.insert(Document::without_key(), signature)?;
     /// }
     /// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
     /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;

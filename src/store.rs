@@ -297,15 +297,6 @@ impl Store {
         self.group_commit.touch(key.as_ref(), stamp)
     }
 
-    /// Inserts a document without a key. It is durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.insert(Document::without_key(), signature)
-    }
-
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
     ///
     /// # Errors
@@ -450,12 +441,12 @@ impl Store {
     /// a look after many inserts.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
+    /// # use resemblance::{Document, MinHash, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// for number in 0..2 {
-    ///     store.append(&store.sketcher().hashes([number])?)?;
+    ///     store.insert(Document::without_key(), &store.sketcher().hashes([number])?)?;
     /// }
     /// if let Some(advice) = store.design()?.advice {
     ///     eprintln!("{advice}");

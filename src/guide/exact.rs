@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use resemblance::exact::{FeatureSet, containment, jaccard};
-//! use resemblance::{MinHash, Schema, Store, Text};
+//! use resemblance::{Document, MinHash, Schema, Store, Text};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("exact.rsm");
 //!
@@ -24,7 +24,7 @@
 //! let store = Store::create(&path, schema)?;
 //! let stored = ["a b c d e f g h i j", "k l m"];
 //! for text in stored {
-//!     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+//!     store.insert(Document::without_key(), &store.sketch_text(text)?)?; // ids 0 and 1
 //! }
 //!
 //! let features = |text| -> resemblance::Result<FeatureSet<u64>> {

@@ -117,14 +117,14 @@ impl Clusters {
     /// iterating.
     ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, Bounds, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the same text under many keys")?;
     /// let mut transaction = store.begin_write()?;
     /// for _ in 0..1_000 {
-    ///     transaction.append(&page)?;
+    ///     transaction.insert(Document::without_key(), &page)?;
     /// }
     /// transaction.commit()?;
     /// let clusters = store.snapshot()?.clusters(Bounds::new())?;

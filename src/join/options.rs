@@ -82,14 +82,14 @@ impl JoinOptions {
 /// all counts are zero, nothing is missing for that reason.
 ///
 /// ```
-/// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Signature, Store};
+/// # use resemblance::{Document, Bounds, JoinOptions, MinHash, Schema, Signature, Store};
 /// # let folder = tempfile::tempdir().unwrap();
 /// let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8)).build()?;
 /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
 /// for number in 0..4 {
 ///     // All share the first half, and so a bucket.
 ///     let values = [vec![7; 8], vec![number; 8]].concat();
-///     store.append(&Signature::from_minhash(values))?;
+///     store.insert(Document::without_key(), &Signature::from_minhash(values))?;
 /// }
 /// let options = JoinOptions::new().max_bucket(1);
 /// let clusters = store.snapshot()?.clusters_with(Bounds::new(), &options)?;

@@ -13,6 +13,7 @@ use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
+use crate::types::Document;
 
 /// SplitMix64.
 struct Random(u64);
@@ -300,7 +301,9 @@ fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
         }
         let fingerprint = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let signature = Signature::from_parts(Some(values), Some(fingerprint ^ 1 << member));
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();

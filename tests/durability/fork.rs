@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Bounds, Error, EvictPolicy, Signature, Store};
+use resemblance::{Bounds, Document, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -68,7 +68,7 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.insert("new", one));
     forked(store.insert_if_new("new", one));
     forked(store.upsert("new", one));
-    forked(store.append(one));
+    forked(store.insert(Document::without_key(), one));
     forked(store.remove(0_u32.to_le_bytes()));
     forked(store.touch(0_u32.to_le_bytes(), 7));
     forked(store.begin_write());

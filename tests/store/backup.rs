@@ -46,7 +46,11 @@ fn some_change(transaction: &mut WriteTransaction, random: &mut Random) {
     match random.below(8) {
         0..=3 => drop(transaction.upsert(document, &signature).unwrap()),
         4 => drop(transaction.insert(document, &signature)),
-        5 => drop(transaction.append(&signature).unwrap()),
+        5 => drop(
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap(),
+        ),
         _ => drop(transaction.remove(&key).unwrap()),
     }
 }

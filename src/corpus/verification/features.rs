@@ -21,7 +21,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 ///
 /// ```
 /// use resemblance::verification::FeatureFiles;
-/// use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+/// use resemblance::{Document, Bounds, JoinOptions, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 ///
@@ -29,7 +29,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// let store = Store::create(&path, schema)?;
 /// let mut features = FeatureFiles::create(std::env::temp_dir())?;
 /// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
-///     let id = store.append(&store.sketch_text(text)?)?;
+///     let id = store.insert(Document::without_key(), &store.sketch_text(text)?)?;
 ///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
 /// }
 /// features.flush()?;

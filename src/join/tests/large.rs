@@ -11,7 +11,9 @@ fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
     let signature = signature(store.schema(), &mut Random(3));
     let mut transaction = store.begin_write().unwrap();
     for _ in 0..count {
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -46,7 +48,7 @@ fn comparisons_are_counted() {
         // All in one bucket of the first lane, two each of a hundred and fifty signatures.
         let values = [vec![7; 8], vec![number / 2; 8]].concat();
         transaction
-            .append(&Signature::from_minhash(values))
+            .insert(Document::without_key(), &Signature::from_minhash(values))
             .unwrap();
     }
     transaction.commit().unwrap();
@@ -82,7 +84,10 @@ fn many_fingerprints_in_one_bucket() {
         };
         fingerprints.push(fingerprint);
         transaction
-            .append(&Signature::from_simhash(fingerprint))
+            .insert(
+                Document::without_key(),
+                &Signature::from_simhash(fingerprint),
+            )
             .unwrap();
     }
     transaction.commit().unwrap();
@@ -160,7 +165,9 @@ fn expectations_are_near_what_happens() {
     for number in 0..600u32 {
         let values = [vec![7; 8], vec![number / 30; 8]].concat();
         let signature = Signature::from_minhash(values);
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let expected = store

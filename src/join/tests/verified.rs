@@ -108,7 +108,9 @@ fn alike(count: u32) -> (tempfile::TempDir, Snapshot) {
     let mut transaction = store.begin_write().unwrap();
     for _ in 0..count {
         let signature = Signature::from_minhash(vec![7; 16]);
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();

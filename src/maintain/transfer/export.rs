@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::engine::{OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
+use crate::engine::{EngineResult, OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
@@ -43,7 +43,7 @@ fn write_stream(
     let total = snapshot.len();
     let header = StreamHeader {
         documents: total,
-        self_test: (context.recipe, context.sketcher.self_test()?),
+        self_test: (context.recipe.fingerprint, context.sketcher.self_test()?),
         schema: context.schema.clone(),
     };
     let mut piece = Vec::new();
@@ -101,8 +101,8 @@ impl<'s> LiveRows<'s> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,
-            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..)?),
-            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..)?),
+            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..).engine()?),
+            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..).engine()?),
             plain: Vec::new(),
         })
     }
@@ -114,9 +114,9 @@ impl<'s> LiveRows<'s> {
             let Some(entry) = self.documents.next() else {
                 break;
             };
-            let (id, document) = entry?;
+            let (id, document) = entry.engine()?;
             let id = id.value();
-            let signature = match self.signatures.next().transpose()? {
+            let signature = match self.signatures.next().transpose().engine()? {
                 Some((found, row)) if found.value() == id => row,
                 _ => return Err(no_row(SIGNATURES, id)),
             };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use resemblance::{
-    Bounds, DocumentId, JoinOptions, MinHash, Novelty, Schema, Signature, StoreOptions,
+    Bounds, Document, DocumentId, JoinOptions, MinHash, Novelty, Schema, Signature, StoreOptions,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -55,7 +55,9 @@ fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
         for batch in signatures.chunks(signatures.len() / 10) {
             let mut transaction = store.begin_write().unwrap();
             for signature in batch {
-                transaction.append(signature).unwrap();
+                transaction
+                    .insert(Document::without_key(), signature)
+                    .unwrap();
             }
             transaction.commit().unwrap();
         }

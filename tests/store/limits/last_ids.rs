@@ -5,8 +5,8 @@ use std::path::Path;
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{
-    Bounds, BulkOptions, Error, JoinOptions, MinHash, Rebanding, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions,
+    Bounds, BulkOptions, Document, Error, JoinOptions, MinHash, Rebanding, Schema, Signature,
+    SimHash, Snapshot, Store, StoreOptions,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -203,7 +203,11 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
         let removed = store.remove(number.to_le_bytes()).unwrap();
         assert_eq!(removed.map(|id| id.get()), ids.remove(&number));
     }
-    assert!(store.append(&signature(1)).is_err());
+    assert!(
+        store
+            .insert(Document::without_key(), &signature(1))
+            .is_err()
+    );
     holds(&store.snapshot().unwrap(), &ids);
     drop(store);
     check_clean(&path);

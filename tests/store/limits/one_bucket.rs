@@ -258,7 +258,9 @@ fn all_alike(name: &str, schema: Schema) {
     for _ in 0..10 {
         let mut transaction = store.begin_write().unwrap();
         for _ in 0..documents() / 10 {
-            transaction.append(&signature).unwrap();
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
         }
         transaction.commit().unwrap();
     }

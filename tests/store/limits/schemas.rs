@@ -151,7 +151,9 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         let mut transaction = store.begin_write().unwrap();
         for number in 0..100 {
             let signature = signature(&schema, number);
-            transaction.append(&signature).unwrap();
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
             build.insert(Document::without_key(), &signature).unwrap();
             model.insert(entry(&schema, number));
         }
@@ -191,7 +193,9 @@ fn bands_change_between_their_bounds() {
     let store = Store::create(place.store(), schema.clone()).unwrap();
     let mut model = Model::new(schema.clone());
     for number in 0..100 {
-        store.append(&signature(&schema, number)).unwrap();
+        store
+            .insert(Document::without_key(), &signature(&schema, number))
+            .unwrap();
         model.insert(entry(&schema, number));
     }
     finds_all(&store, &model, "one band of 256");

@@ -89,7 +89,9 @@ fn transfer(store: &Store, random: &mut Random, commit: u64) {
     }
     // Enough for seals and merges that never become visible.
     for number in 0..100 {
-        transaction.append(&signature(number, 0, 0)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(number, 0, 0))
+            .unwrap();
     }
     drop(transaction);
     let mut again = store.begin_write().unwrap();
