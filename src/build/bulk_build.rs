@@ -244,16 +244,13 @@ impl<'w> BulkBuild<'w> {
     ) -> Result<BulkReport> {
         self.check_usable()?;
         self.store.flush()?;
-        let postings = self.sorter.postings();
-        watch.tell(Phase::SortingPostings, 0, postings)?;
-        self.sorter.finish()?;
-        watch.tell(Phase::SortingPostings, postings, postings)?;
+        self.sorter.finish(watch)?;
         let mut repeated = Repeated::default();
         let lanes = LaneWriters {
             store: &self.store,
             repeated: &mut repeated,
             duplicate_keys: self.duplicate_keys,
-            count: MergeCount::new(postings, watch)?,
+            count: MergeCount::new(self.sorter.postings(), watch)?,
         }
         .write(&self.sorter)?;
         self.leave_out(&repeated, watch, on_duplicate)?;

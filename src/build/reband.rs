@@ -159,13 +159,10 @@ fn reband(
         &folder.unwrap_or_else(|| folder_of(path)),
     );
     read(&mut store, &mut sorter, watch)?;
-    let postings = sorter.postings();
-    watch.tell(Phase::SortingPostings, 0, postings)?;
-    sorter.finish()?;
-    watch.tell(Phase::SortingPostings, postings, postings)?;
+    sorter.finish(watch)?;
     store.begin()?;
     let lanes = write(&store, &sorter, watch)?;
-    report.postings = postings;
+    report.postings = sorter.postings();
     report.spills = sorter.spills();
     report.spilled_bytes = sorter.spilled_bytes();
     drop(sorter);
