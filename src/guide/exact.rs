@@ -5,8 +5,7 @@
 //! for.
 //!
 //! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,
-//! [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified),
-//! [`Snapshot::clusters_verified`](crate::Snapshot::clusters_verified) and
+//! [`Join::verify`](crate::Join::verify) and
 //! [`WriteTransaction::insert_many_if_new_verified`](crate::WriteTransaction::insert_many_if_new_verified) ask it for
 //! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell
 //! where it answered. [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.

@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Bounds, Document, Error, EvictPolicy, Signature, Store};
+use resemblance::{Document, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -141,7 +141,8 @@ fn everything_that_was_made_of_a_handle_is_refused() {
         forked(snapshot.backup(place.file("copy.rsm")).run());
         forked(
             snapshot
-                .pairs(Bounds::new())
+                .pairs()
+                .run()
                 .and_then(|mut pairs| pairs.next().unwrap()),
         );
         forked(transaction.insert("child", &one));
@@ -288,7 +289,7 @@ fn pairs_that_were_found_before_a_fork_are_refused() {
     for key in ["a", "b", "c"] {
         store.insert(key, &signature(1_000)).unwrap();
     }
-    let mut pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    let mut pairs = store.snapshot().unwrap().pairs().run().unwrap();
     pairs.next().unwrap().unwrap();
     let mut begun = Some(pairs);
     in_child(|| forked(begun.take().unwrap().next().unwrap()));

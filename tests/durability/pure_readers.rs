@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::small::{filled, signature};
 use crate::common::{Place, sealing_after};
-use resemblance::{Bounds, Document, Error, Store};
+use resemblance::{Document, Error, Store};
 
 /// Runs what only reads beside a reader, from a file that cannot be written, and compares its bytes.
 #[track_caller]
@@ -39,7 +39,7 @@ fn read_everything(path: &Path, documents: u64) {
         assert!(snapshot.contains(number.to_le_bytes()).unwrap());
         assert!(!snapshot.query(&signature(number)).run().unwrap().is_empty());
     }
-    assert_eq!(snapshot.pairs(Bounds::new()).unwrap().count(), 0);
+    assert_eq!(snapshot.pairs().run().unwrap().count(), 0);
     assert!(snapshot.check().run().unwrap().is_clean());
     drop(snapshot);
     assert!(store.close().unwrap());

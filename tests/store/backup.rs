@@ -12,8 +12,8 @@ use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, Tab
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::{Ending, Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Bounds, Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Stats,
-    Store, StoreOptions, WriteTransaction,
+    Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot, Stats, Store,
+    StoreOptions, WriteTransaction,
 };
 
 fn schema() -> Schema {
@@ -68,7 +68,7 @@ fn records(snapshot: &Snapshot) -> Vec<Record> {
 }
 
 fn pairs(snapshot: &Snapshot) -> Vec<Pair> {
-    let pairs = snapshot.pairs(Bounds::new()).unwrap();
+    let pairs = snapshot.pairs().run().unwrap();
     pairs.map(Result::unwrap).collect()
 }
 

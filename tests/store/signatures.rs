@@ -346,10 +346,7 @@ fn records_of_cut_values_move_to_stores_with_the_same_bands_only() {
     }
     let pairs = |store: &Store| -> BTreeSet<_> {
         let snapshot = store.snapshot().unwrap();
-        let pairs = snapshot
-            .pairs(resemblance::Bounds::new())
-            .unwrap()
-            .map(Result::unwrap);
+        let pairs = snapshot.pairs().run().unwrap().map(Result::unwrap);
         pairs
             .map(|pair| (pair.a, pair.b, pair.similarity.map(f64::to_bits)))
             .collect()

@@ -21,7 +21,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 ///
 /// ```
 /// use resemblance::verification::FeatureFiles;
-/// use resemblance::{Document, Bounds, JoinOptions, MinHash, Schema, Store, Text};
+/// use resemblance::{Document, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 ///
@@ -34,9 +34,8 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// }
 /// features.flush()?;
 ///
-/// let options = JoinOptions::new();
 /// let similarity = move |a, b| features.similarity(a, b);
-/// let pairs = store.snapshot()?.pairs_verified(Bounds::new(), &options, similarity)?;
+/// let pairs = store.snapshot()?.pairs().verify(similarity).run()?;
 /// for pair in pairs {
 ///     assert_eq!(pair?.similarity, Some(9.0 / 11.0));
 /// }

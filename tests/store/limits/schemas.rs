@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use resemblance::{
-    Bounds, BulkOptions, Document, Error, JoinOptions, MinHash, Rebanding, Schema, SchemaBuilder,
-    Signature, SimHash, Store,
+    BulkOptions, Document, Error, MinHash, Rebanding, Schema, SchemaBuilder, Signature, SimHash,
+    Store,
 };
 
 use crate::common::oracle::{Entry, Model};
@@ -126,8 +126,7 @@ fn finds_all(store: &Store, model: &Model, name: &str) {
         assert!(seen.iter().map(|id| id.get()).eq(expected), "{name}");
     }
     let expected = model.pairs(&question).unwrap();
-    let options = JoinOptions::new().threads(2);
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().threads(2).run().unwrap();
     let mut pairs: Vec<(u64, u64)> = pairs
         .map(Result::unwrap)
         .map(|pair| (pair.a.get(), pair.b.get()))

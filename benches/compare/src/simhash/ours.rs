@@ -104,7 +104,7 @@ impl Index for Ours {
     fn pairs(&self) -> Result<Pairs> {
         let bounds = Bounds::new().max_distance(DISTANCE);
         let mut pairs = Vec::new();
-        for pair in self.snapshot()?.pairs(bounds)? {
+        for pair in self.snapshot()?.pairs().bounds(bounds).run()? {
             let pair = pair?;
             pairs.push((pair.a.get(), pair.b.get()));
         }
