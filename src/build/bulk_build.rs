@@ -20,7 +20,7 @@ use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Phase, Progress, Watch};
 
 /// Called with a document that is left out because of its key, and the key.
-type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + 'w;
+type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
 /// The result of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct BulkBuild<'w> {
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
     on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
-    on_duplicate: Option<Box<dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w>>,
+    on_duplicate: Option<Box<OnDuplicate<'w>>>,
     // in this order: the file is closed before it goes
     store: BulkStore,
     path: TemporaryFile,
