@@ -461,7 +461,7 @@ impl Store {
     /// those with the greatest ids. It works as [`evict_older_than`](Self::evict_older_than) does.
     ///
     /// The newest documents are found exactly, as of the moment of the call, in three passes over all
-    /// documents, or at most seven, with 2 MiB of memory. It holds a snapshot meanwhile. It removes no more
+    /// documents, or at most nine, with 2 MiB of memory. It holds a snapshot meanwhile. It removes no more
     /// documents than there were too many at that moment.
     ///
     /// ```
