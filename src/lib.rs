@@ -43,7 +43,7 @@
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
-//!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
+//!   [`Join::verify`] put exact ones in the place of estimates.
 //! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
 //!   exact similarities, [`pipeline`] sketches on all cores; [`tune`] and [`eval`] compare schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict_older_than`] and [`Store::keep_newest`] forget
@@ -136,7 +136,7 @@ pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
 pub use id::DocumentId;
-pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
+pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
 pub use maintain::{
     BackupEvent, BackupReport, BucketSample, BucketStats, CompactReport, EvictEvent, EvictOptions,

@@ -309,15 +309,6 @@ impl Store {
         self.group_commit.touch(key.as_ref(), stamp)
     }
 
-    /// Inserts a document without a key. It is durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.insert(Document::without_key(), signature)
-    }
-
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
     ///
     /// # Errors
@@ -465,12 +456,12 @@ impl Store {
     /// documents than there were too many at that moment.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let signature = store.sketch_text("some text or other")?;
-    /// let (first, second) = (store.append(&signature)?, store.append(&signature)?);
+    /// let (first, second) = (store.insert(Document::without_key(), &signature)?, store.insert(Document::without_key(), &signature)?);
     /// store.keep_newest(1)?;
     /// assert!(store.snapshot()?.get_id(first)?.is_none());
     /// assert!(store.snapshot()?.get_id(second)?.is_some());
@@ -603,12 +594,12 @@ impl Store {
     /// a look after many inserts.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
+    /// # use resemblance::{Document, MinHash, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// for number in 0..2 {
-    ///     store.append(&store.sketcher().hashes([number])?)?;
+    ///     store.insert(Document::without_key(), &store.sketcher().hashes([number])?)?;
     /// }
     /// if let Some(advice) = store.design()?.advice {
     ///     eprintln!("{advice}");

@@ -9,6 +9,7 @@ use redb::{
     BackendError, Database, ReadOnlyDatabase, ReadTransaction, StorageBackend, WriteTransaction,
 };
 
+use super::errors::EngineResult;
 use crate::engine::errors::{io_error, is_without_locks, open_error};
 use crate::engine::files::Access;
 use crate::engine::files::{FileOptions, open_lockable};
@@ -81,8 +82,8 @@ impl RedbFile {
     pub(crate) fn close(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
-            Handle::Writable(database) => Ok(database.close()?),
-            Handle::ReadOnly(database) => Ok(database.close()?),
+            Handle::Writable(database) => Ok(database.close().engine()?),
+            Handle::ReadOnly(database) => Ok(database.close().engine()?),
         })
     }
 
@@ -93,21 +94,21 @@ impl RedbFile {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
             Handle::Writable(database) => close_packed(database),
-            Handle::ReadOnly(database) => Ok(database.close()?),
+            Handle::ReadOnly(database) => Ok(database.close().engine()?),
         })
     }
 
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
         use redb::ReadableDatabase;
         Ok(match self.database.get()? {
-            Handle::Writable(database) => database.begin_read()?,
-            Handle::ReadOnly(database) => database.begin_read()?,
+            Handle::Writable(database) => database.begin_read().engine()?,
+            Handle::ReadOnly(database) => database.begin_read().engine()?,
         })
     }
 
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
         match self.database.get()? {
-            Handle::Writable(database) => Ok(database.begin_write()?),
+            Handle::Writable(database) => Ok(database.begin_write().engine()?),
             Handle::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
@@ -115,8 +116,8 @@ impl RedbFile {
 
 /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
 pub(crate) fn close_packed(mut database: Database) -> Result<()> {
-    while database.compact()? {}
-    Ok(database.close()?)
+    while database.compact().engine()? {}
+    database.close().engine()
 }
 
 /// Opens the engine's file for writing, with nothing of the store read yet.
@@ -146,7 +147,7 @@ fn open_in(
 /// was right.
 pub(crate) fn verify_pages(path: &Path, options: &dyn FileOptions) -> Result<bool> {
     let mut database = open_database(path, options)?;
-    let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
+    let pages = catch_engine_panic(|| database.check_integrity().engine());
     catch_engine_panic(|| {
         drop(database);
         Ok(())

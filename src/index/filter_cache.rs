@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
-use crate::engine::{ReadableTable, engine_error};
+use crate::engine::{EngineResult, ReadableTable};
 use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
 use crate::index::filter_writer::missing_piece;
@@ -143,7 +143,7 @@ impl FilterCache {
         let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
         let number = shape.piece(bucket);
         let row_key = filter_key(run, lane, number);
-        let row = table.get(&row_key).map_err(engine_error)?;
+        let row = table.get(&row_key).engine()?;
         let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
         let piece = FilterPiece::decode(&row_key, shape, row.value())?;
         let may_hold = piece.may_hold(bucket);

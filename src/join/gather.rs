@@ -210,7 +210,7 @@ impl Gatherer {
         let mut distinct = self.ids.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        let threads = settings.options.thread_count();
+        let threads = settings.options.threads;
         batch.signatures = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids);
@@ -241,7 +241,7 @@ impl Gatherer {
         batch: &mut JoinBatch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),
     ) -> Result<()> {
-        let threads = settings.options.thread_count();
+        let threads = settings.options.threads;
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
         for share in ids.chunks(settings.batch_documents) {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
-    RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition, TableHandle,
-    TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error, file_size, io_error,
-    must_not_exist, row_check,
+    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
+    PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError,
+    TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
+    file_size, io_error, must_not_exist, row_check,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};
@@ -108,7 +108,11 @@ pub(crate) fn backup_with(
 /// them would be another store.
 fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     let read = &snapshot.inner.tables()?.read;
-    let row = read.open_table(META)?.get(header::HEADER)?;
+    let row = read
+        .open_table(META)
+        .engine()?
+        .get(header::HEADER)
+        .engine()?;
     let row =
         row.ok_or_else(|| Error::corrupt("table meta", "found no row header, expected one"))?;
     let header = Header::decode(row.value())?;
@@ -123,7 +127,7 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
         return Err(Error::UnknownFeatures { flags });
     }
     let known = table_names();
-    let mut tables = read.list_tables()?;
+    let mut tables = read.list_tables().engine()?;
     match tables.find(|table| !known.contains(&table.name())) {
         None => Ok(()),
         Some(table) => {
@@ -139,16 +143,16 @@ fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     let tables = snapshot.inner.tables()?;
     let read = &tables.read;
     let counts = [
-        read.open_table(META)?.len()?,
-        read.open_table(LANES)?.len()?,
-        read.open_table(RUNS)?.len()?,
-        read.open_table(DEAD)?.len()?,
-        tables.documents.len()?,
-        tables.signatures.len()?,
-        tables.keys.len()?,
-        tables.bands.len()?,
-        tables.permuted.len()?,
-        tables.filters.len()?,
+        read.open_table(META).engine()?.len().engine()?,
+        read.open_table(LANES).engine()?.len().engine()?,
+        read.open_table(RUNS).engine()?.len().engine()?,
+        read.open_table(DEAD).engine()?.len().engine()?,
+        tables.documents.len().engine()?,
+        tables.signatures.len().engine()?,
+        tables.keys.len().engine()?,
+        tables.bands.len().engine()?,
+        tables.permuted.len().engine()?,
+        tables.filters.len().engine()?,
     ];
     Ok(counts.into_iter().fold(0, u64::saturating_add))
 }
@@ -198,7 +202,7 @@ impl CopiedRows {
             let Some(row) = rows.next() else {
                 break;
             };
-            let (key, value) = row?;
+            let (key, value) = row.engine()?;
             let (key, value) = (key.value(), value.value());
             let key = K::as_bytes(&key);
             let key = key.as_ref();
@@ -270,9 +274,15 @@ impl StoreCopy<'_> {
     ) -> Result<()> {
         let context = self.snapshot.context();
         let (mut rows, expected) = context.run_checked(|| {
-            let opened = self.snapshot.inner.tables()?.read.open_table(table)?;
-            let rows = opened.range_owned::<K::SelfType<'_>>(..)?;
-            Ok((PanicSafe::new(rows), opened.len()?))
+            let opened = self
+                .snapshot
+                .inner
+                .tables()?
+                .read
+                .open_table(table)
+                .engine()?;
+            let rows = opened.range_owned::<K::SelfType<'_>>(..).engine()?;
+            Ok((PanicSafe::new(rows), opened.len().engine()?))
         })?;
         let before = self.rows;
         let mut piece = CopiedRows::default();
@@ -304,13 +314,15 @@ impl StoreCopy<'_> {
                 Some(write) => write.get()?,
                 none => none.insert(PanicSafe::new(engine.begin_write()?)).get()?,
             };
-            let mut table = write.open_table(table)?;
-            let mut cursor = table.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+            let mut table = write.open_table(table).engine()?;
+            let mut cursor = table
+                .upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)
+                .engine()?;
             for (key, value) in piece.rows() {
                 let key = <K as Value>::from_bytes(key);
-                cursor.insert_before(key, value).map_err(engine_error)?;
+                cursor.insert_before(key, value).engine()?;
             }
-            Ok(cursor.close()?)
+            cursor.close().engine()
         });
         written.map_err(|error| copy_error(self.path, error))?;
         let bytes = piece.bytes.len() as u64;
@@ -328,7 +340,7 @@ impl StoreCopy<'_> {
         let Some(write) = self.write.take() else {
             return Ok(());
         };
-        let committed = catch_engine_panic(|| Ok(write.into_inner()?.commit()?));
+        let committed = catch_engine_panic(|| write.into_inner()?.commit().engine());
         committed.map_err(|error| copy_error(self.path, error))
     }
 

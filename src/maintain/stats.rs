@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS, ReadTransaction,
-    ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition, TableHandle, Value,
-    file_size,
+    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
+    ReadTransaction, ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition,
+    TableHandle, Value, file_size,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
@@ -393,15 +393,15 @@ fn table_stats<K: Key + 'static, V: Value + 'static>(
     read: &ReadTransaction,
     definition: TableDefinition<'_, K, V>,
 ) -> Result<TableStats> {
-    let table = read.open_table(definition)?;
+    let table = read.open_table(definition).engine()?;
     // The engine's walk for its figures does not end where damaged pages form a circle, and
     // overflows the stack. Reading all rows does end there, with an error.
     let mut rows = 0;
-    for row in ReadableTable::iter(&table)? {
-        row?;
+    for row in ReadableTable::iter(&table).engine()? {
+        row.engine()?;
         rows += 1;
     }
-    let stats = table.stats()?;
+    let stats = table.stats().engine()?;
     Ok(TableStats {
         name: definition.name().to_owned(),
         rows,

@@ -166,7 +166,10 @@ fn a_bucket_of_many_blocks_is_found_whole() {
     for number in 0..20_000 {
         let other = Signature::from_minhash(vec![number; 16]);
         transaction
-            .append(if number % 10 == 0 { &other } else { &hot })
+            .insert(
+                Document::without_key(),
+                if number % 10 == 0 { &other } else { &hot },
+            )
             .unwrap();
     }
     transaction.commit().unwrap();

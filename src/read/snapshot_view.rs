@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::{PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable};
+use crate::engine::{
+    EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
+};
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::observe::LiveSnapshot;
@@ -102,8 +104,8 @@ impl SnapshotView {
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
         let first = self.inner.version.state.sealed_below;
         let mut ids = Vec::new();
-        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
-            ids.push(entry?.0.value());
+        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..).engine()? {
+            ids.push(entry.engine()?.0.value());
         }
         Ok(ids)
     }
@@ -162,7 +164,7 @@ impl ReadView for SnapshotState {
             return visit(None);
         }
         self.context().reads.add_documents(1);
-        let row = self.tables()?.documents.get(id)?;
+        let row = self.tables()?.documents.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
@@ -174,15 +176,15 @@ impl ReadView for SnapshotState {
                 visit(id, None)?;
                 continue;
             }
-            let row = signatures.get(id)?;
+            let row = signatures.get(id).engine()?;
             visit(id, row.as_ref().map(|row| row.value()))?;
         }
         Ok(())
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        for entry in self.tables()?.signatures.iter()? {
-            let (id, row) = entry?;
+        for entry in self.tables()?.signatures.iter().engine()? {
+            let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{META, ReadTransaction, RedbFile};
+use crate::engine::{EngineResult, META, ReadTransaction, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
 use crate::invariant::OrBug;
@@ -109,8 +109,8 @@ impl VersionSet {
 
 /// Reads the state of a snapshot of the file.
 pub(super) fn read_state(read: &ReadTransaction) -> Result<State> {
-    let table = read.open_table(META)?;
-    let row = table.get(header::STATE)?;
+    let table = read.open_table(META).engine()?;
+    let row = table.get(header::STATE).engine()?;
     let row =
         row.ok_or_else(|| Error::corrupt("table meta", "found no row state, expected one"))?;
     header::decode_state(row.value())

@@ -8,7 +8,8 @@ use crate::sync::{Condvar, HomeProcess, IgnorePoison, Mutex, MutexGuard, ThreadI
 
 /// The lock of a store's write transaction.
 ///
-/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock.
+/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock. A
+/// transaction may move between threads: the one that changed it last holds the lock.
 /// Waiting threads get it in the order in which they came: a thread that writes over and over keeps
 /// nobody out.
 #[derive(Debug, Default)]
@@ -35,9 +36,10 @@ impl WriterLock {
         self.queue.lock().ignore_poison()
     }
 
-    fn guard(self: &Arc<Self>) -> WriterGuard {
+    fn guard(self: &Arc<Self>, holder: ThreadId) -> WriterGuard {
         WriterGuard {
             lock: Arc::clone(self),
+            holder,
             home: HomeProcess::current(),
         }
     }
@@ -64,7 +66,7 @@ impl WriterLock {
                 }
             }
         }
-        Ok(self.guard())
+        Ok(self.guard(current))
     }
 
     /// Takes the lock, or returns [`Error::Busy`] if any thread holds it.
@@ -73,8 +75,9 @@ impl WriterLock {
         if queue.holder.is_some() {
             return Err(Error::Busy);
         }
-        queue.holder = Some(thread::current().id());
-        Ok(self.guard())
+        let current = thread::current().id();
+        queue.holder = Some(current);
+        Ok(self.guard(current))
     }
 
     /// Returns true if this thread holds the lock, so that waiting for a writer would never end.
@@ -87,7 +90,19 @@ impl WriterLock {
 #[derive(Debug)]
 pub(crate) struct WriterGuard {
     lock: Arc<WriterLock>,
+    holder: ThreadId,
     home: HomeProcess,
+}
+
+impl WriterGuard {
+    /// Makes this thread the holder: the transaction may have been begun by another one.
+    pub(crate) fn hold_here(&mut self) {
+        let current = thread::current().id();
+        if self.holder != current {
+            self.holder = current;
+            self.lock.lock().holder = Some(current);
+        }
+    }
 }
 
 impl Drop for WriterGuard {

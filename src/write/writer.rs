@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    DEAD, DOCUMENTS, META, PanicSafe, ReadableTable, SIGNATURES, WriteTransaction,
+    DEAD, DOCUMENTS, EngineResult, META, PanicSafe, ReadableTable, SIGNATURES, WriteTransaction,
     catch_engine_panic,
 };
 use crate::error::{Error, Result};
@@ -188,7 +188,15 @@ impl Writer {
     /// Adds a tombstone for a document in the range of the run at a position, and returns true if the
     /// document was there.
     fn add_tombstone(&mut self, id: u64, position: usize) -> Result<bool> {
-        if self.dead.set.contains(id) || self.write()?.open_table(DOCUMENTS)?.get(id)?.is_none() {
+        if self.dead.set.contains(id)
+            || self
+                .write()?
+                .open_table(DOCUMENTS)
+                .engine()?
+                .get(id)
+                .engine()?
+                .is_none()
+        {
             return Ok(false);
         }
         let run = Arc::make_mut(at_mut(&mut self.runs.standing, position)?);
@@ -209,10 +217,22 @@ impl Writer {
             return Ok(true);
         }
         let write = self.write()?;
-        if write.open_table(DOCUMENTS)?.remove(id)?.is_none() {
+        if write
+            .open_table(DOCUMENTS)
+            .engine()?
+            .remove(id)
+            .engine()?
+            .is_none()
+        {
             return Ok(false);
         }
-        if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
+        if write
+            .open_table(SIGNATURES)
+            .engine()?
+            .remove(id)
+            .engine()?
+            .is_none()
+        {
             let place = format!("table signatures, document {id}");
             let detail = "found no row, expected one (invariant 1)";
             return Err(Error::corrupt(place, detail));
@@ -268,7 +288,7 @@ impl Writer {
     fn flush_tombstones(&mut self) -> Result<()> {
         if self.dead.is_changed() {
             let write = open_write(self.write.as_ref())?;
-            self.dead.flush(&mut write.open_table(DEAD)?)?;
+            self.dead.flush(&mut write.open_table(DEAD).engine()?)?;
         }
         Ok(())
     }
@@ -296,9 +316,9 @@ impl Writer {
         self.state.commit = self.state.next_commit()?;
         self.state.dead_documents = self.dead.set.len();
         {
-            let mut meta = self.write()?.open_table(META)?;
+            let mut meta = self.write()?.open_table(META).engine()?;
             let row = header::encode_meta(header::STATE, &self.state)?;
-            meta.insert(header::STATE, row.as_slice())?;
+            meta.insert(header::STATE, row.as_slice()).engine()?;
         }
         let memtable = self.buffer.get_mut().drain_into(&self.memtable);
         let version = Version {
@@ -318,7 +338,7 @@ impl Writer {
             _ => None,
         };
         let versions = &self.store.versions;
-        let outcome = versions.commit(version, || catch_engine_panic(|| Ok(write.commit()?)));
+        let outcome = versions.commit(version, || catch_engine_panic(|| write.commit().engine()));
         drop(before);
         // The file may hold this commit or the one before: a crash between the writes of a commit looks
         // the same. Only opening it again tells which.
@@ -346,7 +366,7 @@ impl Drop for Writer {
             }
             // A damaged file can make the engine panic here as well. The file stays as it was, and
             // there is nobody to whom an error could be returned.
-            let _ = catch_engine_panic(|| Ok(write.abort()?));
+            let _ = catch_engine_panic(|| write.abort().engine());
             self.note_dropped();
         }
     }
@@ -408,8 +428,8 @@ impl ReadView for Writer {
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
-        let table = self.write()?.open_table(DOCUMENTS)?;
-        let row = table.get(id)?;
+        let table = self.write()?.open_table(DOCUMENTS).engine()?;
+        let row = table.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
@@ -427,18 +447,18 @@ impl ReadView for Writer {
             }
             let table = match &mut table {
                 Some(table) => table,
-                none => none.insert(self.write()?.open_table(SIGNATURES)?),
+                none => none.insert(self.write()?.open_table(SIGNATURES).engine()?),
             };
-            let row = table.get(id)?;
+            let row = table.get(id).engine()?;
             visit(id, row.as_ref().map(|row| row.value()))?;
         }
         Ok(())
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        let table = self.write()?.open_table(SIGNATURES)?;
-        for entry in table.iter()? {
-            let (id, row) = entry?;
+        let table = self.write()?.open_table(SIGNATURES).engine()?;
+        for entry in table.iter().engine()? {
+            let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
             }

@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Bounds, Error, Signature, Store, StoreOptions};
+use resemblance::{Document, Error, Signature, Store, StoreOptions};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -68,7 +68,7 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.insert("new", one));
     forked(store.insert_if_new("new", one));
     forked(store.upsert("new", one));
-    forked(store.append(one));
+    forked(store.insert(Document::without_key(), one));
     forked(store.remove(0_u32.to_le_bytes()));
     forked(store.touch(0_u32.to_le_bytes(), 7));
     forked(store.begin_write());
@@ -141,7 +141,8 @@ fn everything_that_was_made_of_a_handle_is_refused() {
         forked(snapshot.backup(place.file("copy.rsm")));
         forked(
             snapshot
-                .pairs(Bounds::new())
+                .pairs()
+                .run()
                 .and_then(|mut pairs| pairs.next().unwrap()),
         );
         forked(transaction.insert("child", &one));
@@ -287,7 +288,7 @@ fn pairs_that_were_found_before_a_fork_are_refused() {
     for key in ["a", "b", "c"] {
         store.insert(key, &signature(1_000)).unwrap();
     }
-    let mut pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    let mut pairs = store.snapshot().unwrap().pairs().run().unwrap();
     pairs.next().unwrap().unwrap();
     let mut begun = Some(pairs);
     in_child(|| forked(begun.take().unwrap().next().unwrap()));

@@ -104,7 +104,10 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
     set_mode(&path, 0o640);
     for number in 0..20 {
         store
-            .append(&Signature::from_minhash(vec![number; 64]))
+            .insert(
+                Document::without_key(),
+                &Signature::from_minhash(vec![number; 64]),
+            )
             .unwrap();
     }
     assert!(store.close().unwrap());

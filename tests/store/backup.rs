@@ -12,8 +12,8 @@ use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, Tab
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 use crate::common::{Ending, Place, Random, check_clean, sealing_after};
 use resemblance::{
-    BackupEvent, Bounds, Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash,
-    Snapshot, Stats, Store, StoreOptions, WriteTransaction,
+    BackupEvent, Document, Error, MinHash, Pair, Record, Schema, Signature, SimHash, Snapshot,
+    Stats, Store, StoreOptions, WriteTransaction,
 };
 
 fn schema() -> Schema {
@@ -46,7 +46,11 @@ fn some_change(transaction: &mut WriteTransaction, random: &mut Random) {
     match random.below(8) {
         0..=3 => drop(transaction.upsert(document, &signature).unwrap()),
         4 => drop(transaction.insert(document, &signature)),
-        5 => drop(transaction.append(&signature).unwrap()),
+        5 => drop(
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap(),
+        ),
         _ => drop(transaction.remove(&key).unwrap()),
     }
 }
@@ -64,7 +68,7 @@ fn records(snapshot: &Snapshot) -> Vec<Record> {
 }
 
 fn pairs(snapshot: &Snapshot) -> Vec<Pair> {
-    let pairs = snapshot.pairs(Bounds::new()).unwrap();
+    let pairs = snapshot.pairs().run().unwrap();
     pairs.map(Result::unwrap).collect()
 }
 

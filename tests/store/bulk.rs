@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Bounds, BulkBuild, BulkEvent, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments,
-    Error, MinHash, Near, Schema, SimHash, Store,
+    BulkBuild, BulkEvent, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments, Error,
+    MinHash, Near, Schema, SimHash, Store,
 };
 
 fn schemas() -> Vec<Schema> {
@@ -114,7 +114,7 @@ fn assert_alike(built: &Store, expected: &Store, inputs: &[Entry]) {
         }
     }
     let pairs = [&built, &expected].map(|snapshot| {
-        let pairs = snapshot.pairs(Bounds::new()).unwrap();
+        let pairs = snapshot.pairs().run().unwrap();
         let named = pairs.map(|pair| {
             let pair = pair.unwrap();
             let measures = (pair.similarity.map(f64::to_bits), pair.distance);

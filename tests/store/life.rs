@@ -20,7 +20,9 @@ fn touches_of_the_largest_and_the_smallest() {
     let mut transaction = store.begin_write().unwrap();
     let large = Document::new("").stamp(1).payload(&payload);
     let id = transaction.insert(large, &signature(1)).unwrap();
-    let bare = transaction.append(&signature(2)).unwrap();
+    let bare = transaction
+        .insert(Document::without_key(), &signature(2))
+        .unwrap();
     assert_eq!(transaction.touch("", 2).unwrap(), Some(id));
     assert!(transaction.touch_id(bare, u64::MAX).unwrap());
     transaction.commit().unwrap();

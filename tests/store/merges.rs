@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{Place, check_clean};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{
-    DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
+    Document, DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
 };
 
 const LANES: u64 = 21;
@@ -213,7 +213,9 @@ fn a_damaged_block_stops_a_merge_and_loses_nothing() {
         let mut transaction = store.begin_write().unwrap();
         let mut outcome = Ok(());
         for number in 3 * SEAL_AFTER..9 * SEAL_AFTER {
-            outcome = transaction.append(&signature(number)).map(|_| ());
+            outcome = transaction
+                .insert(Document::without_key(), &signature(number))
+                .map(|_| ());
             if outcome.is_err() {
                 break;
             }
@@ -306,7 +308,9 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
                 // More than the page cache holds, so that some of it is in the file already.
                 let mut transaction = store.begin_write().unwrap();
                 for number in documents..documents + SEAL_AFTER {
-                    transaction.append(&signature(number)).unwrap();
+                    transaction
+                        .insert(Document::without_key(), &signature(number))
+                        .unwrap();
                 }
                 std::fs::copy(place.store(), &image).unwrap();
                 drop(transaction);
@@ -376,7 +380,9 @@ fn a_dead_document_without_rows_is_damage() {
     assert_eq!(found, [4], "{:#?}", report.problems);
     let store = options().open(place.store()).unwrap();
     // The seal begins the merge, and the first rows that it drops are these.
-    let error = store.append(&signature(4 * SEAL_AFTER)).err();
+    let error = store
+        .insert(Document::without_key(), &signature(4 * SEAL_AFTER))
+        .err();
     assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, sealing_after};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Error, FORMAT_VERSION, Store};
+use resemblance::{Document, Error, FORMAT_VERSION, Store};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 
@@ -153,13 +153,19 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
 
     // Flags that may be ignored, and fields that a newer release appends.
     put(header(FORMAT_VERSION, 1, [u64::MAX, 0, 0]));
-    Store::open(&path).unwrap().append(&signature(50)).unwrap();
+    Store::open(&path)
+        .unwrap()
+        .insert(Document::without_key(), &signature(50))
+        .unwrap();
     let mut longer = header(FORMAT_VERSION, 1, [0; 3]);
     longer.truncate(longer.len() - 4);
     longer.extend(b"more");
     seal("header", &mut longer);
     put(longer);
-    Store::open(&path).unwrap().append(&signature(51)).unwrap();
+    Store::open(&path)
+        .unwrap()
+        .insert(Document::without_key(), &signature(51))
+        .unwrap();
 
     // What this release can read, but must not write.
     for bytes in [
@@ -169,7 +175,10 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
         put(bytes);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.snapshot().unwrap().len(), 22);
-        assert!(matches!(store.append(&signature(1)), Err(Error::ReadOnly)));
+        assert!(matches!(
+            store.insert(Document::without_key(), &signature(1)),
+            Err(Error::ReadOnly)
+        ));
         drop(store);
         let before = fs::read(&path).unwrap();
         assert!(matches!(Store::compact(&path), Err(Error::ReadOnly)));

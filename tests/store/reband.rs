@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Bounds, BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near,
-    Rebanding, Schema, Signature, SimHash, Snapshot, Stats, Store,
+    BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near, Rebanding,
+    Schema, Signature, SimHash, Snapshot, Stats, Store,
 };
 
 /// Of each family of four one member has all features of the family, the others have their own in place
@@ -162,7 +162,7 @@ fn answers(snapshot: &Snapshot, numbers: u64) -> Answers {
         });
         found.collect()
     });
-    let pairs = snapshot.pairs(Bounds::new()).unwrap().map(|pair| {
+    let pairs = snapshot.pairs().run().unwrap().map(|pair| {
         let pair = pair.unwrap();
         let measures = (pair.similarity.map(f64::to_bits), pair.distance);
         (pair.a.get(), pair.b.get(), measures)

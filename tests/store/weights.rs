@@ -109,7 +109,7 @@ fn other_weights_are_refused() {
     let other = Store::create(place.file("plain.rsm"), plain()).unwrap();
     let signature = store.sketch_text("the cat").unwrap();
     assert!(matches!(
-        other.append(&signature),
+        other.insert(Document::without_key(), &signature),
         Err(Error::SignatureMismatch { .. })
     ));
 }

@@ -35,7 +35,7 @@ pub(crate) use documents::{
 pub(crate) use filling::fill_store;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{
-    JoinProduct, JoinProgress, announce_join, join_options, tell_left_out, tell_suspicious,
+    JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,
 };
 pub(crate) use keys::{KeyCache, change_each};
 pub(crate) use opening::{must_take_text, open_to_read, open_to_write, tell_not_at_hand};

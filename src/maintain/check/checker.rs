@@ -8,7 +8,7 @@ use std::path::Path;
 
 use std::sync::Arc;
 
-use crate::engine::{DEAD, ReadableTable, ReadableTableMetadata, overlay};
+use crate::engine::{DEAD, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, SignatureRow};
 use crate::index::lane_iter_owned;
@@ -142,22 +142,22 @@ impl<'a> Check<'a> {
     fn rows(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
         let state = self.snapshot.inner.version.state;
-        let mut signatures = ReadableTable::iter(&tables.signatures)?;
-        let mut signature = signatures.next().transpose()?;
-        for entry in ReadableTable::iter(&tables.documents)? {
-            let (id, document) = entry?;
+        let mut signatures = ReadableTable::iter(&tables.signatures).engine()?;
+        let mut signature = signatures.next().transpose().engine()?;
+        for entry in ReadableTable::iter(&tables.documents).engine()? {
+            let (id, document) = entry.engine()?;
             let id = id.value();
             while let Some((orphan, _)) = signature.as_ref().filter(|(s, _)| s.value() < id) {
                 let place = format!("table signatures, document {}", orphan.value());
                 self.report
                     .add(1, place, "found a row, but no row in documents");
-                signature = signatures.next().transpose()?;
+                signature = signatures.next().transpose().engine()?;
             }
             match signature.as_ref().filter(|(found, _)| found.value() == id) {
                 Some((_, row)) => {
                     let read = self.row(id, document.value(), row.value());
                     self.report.note(2, read)?;
-                    signature = signatures.next().transpose()?;
+                    signature = signatures.next().transpose().engine()?;
                 }
                 None => {
                     let place = format!("table signatures, document {id}");
@@ -225,7 +225,13 @@ impl<'a> Check<'a> {
     /// there until a merge drops them.
     fn dead(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
-        let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
+        let table = self
+            .snapshot
+            .inner
+            .tables()?
+            .read
+            .open_table(DEAD)
+            .engine()?;
         let dead = Tombstones::read(&table)?;
         let expected = &committed.dead;
         for id in dead.ids().filter(|id| !expected.contains(*id)) {
@@ -326,7 +332,7 @@ impl<'a> Check<'a> {
             PostingTable::Bands,
             PostingTable::Permuted,
         ] {
-            let found = self.snapshot.inner.blocks(table)?.len()?;
+            let found = self.snapshot.inner.blocks(table)?.len().engine()?;
             let expected = blocks.get(table.name()).copied().unwrap_or(0);
             if found != expected {
                 let detail = format!("found {found} blocks, expected {expected}");

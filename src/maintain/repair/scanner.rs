@@ -14,7 +14,7 @@ use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::sketch::Signature;
+use crate::sketch::{RecipeMark, Signature};
 use crate::state::shape_of;
 use crate::types::Document;
 
@@ -31,7 +31,7 @@ pub(super) struct DamagedStore {
     dead: RemainingTombstones,
     schema: Schema,
     shape: Shape,
-    recipe: u64,
+    recipe: RecipeMark,
     next_id: Option<u64>,
     pub(super) losses: LossReport,
     /// Number of documents that there were, if that can be read.
@@ -96,7 +96,7 @@ impl DamagedStore {
             signatures,
             dead,
             shape: shape_of(&schema),
-            recipe: schema.sketcher().recipe_fingerprint(),
+            recipe: schema.sketcher().recipe_mark(),
             schema,
             next_id: meta.state.map(|state| state.next_id),
             losses,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use crate::engine::{OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
+use crate::engine::{EngineResult, OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
@@ -53,7 +53,7 @@ pub(crate) fn export_with(
     let total = snapshot.len();
     let header = StreamHeader {
         documents: total,
-        self_test: (context.recipe, context.sketcher.self_test()?),
+        self_test: (context.recipe.fingerprint, context.sketcher.self_test()?),
         schema: context.schema.clone(),
     };
     let mut piece = Vec::new();
@@ -122,8 +122,8 @@ impl<'s> LiveRows<'s> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,
-            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..)?),
-            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..)?),
+            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..).engine()?),
+            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..).engine()?),
             plain: Vec::new(),
         })
     }
@@ -135,9 +135,9 @@ impl<'s> LiveRows<'s> {
             let Some(entry) = self.documents.next() else {
                 break;
             };
-            let (id, document) = entry?;
+            let (id, document) = entry.engine()?;
             let id = id.value();
-            let signature = match self.signatures.next().transpose()? {
+            let signature = match self.signatures.next().transpose().engine()? {
                 Some((found, row)) if found.value() == id => row,
                 _ => return Err(no_row(SIGNATURES, id)),
             };

@@ -293,8 +293,8 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
             expected: difference.expected,
         });
     }
-    let expected = (context.recipe, context.sketcher.self_test()?);
-    let plain = header.schema.sketcher().recipe_fingerprint();
+    let expected = (context.recipe.fingerprint, context.sketcher.self_test()?);
+    let plain = header.schema.sketcher().recipe_mark().fingerprint;
     let is_weighted = context.schema.weights().is_some() || header.self_test.0 != plain;
     if is_weighted && header.self_test.0 != expected.0 {
         let has = header.self_test.0 != plain;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::{Error, Problem, Result, Schema, Store, StoreOptions};
+use resemblance::{Document, Error, Problem, Result, Schema, Store, StoreOptions};
 
 use crate::common::Random;
 use crate::common::oracle::{Entry, Model};
@@ -104,7 +104,10 @@ impl Attempt {
         // An abort changes nothing.
         let begun = store.begin_write();
         if let Some(mut transaction) = self.take("beginning", begun) {
-            let appended = transaction.append(&signature(store.schema(), &mut random));
+            let appended = transaction.insert(
+                Document::without_key(),
+                &signature(store.schema(), &mut random),
+            );
             self.take("appending", appended);
         }
         self.reads(store);
@@ -118,7 +121,8 @@ impl Attempt {
         };
         let Some(mut model) = model else {
             // Its outcome would be unknown: what comes after a failed commit must fail.
-            let inserted = transaction.append(&signature(store.schema(), random));
+            let inserted =
+                transaction.insert(Document::without_key(), &signature(store.schema(), random));
             let ended = inserted.and_then(|_| transaction.commit());
             if self.take("after a failed commit", ended).is_some() {
                 self.found.push("a commit after a failed commit".into());

@@ -147,7 +147,9 @@ impl Episode {
         let mut transaction = self.store().begin_write().unwrap();
         for number in 0..count {
             let signature = signature(&self.model.schema, number % 5, number);
-            let id = transaction.append(&signature).unwrap();
+            let id = transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
             assert_eq!(id.get(), self.model.insert(Entry::new(None, signature)));
             if number % (removed_every % 16 + 1) == 1 {
                 let id = u64::from(removed_every) * u64::from(number) % self.model.next_id;

@@ -307,7 +307,7 @@ impl Started {
             model: model.clone(),
             records: snapshot.iter(),
             read,
-            pairs: snapshot.pairs(bounds).unwrap(),
+            pairs: snapshot.pairs().bounds(bounds).run().unwrap(),
             found,
         };
         started.same_records(0, read);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use resemblance::{
-    Bounds, BulkOptions, Document, Error, JoinOptions, MinHash, Rebanding, Schema, SchemaBuilder,
-    Signature, SimHash, Store,
+    BulkOptions, Document, Error, MinHash, Rebanding, Schema, SchemaBuilder, Signature, SimHash,
+    Store,
 };
 
 use crate::common::oracle::{Entry, Model};
@@ -126,8 +126,7 @@ fn finds_all(store: &Store, model: &Model, name: &str) {
         assert!(seen.iter().map(|id| id.get()).eq(expected), "{name}");
     }
     let expected = model.pairs(&question).unwrap();
-    let options = JoinOptions::new().threads(2);
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().threads(2).run().unwrap();
     let mut pairs: Vec<(u64, u64)> = pairs
         .map(Result::unwrap)
         .map(|pair| (pair.a.get(), pair.b.get()))
@@ -151,7 +150,9 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         let mut transaction = store.begin_write().unwrap();
         for number in 0..100 {
             let signature = signature(&schema, number);
-            transaction.append(&signature).unwrap();
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
             build.insert(Document::without_key(), &signature).unwrap();
             model.insert(entry(&schema, number));
         }
@@ -191,7 +192,9 @@ fn bands_change_between_their_bounds() {
     let store = Store::create(place.store(), schema.clone()).unwrap();
     let mut model = Model::new(schema.clone());
     for number in 0..100 {
-        store.append(&signature(&schema, number)).unwrap();
+        store
+            .insert(Document::without_key(), &signature(&schema, number))
+            .unwrap();
         model.insert(entry(&schema, number));
     }
     finds_all(&store, &model, "one band of 256");

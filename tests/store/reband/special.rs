@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use redb::ReadableDatabase;
-use resemblance::{DocumentId, MinHash, Rebanding, Schema, SimHash, Store};
+use resemblance::{Document, DocumentId, MinHash, Rebanding, Schema, SimHash, Store};
 
 use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small, stats};
@@ -53,10 +53,12 @@ fn stores_without_documents_or_postings_can_be_rebanded() {
             match kind {
                 "none" => {}
                 "unfiled" => {
-                    transaction.append(&empty).unwrap();
+                    transaction.insert(Document::without_key(), &empty).unwrap();
                 }
                 _ => {
-                    let id = transaction.append(&signature(schema, 0)).unwrap();
+                    let id = transaction
+                        .insert(Document::without_key(), &signature(schema, 0))
+                        .unwrap();
                     transaction.remove_id(id).unwrap();
                 }
             }
@@ -95,7 +97,9 @@ fn rows_of_dead_documents_go_with_their_postings() {
     let store = create(&place.store(), schema);
     let mut transaction = store.begin_write().unwrap();
     for number in 0..70 {
-        transaction.append(&signature(schema, number)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(schema, number))
+            .unwrap();
     }
     transaction.commit().unwrap();
     drop(store);
@@ -164,7 +168,9 @@ fn an_outgrown_design_says_so_until_it_is_renewed() {
     let mut transaction = store.begin_write().unwrap();
     for number in 0..101 {
         assert!(!transaction.is_outgrown());
-        transaction.append(&signature(&schema, number)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(&schema, number))
+            .unwrap();
     }
     assert!(transaction.is_outgrown());
     assert!(!store.design().unwrap().is_outgrown);

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use resemblance::{
-    Bounds, Document, DocumentId, Error, JoinOptions, MinHash, Record, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions, WriteTransaction,
+    Document, DocumentId, Error, MinHash, Record, Schema, Signature, SimHash, Snapshot, Store,
+    StoreOptions, WriteTransaction,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -89,7 +89,9 @@ fn transfer(store: &Store, random: &mut Random, commit: u64) {
     }
     // Enough for seals and merges that never become visible.
     for number in 0..100 {
-        transaction.append(&signature(number, 0, 0)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(number, 0, 0))
+            .unwrap();
     }
     drop(transaction);
     let mut again = store.begin_write().unwrap();
@@ -149,11 +151,10 @@ fn check_group(snapshot: &Snapshot, group: u64) {
 
 /// Each group is a cluster, and there is no other.
 fn check_joins(snapshot: &Snapshot, threads: usize) {
-    let options = JoinOptions::new().threads(threads);
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().threads(threads).run().unwrap();
     let pairs = pairs.map(Result::unwrap).count() as u64;
     assert_eq!(pairs, GROUPS * MEMBERS * (MEMBERS - 1) / 2);
-    let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
+    let clusters = snapshot.clusters().threads(threads).run().unwrap();
     let sizes: Vec<usize> = clusters.map(|cluster| cluster.len()).collect();
     assert_eq!(sizes, vec![MEMBERS as usize; GROUPS as usize]);
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use resemblance::{
-    Bounds, DocumentId, EmptyDocuments, ImportOptions, Match, MinHash, Pair, Permutations, Schema,
+    DocumentId, EmptyDocuments, ImportOptions, Match, MinHash, Pair, Permutations, Schema,
     SchemaBuilder, Signature, SimHash, Store, Text,
 };
 
@@ -132,7 +132,7 @@ fn answers(store: &Store, questions: &[Entry]) -> Vec<Vec<Match>> {
 }
 
 fn pairs(store: &Store) -> Vec<Pair> {
-    let pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    let pairs = store.snapshot().unwrap().pairs().run().unwrap();
     pairs.map(Result::unwrap).collect()
 }
 
