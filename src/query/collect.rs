@@ -2,7 +2,7 @@
 
 use crate::query::budget::ProbeCounts;
 use crate::query::scored::Scored;
-use crate::types::BeyondBudget;
+use crate::types::{BeyondBudget, Document};
 
 /// Which of the documents within the bounds a search keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +84,8 @@ pub(crate) struct Found {
     pub(super) compared: usize,
     /// True once an identical document is held: no other is looked for.
     pub(crate) is_identical: bool,
-    /// The key of an identical document, where that was read to see that the document lives.
-    pub(super) known_key: Option<(u64, Option<Vec<u8>>)>,
+    /// An identical document, where it was read to see that it lives.
+    pub(super) known: Option<(u64, Document<'static>)>,
     /// What was counted against the budget.
     pub(crate) counts: ProbeCounts,
     pub(super) beyond: Option<BeyondBudget>,
@@ -97,7 +97,7 @@ impl Found {
             near: TopK::new(limit),
             compared: 0,
             is_identical: false,
-            known_key: None,
+            known: None,
             counts: ProbeCounts::default(),
             beyond: None,
         }

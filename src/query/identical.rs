@@ -67,7 +67,7 @@ impl Search<'_> {
     ) -> Result<()> {
         for &Candidate { id, query_index } in candidates {
             // A posting outlives its document until a flush or a merge drops it.
-            let Some(key) = self.view().key_of(id)? else {
+            let Some(document) = self.view().document_of(id, self.with_payloads())? else {
                 self.view().expect_gone(id)?;
                 continue;
             };
@@ -77,7 +77,7 @@ impl Search<'_> {
             let context = self.view().context();
             found.push(subject.scored(context, id, 0, signature.simhash()));
             found.is_identical = true;
-            found.known_key = Some((id, key));
+            found.known = Some((id, document));
             break;
         }
         Ok(())

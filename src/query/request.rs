@@ -138,6 +138,7 @@ pub struct Query<'a, A = Matches> {
     scan: bool,
     budget: Option<u64>,
     exclude: Option<u64>,
+    with_payloads: bool,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -168,6 +169,7 @@ impl<'a, A> Query<'a, A> {
             scan: false,
             budget: None,
             exclude: None,
+            with_payloads: false,
             verify: None,
             answer: PhantomData,
         }
@@ -206,6 +208,25 @@ impl<'a, A> Query<'a, A> {
     /// At most this many matches for each signature, the best; all if not given.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Gives each match the payload of its document, up to 64 MiB each: see
+    /// [`Match::payload`](crate::Match::payload). Keys and stamps come anyway.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// store.insert(("first", "a title"), &page)?;
+    /// let matches = store.snapshot()?.query(&page).with_payloads().run()?;
+    /// assert_eq!(matches[0].payload(), Some(&b"a title"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn with_payloads(mut self) -> Self {
+        self.with_payloads = true;
         self
     }
 
@@ -259,6 +280,7 @@ impl<'a, A> Query<'a, A> {
         let search = Search::new(self.view, Some(&bounds), Collector::Top(self.limit))
             .budget(budget)
             .exclude(self.exclude)
+            .payloads(self.with_payloads)
             .verify(ask.as_ref().map(|ask| ask as &Ask<'_>));
         let answer = context.run_checked(|| run(&search, &self.signatures));
         outside.leave();

@@ -28,6 +28,7 @@ pub(crate) struct Search<'q> {
     budget: Option<Budget>,
     exclude: Option<u64>,
     verify: Option<&'q Ask<'q>>,
+    with_payloads: bool,
 }
 
 impl<'q> Search<'q> {
@@ -43,6 +44,7 @@ impl<'q> Search<'q> {
             budget: None,
             exclude: None,
             verify: None,
+            with_payloads: false,
         }
     }
 
@@ -62,6 +64,18 @@ impl<'q> Search<'q> {
     /// Lets the caller's similarities decide. An identical signature then stands for no identical document.
     pub(crate) fn verify(self, verify: Option<&'q Ask<'q>>) -> Self {
         Self { verify, ..self }
+    }
+
+    /// Gives matches the payloads of their documents.
+    pub(super) fn payloads(self, with_payloads: bool) -> Self {
+        Self {
+            with_payloads,
+            ..self
+        }
+    }
+
+    pub(super) fn with_payloads(&self) -> bool {
+        self.with_payloads
     }
 
     pub(crate) fn plan<'s>(
@@ -146,7 +160,7 @@ impl<'q> Search<'q> {
         context.note_candidates(found.compared);
         context.reads.add_signatures(found.compared);
         self.settle(0, &mut found)?;
-        subject.matches(self.view, found, Scope::Scan)
+        subject.matches(self.view, found, Scope::Scan, self.with_payloads)
     }
 
     fn collect(
@@ -245,14 +259,15 @@ impl<'q> Search<'q> {
         Ok(())
     }
 
-    /// Reads the keys of what was found for a signature.
+    /// Reads the documents that were found for a signature.
     pub(crate) fn matches(&self, signature: &Signature, found: Found) -> Result<Matches> {
         if !self.view.context().is_filed(signature) {
             return Ok(Matches::none(Scope::Candidates));
         }
         let beyond = found.beyond;
         let subject = Subject::new(signature);
-        let mut matches = subject.matches(self.view, found, Scope::Candidates)?;
+        let mut matches =
+            subject.matches(self.view, found, Scope::Candidates, self.with_payloads)?;
         matches.recall = self.bounds.and_then(|bounds| bounds.recall);
         matches.set_beyond(beyond);
         Ok(matches)

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
-use crate::invariant::invariant;
+use crate::invariant::{OrBug, invariant};
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::Found;
@@ -10,7 +10,7 @@ use crate::query::scored::Scored;
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Match, Matches, Scope};
+use crate::types::{Document, DocumentId, Match, Matches, Scope};
 
 /// The signature of a search, which is compared with the stored documents.
 #[derive(Clone, Copy)]
@@ -115,29 +115,32 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Returns what was found as matches, the best first, with the keys of the documents.
+    /// Returns what was found as matches, the best first, with their documents.
     pub(super) fn matches(
         &self,
         view: &dyn ReadView,
         found: Found,
         scope: Scope,
+        with_payloads: bool,
     ) -> Result<Matches> {
-        let mut known_key = found.known_key;
+        let mut known = found.known;
         let near = found.near.into_sorted();
         let mut matches = Vec::with_capacity(near.len());
         for scored in near {
-            let key = match known_key.take_if(|(id, _)| *id == scored.id) {
-                Some((_, key)) => Some(key),
-                None => view.key_of(scored.id)?,
+            let document = match known.take_if(|(id, _)| *id == scored.id) {
+                Some((_, document)) => Some(document),
+                None => view.document_of(scored.id, with_payloads)?,
             };
-            let Some(key) = key else {
+            let Some(document) = document else {
                 let place = format!("table documents, document {}", scored.id);
                 return Err(Error::corrupt(
                     place,
                     "found no row, expected one (invariant 1)",
                 ));
             };
-            matches.push(self.matched(view.context(), &scored, key));
+            let mut matched = self.matched(view.context(), &scored, document);
+            matched.has_payload = with_payloads;
+            matches.push(matched);
         }
         Ok(Matches {
             matches,
@@ -152,12 +155,13 @@ impl<'a> Subject<'a> {
         &self,
         context: &SharedContext,
         scored: &Scored,
-        key: Option<Vec<u8>>,
+        document: Document<'static>,
     ) -> Match {
         let is_known = scored.is_exact || context.shape().values.is_some();
         Match {
             id: DocumentId::new(scored.id),
-            key,
+            document,
+            has_payload: false,
             similarity: is_known.then_some(scored.similarity),
             is_exact: scored.is_exact,
             distance: self.signature.simhash().map(|_| scored.distance),
@@ -173,7 +177,9 @@ impl<'a> Subject<'a> {
             found = self.compare_row(source.context(), id, &row);
             Ok(())
         })?;
-        Ok(self.matched(source.context(), &found, source.key_of(id)?.flatten()))
+        let document = source.document_of(id, false)?;
+        let document = document.or_bug("a document that was found by its key")?;
+        Ok(self.matched(source.context(), &found, document))
     }
 
     /// Compares with any row, however far.

@@ -1,5 +1,6 @@
 //! The view that a search reads: a snapshot, or a write transaction with its own writes.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
@@ -8,7 +9,7 @@ use crate::format::{DocumentRow, Posting, SignatureRow, rows};
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::lanes::{LaneRole, hash_key};
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Record};
+use crate::types::{Document, DocumentId, Record};
 
 /// The three tables of postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,13 +207,30 @@ impl dyn ReadView + '_ {
 
     /// The key of a live document: the outer `None` if there is no such document.
     pub(crate) fn key_of(&self, id: u64) -> Result<Option<Option<Vec<u8>>>> {
-        let mut key = None;
+        let document = self.document_of(id, false)?;
+        Ok(document.map(|document| document.key.map(Cow::into_owned)))
+    }
+
+    /// The key and stamp of a live document, and its payload if that is asked for; `None` if there is no
+    /// such document.
+    pub(crate) fn document_of(
+        &self,
+        id: u64,
+        with_payload: bool,
+    ) -> Result<Option<Document<'static>>> {
+        let mut document = None;
         self.document_row(id, &mut |row| {
             if let Some(bytes) = row {
-                key = Some(DocumentRow::decode(id, bytes)?.key.map(<[u8]>::to_vec));
+                let row = DocumentRow::decode(id, bytes)?;
+                let payload = if with_payload { row.payload } else { &[] };
+                document = Some(Document {
+                    key: row.key.map(|key| Cow::Owned(key.to_vec())),
+                    stamp: row.stamp,
+                    payload: Cow::Owned(payload.to_vec()),
+                });
             }
             Ok(())
         })?;
-        Ok(key)
+        Ok(document)
     }
 }

@@ -1,4 +1,4 @@
-//! Documents as callers give them and get them back, and the results of inserts and upserts.
+//! Documents as callers give them and get them back.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::id::DocumentId;
 use crate::sketch::Signature;
 use crate::types::key_text::key_text;
-use crate::types::matches::{BeyondBudget, Match};
 
 /// Longest key, in bytes.
 pub(crate) const KEY_LIMIT_BYTES: usize = 4096;
@@ -175,134 +174,5 @@ impl Record {
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
-    }
-}
-
-/// The result of `insert_if_new`.
-///
-/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
-/// part of a hot bucket only; [`beyond_budget`](Self::beyond_budget) says if that was so.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Novelty {
-    /// The document was inserted: no near-duplicate of it is in the store, or none among the candidates
-    /// that the store's budget allowed to compare.
-    New {
-        /// The document's id.
-        id: DocumentId,
-        /// The candidates that it was not compared with; only stores that were opened with a
-        /// [budget](crate::StoreOptions::probe_budget) leave any out.
-        left_out: Option<BeyondBudget>,
-    },
-    /// The store has a near-duplicate, of which this is the best one. Nothing was written.
-    NearDuplicate(Match),
-    /// The store has a document with the same key, near or not, and this is how similar the two are.
-    /// Nothing was written.
-    SameKey(Match),
-}
-
-impl Novelty {
-    pub(crate) fn inserted(id: DocumentId, beyond: Option<BeyondBudget>) -> Self {
-        Self::New {
-            id,
-            left_out: beyond,
-        }
-    }
-
-    /// Returns true if the document was inserted.
-    ///
-    /// ```
-    /// use resemblance::{DocumentId, Novelty};
-    /// let id = DocumentId::new(7);
-    /// assert!(Novelty::New { id, left_out: None }.is_new());
-    /// ```
-    #[must_use]
-    pub fn is_new(&self) -> bool {
-        matches!(self, Self::New { .. })
-    }
-
-    /// Returns the id of the document that was inserted, or of the one that was found.
-    ///
-    /// ```
-    /// use resemblance::{DocumentId, Novelty};
-    /// let id = DocumentId::new(7);
-    /// assert_eq!(Novelty::New { id, left_out: None }.id(), id);
-    /// ```
-    #[must_use]
-    pub fn id(&self) -> DocumentId {
-        match self {
-            Self::New { id, .. } => *id,
-            Self::NearDuplicate(found) | Self::SameKey(found) => found.id(),
-        }
-    }
-
-    /// Returns the candidates that the store's budget left out; `None` if the result is the same as
-    /// without a budget.
-    #[must_use]
-    pub fn beyond_budget(&self) -> Option<BeyondBudget> {
-        match self {
-            Self::New { left_out, .. } => *left_out,
-            Self::NearDuplicate(found) | Self::SameKey(found) => found.beyond_budget(),
-        }
-    }
-}
-
-/// The result of `upsert`.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Upserted {
-    /// The document's id: a new one, unless its signature is unchanged.
-    pub id: DocumentId,
-    /// The document that had the key before and was deleted.
-    pub replaced: Option<DocumentId>,
-    /// The comparison with the document that had the key before.
-    pub revision: Revision,
-}
-
-/// The comparison of an upserted document with its own last version, which is given as the match that a
-/// query would return: see [`Match::similarity`] and [`Match::distance`].
-///
-/// ```
-/// use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
-/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// let page = store.sketch_text("the text of a page when it was visited first")?;
-/// let first = store.upsert("page", &page)?;
-/// assert_eq!(first.revision, Revision::First);
-///
-/// let again = store.upsert("page", &page)?;
-/// assert!(matches!(&again.revision, Revision::Unchanged(last) if last.id() == first.id));
-/// assert_eq!((again.id, again.replaced), (first.id, None));
-///
-/// let rewritten = store.sketch_text("nothing that was there on the first visit")?;
-/// let upserted = store.upsert("page", &rewritten)?;
-/// assert!(matches!(&upserted.revision, Revision::Different(last) if last.similarity() < Some(0.8)));
-/// assert_eq!(upserted.replaced, Some(first.id));
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Revision {
-    /// There was no document with the key, or the document has no key.
-    First,
-    /// The stored forms of the two signatures are the same, bit by bit. The document keeps its id, and its
-    /// postings are not written again.
-    Unchanged(Match),
-    /// The signatures differ, but within the schema's own bounds, by which `insert_if_new` calls two
-    /// documents near.
-    Near(Match),
-    /// The signatures differ by more than the schema's bounds.
-    Different(Match),
-}
-
-impl Revision {
-    /// Returns the document's last version, compared with the new one; `None` if this is the first.
-    #[must_use]
-    pub fn last(&self) -> Option<&Match> {
-        match self {
-            Self::First => None,
-            Self::Unchanged(last) | Self::Near(last) | Self::Different(last) => Some(last),
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::id::DocumentId;
+use crate::types::document::Document;
 use crate::types::key_text::key_text;
 
 /// The candidates that a probe with a budget left out: see
@@ -31,7 +32,9 @@ impl fmt::Display for BeyondBudget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     pub(crate) id: DocumentId,
-    pub(crate) key: Option<Vec<u8>>,
+    /// Its payload is empty unless the match has it.
+    pub(crate) document: Document<'static>,
+    pub(crate) has_payload: bool,
     pub(crate) similarity: Option<f64>,
     pub(crate) is_exact: bool,
     pub(crate) distance: Option<u32>,
@@ -48,13 +51,26 @@ impl Match {
     /// Returns the key; `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
-        self.key.as_deref()
+        self.document.key()
     }
 
     /// Returns the key as text for people, as [`key_text`] does.
     #[must_use]
     pub fn key_str(&self) -> Option<Cow<'_, str>> {
         self.key().map(key_text)
+    }
+
+    /// Returns the stamp; 0 if none was given.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.document.stamp
+    }
+
+    /// Returns the payload; `None` unless the query asked for it by
+    /// [`with_payloads`](crate::Query::with_payloads).
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.has_payload.then_some(&*self.document.payload)
     }
 
     /// Returns the Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it

@@ -6,15 +6,17 @@ mod check_report;
 mod document;
 mod key_text;
 mod matches;
+mod novelty;
 mod operation;
 mod progress;
 
 pub(crate) use crate::id::DocumentId;
 pub use check_report::{CheckReport, Problem};
-pub use document::{Document, Novelty, Record, Revision, Upserted};
+pub use document::{Document, Record};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
+pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::Operation;
 pub(crate) use progress::Watch;
 pub use progress::{Phase, Progress};

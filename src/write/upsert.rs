@@ -117,7 +117,9 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
         };
         let row = SignatureRow::decode(id, bytes, context.shape())?;
         let compared = subject.compare_row(context, id, &row);
-        let last = subject.matched(context, &compared, Some(key.to_vec()));
+        let document = source.document_of(id, false)?;
+        let document = document.or_bug("a document that was found by its key")?;
+        let last = subject.matched(context, &compared, document);
         // The bytes are compared and not the estimate: values cut to few bits can agree in all
         // positions where the whole values differ.
         revision = Some(if bytes == as_stored {

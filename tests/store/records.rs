@@ -1,6 +1,6 @@
-//! Iteration over the documents of a snapshot.
+//! Documents as snapshots iterate over them, and as matches show them.
 
-use resemblance::{Document, DocumentId, Store};
+use resemblance::{Document, DocumentId, Match, Novelty, Revision, Store};
 
 use crate::common::Place;
 use crate::common::small::{schema, signature};
@@ -44,4 +44,52 @@ fn an_iteration_begins_at_an_id_and_keeps_to_a_prefix() {
     let mut begun = snapshot.iter();
     begun.next().unwrap().unwrap();
     assert_eq!(begun.from_id(DocumentId::new(0)).count(), left(0, "").len());
+}
+
+#[test]
+fn a_match_has_the_stamp_and_on_request_the_payload() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    let same = signature(1);
+    let stored: Vec<_> = [("a", 7, "one"), ("b", 0, ""), ("c", u64::MAX, "three")]
+        .map(|(key, stamp, payload)| Document::new(key).stamp(stamp).payload(payload.as_bytes()))
+        .into();
+    for document in &stored {
+        store.insert(document, &same).unwrap();
+    }
+    let shown = |found: &[Match], with_payloads: bool| {
+        let found = found.iter().map(|found| {
+            assert_eq!(found.payload().is_some(), with_payloads);
+            let payload = found.payload().unwrap_or_default();
+            let document = Document::new(found.key().unwrap()).stamp(found.stamp());
+            document.payload(payload)
+        });
+        let expected = stored.iter().map(|document| match with_payloads {
+            true => document.clone(),
+            false => document.clone().payload(b""),
+        });
+        assert!(found.eq(expected));
+    };
+    let snapshot = store.snapshot().unwrap();
+    let asked = [same.clone(), same.clone()];
+    for payloads in [false, true] {
+        let (mut one, mut many) = (snapshot.query(&same), snapshot.query(&asked));
+        let mut scan = snapshot.query(&same).scan();
+        if payloads {
+            (one, many) = (one.with_payloads(), many.with_payloads());
+            scan = scan.with_payloads();
+        }
+        shown(&one.run().unwrap(), payloads);
+        shown(&scan.run().unwrap(), payloads);
+        many.run()
+            .unwrap()
+            .iter()
+            .for_each(|found| shown(found, payloads));
+    }
+    let Novelty::NearDuplicate(found) = store.insert_if_new("d", &same).unwrap() else {
+        panic!("it is the same");
+    };
+    assert_eq!((found.stamp(), found.payload()), (7, None));
+    let upserted = store.upsert(&stored[2], &same).unwrap();
+    assert!(matches!(upserted.revision, Revision::Unchanged(last) if last.stamp() == u64::MAX));
 }
