@@ -217,7 +217,7 @@ impl Snapshot {
     /// assert_eq!(pairs[0].similarity, Some(1.0));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn pairs(&self) -> Join<Pairs> {
+    pub fn pairs<'a>(&self) -> Join<'a, Pairs> {
         Join::new(&self.view)
     }
 
@@ -243,7 +243,7 @@ impl Snapshot {
     /// assert_eq!(clusters[0].len(), 3);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn clusters(&self) -> Join<Clusters> {
+    pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
         Join::new(&self.view)
     }
 

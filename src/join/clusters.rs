@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::linker::Linker;
 use crate::join::options::LeftOut;
-use crate::join::pairs::Pairs;
+use crate::join::pairs::{EventPairs, Pairs};
 use crate::join::verify::PairSimilarity;
-use crate::types::DocumentId;
+use crate::types::{DocumentId, Watch};
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
@@ -42,12 +42,22 @@ impl Clusters {
     pub const SUSPICIOUS_DOCUMENTS: u64 = 1_000;
 
     /// Links the pairs into clusters; `documents` is the number of those in the snapshot.
-    pub(super) fn from_pairs(mut pairs: Pairs, documents: u64) -> Result<Self> {
+    pub(super) fn from_pairs(
+        mut pairs: Pairs,
+        documents: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
         let mut sets = DisjointSets::default();
-        for pair in pairs.by_ref() {
-            let pair = pair?;
-            sets.join(pair.a.get(), pair.b.get());
+        while let Some(events) = pairs.next_events()? {
+            pairs.tell(watch)?;
+            for event in events {
+                let mut event_pairs = EventPairs::new(event);
+                while let Some((a, b)) = event_pairs.next(pairs.batch(), true) {
+                    sets.join(a, b);
+                }
+            }
         }
+        pairs.tell(watch)?;
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 
@@ -56,8 +66,9 @@ impl Clusters {
         mut pairs: Pairs,
         verify: Arc<PairSimilarity>,
         documents: u64,
+        watch: &mut Watch<'_>,
     ) -> Result<Self> {
-        let sets = Linker::link(&mut pairs, verify)?;
+        let sets = Linker::link(&mut pairs, verify, watch)?;
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
 

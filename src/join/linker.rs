@@ -8,6 +8,7 @@ use crate::join::disjoint_sets::DisjointSets;
 use crate::join::pair::Pair;
 use crate::join::pairs::{EventPairs, Pairs};
 use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
+use crate::types::Watch;
 
 /// Finds out which documents are connected: of the candidates those alone are verified that are not
 /// known to be connected already.
@@ -19,13 +20,18 @@ pub(super) struct Linker {
 
 impl Linker {
     /// Returns the sets of documents that near pairs connect.
-    pub(super) fn link(pairs: &mut Pairs, verify: Arc<PairSimilarity>) -> Result<DisjointSets> {
+    pub(super) fn link(
+        pairs: &mut Pairs,
+        verify: Arc<PairSimilarity>,
+        watch: &mut Watch<'_>,
+    ) -> Result<DisjointSets> {
         let mut linker = Self {
             verify,
             sets: DisjointSets::default(),
             round: Vec::new(),
         };
         while let Some(events) = pairs.next_events()? {
+            pairs.tell(watch)?;
             // Of equal signatures each with the first, and the first ones of two groups: this
             // mostly connects them all. Then what is left.
             for event in &events {
@@ -37,6 +43,7 @@ impl Linker {
             }
             linker.verify_round(pairs)?;
         }
+        pairs.tell(watch)?;
         Ok(linker.sets)
     }
 

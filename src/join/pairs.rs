@@ -16,7 +16,7 @@ use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 use crate::query::Bounds;
 use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
-use crate::types::DocumentId;
+use crate::types::{DocumentId, Phase, Watch};
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 #[must_use = "nothing is read before it is iterated over"]
@@ -105,6 +105,12 @@ impl Pairs {
         let gatherer = self.gatherer.as_ref();
         let left = gatherer.map_or(total, Gatherer::lanes_left);
         (total - left, total)
+    }
+
+    /// Tells the caller how far the join is.
+    pub(super) fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
+        let (done, total) = self.lanes_read();
+        watch.tell(Phase::JoiningLanes, done as u64, total as u64)
     }
 
     #[cfg(test)]

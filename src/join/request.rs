@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -12,7 +13,7 @@ use crate::join::pairs::Pairs;
 use crate::join::verify::PairSimilarity;
 use crate::query::{Bounds, By};
 use crate::read::SnapshotView;
-use crate::types::DocumentId;
+use crate::types::{DocumentId, Progress, Watch};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -35,17 +36,19 @@ use crate::error::Error;
 /// assert_eq!(clusters[0].len(), 3);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone)]
 #[must_use = "a join does nothing until it is run"]
-pub struct Join<A> {
+pub struct Join<'a, A> {
     pub(super) snapshot: SnapshotView,
     pub(super) bounds: Bounds,
     pub(super) options: JoinOptions,
     pub(super) verify: Option<Arc<PairSimilarity>>,
+    on_progress: Option<Box<OnProgress<'a>>>,
     answer: PhantomData<fn() -> A>,
 }
 
-impl<A> fmt::Debug for Join<A> {
+type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + Send + 'a;
+
+impl<A> fmt::Debug for Join<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
             .field("bounds", &self.bounds)
@@ -55,13 +58,14 @@ impl<A> fmt::Debug for Join<A> {
     }
 }
 
-impl<A> Join<A> {
+impl<'a, A> Join<'a, A> {
     pub(crate) fn new(snapshot: &SnapshotView) -> Self {
         Self {
             snapshot: snapshot.clone(),
             bounds: Bounds::new(),
             options: JoinOptions::default(),
             verify: None,
+            on_progress: None,
             answer: PhantomData,
         }
     }
@@ -190,7 +194,7 @@ impl<A> Join<A> {
     }
 }
 
-impl Join<Pairs> {
+impl Join<'_, Pairs> {
     /// Begins the search. The pairs are found while they are iterated over.
     ///
     /// # Errors
@@ -206,20 +210,35 @@ impl Join<Pairs> {
     }
 }
 
-impl Join<Clusters> {
+impl<'a> Join<'a, Clusters> {
+    /// Sets what is told of the progress, and may stop the search: see [`Progress`]. Of pairs
+    /// [`Pairs::lanes_read`] tells how far they are.
+    pub fn on_progress(
+        mut self,
+        callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'a,
+    ) -> Self {
+        self.on_progress = Some(Box::new(callback));
+        self
+    }
+
     /// Finds the clusters.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range;
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; the closure's own.
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; the closure's own;
+    /// [`Error::Stopped`] if the progress callback breaks it off.
     pub fn run(self) -> Result<Clusters> {
+        let mut watch = Watch::new("the search for clusters");
+        if let Some(callback) = self.on_progress {
+            watch.set(callback);
+        }
         let documents = self.snapshot.len();
         let is_verified = self.verify.is_some();
         let pairs = Pairs::new(self.snapshot, self.bounds, self.options, !is_verified)?;
-        match self.verify {
-            Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents),
-            None => Clusters::from_pairs(pairs, documents),
-        }
+        watch.run(|watch| match self.verify {
+            Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
+            None => Clusters::from_pairs(pairs, documents, watch),
+        })
     }
 }

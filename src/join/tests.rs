@@ -14,7 +14,7 @@ use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
-use crate::types::Document;
+use crate::types::{Document, Watch};
 
 /// SplitMix64.
 struct Random(u64);
@@ -251,7 +251,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         assert_eq!(pairs.left_out(), left_out, "{bounds:?} {most:?}");
         orders.insert((batch_documents, order));
         let links = join(snapshot, bounds, options, true, batch_documents);
-        let found = Clusters::from_pairs(links, snapshot.len()).unwrap();
+        let found = Clusters::from_pairs(links, snapshot.len(), &mut Watch::new("")).unwrap();
         assert_eq!(found.left_out(), left_out, "{bounds:?} {most:?}");
         let found = found.map(|cluster| cluster.into_iter().map(|id| id.get()).collect());
         let found: Vec<Vec<u64>> = found.collect();

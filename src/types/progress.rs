@@ -104,6 +104,9 @@ pub enum Phase {
     /// The engine moves pages to the front of the file, which is then cut. Passes over the file; it is
     /// not known beforehand how many there are, and most of the work is done by the first.
     MovingPages,
+    /// Documents that share buckets are compared, lane by lane. Lanes; one counts once its buckets are
+    /// read.
+    JoiningLanes,
     /// Rows are counted, table by table. Rows.
     CountingRows,
     /// Postings are counted by buckets, lane by lane. Postings, without those of keys.
@@ -130,6 +133,7 @@ impl Phase {
             | Self::CountingPostings => "postings",
             Self::CopyingRows | Self::CountingRows => "rows",
             Self::MovingPages => "passes",
+            Self::JoiningLanes => "lanes",
         }
     }
 }
@@ -153,6 +157,7 @@ impl fmt::Display for Phase {
             Self::FinishingMerges => "finishing merges",
             Self::MergingRuns => "merging runs",
             Self::MovingPages => "moving pages",
+            Self::JoiningLanes => "comparing documents",
             Self::CountingRows => "counting rows",
             Self::CountingPostings => "counting postings",
         })

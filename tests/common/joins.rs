@@ -59,7 +59,7 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
 }
 
 /// The search that a question is about.
-fn asked<A>(join: Join<A>, question: &Question) -> Join<A> {
+fn asked<'j, A>(join: Join<'j, A>, question: &Question) -> Join<'j, A> {
     let join = join.bounds(question.bounds());
     match question.verify {
         Some(_) => join.verify(told_of_pair),

@@ -456,6 +456,28 @@ fn a_compaction_that_is_broken_off_leaves_a_good_store() {
     assert_eq!(stats.runs.len(), 1);
 }
 
+#[test]
+fn a_search_for_clusters_can_be_broken_off() {
+    let stage = Stage::new(200);
+    let store = stage.open();
+    store.insert("like the first", &signature(0)).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for verifies in [false, true] {
+        let clusters = |tell: &mut Callback<'_>| {
+            let join = snapshot.clusters().on_progress(tell);
+            match verifies {
+                true => join.verify(|_, _| Ok(None)).run(),
+                false => join.run(),
+            }
+        };
+        let (clusters, told) = break_off(clusters, |_, error| {
+            assert_stopped(&error, "the search for clusters");
+        });
+        assert_eq!(clusters.count(), 1);
+        assert_told(&told, &[Phase::JoiningLanes]);
+    }
+}
+
 /// A panic of the callback is the caller's own, and the store is none the worse for it, though the
 /// engine is on the stack: there a panic is taken for damage.
 #[test]

@@ -90,7 +90,7 @@ impl JoinProgress {
 /// Tells how long a join is expected to take, and what, if it is long.
 pub(crate) fn announce_join<A>(
     context: &Context,
-    join: &Join<A>,
+    join: &Join<'_, A>,
     product: JoinProduct,
 ) -> Result<JoinProgress> {
     if context.messages.quiet {
@@ -195,7 +195,11 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
 }
 
 /// Gives a join the tool's threads, and the limits that were given.
-pub(crate) fn limited<A>(context: &Context, join: Join<A>, limits: JoinLimits) -> Join<A> {
+pub(crate) fn limited<'j, A>(
+    context: &Context,
+    join: Join<'j, A>,
+    limits: JoinLimits,
+) -> Join<'j, A> {
     let join = join.threads(context.threads.min(MAX_THREADS));
     match limits.max_bucket {
         Some(documents) => join.max_bucket(documents.get() as usize),

@@ -44,7 +44,7 @@ pub struct ClusterDuplicates {
     clusters: Clusters,
 }
 
-impl Join<Clusters> {
+impl Join<'_, Clusters> {
     /// The documents that are not the first of their cluster, each with that one: what a corpus loses
     /// that keeps the first document of each cluster. They come in the order of their insertion, all
     /// found before this returns. Similarities are exact where `features` has both documents, which then
@@ -79,7 +79,7 @@ impl Join<Clusters> {
 }
 
 impl ClusterDuplicates {
-    fn find(join: Join<Clusters>, features: Option<Arc<FeatureFiles>>) -> Result<Self> {
+    fn find(join: Join<'_, Clusters>, features: Option<Arc<FeatureFiles>>) -> Result<Self> {
         let snapshot = join.snapshot().clone();
         let join = match features.clone() {
             Some(features) => join.verify(move |a, b| features.similarity(a, b)),

@@ -70,7 +70,8 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
 
         let pairs = join(snapshot, bounds, options, false, batch_documents).unverified();
         let verify = Arc::new(counting(&calls));
-        let found = Clusters::from_verified(pairs, verify, snapshot.len()).unwrap();
+        let found =
+            Clusters::from_verified(pairs, verify, snapshot.len(), &mut Watch::new("")).unwrap();
         assert_eq!(found.left_out(), left_out);
         let found = found.map(|cluster| cluster.into_iter().map(|id| id.get()).collect());
         assert_eq!(found.collect::<BTreeSet<Vec<u64>>>(), clusters);
