@@ -226,8 +226,9 @@ impl Snapshot {
     /// runs it.
     ///
     /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes for each id in a range
-    /// of 256 ids of which any is in a cluster, whatever the number of pairs. [`Clusters::suspicious`] names
-    /// clusters that are too large to be believed.
+    /// of 256 ids of which any is in a cluster, whatever the number of pairs. At the end the clusters
+    /// themselves take their place, 16 bytes a document. [`Clusters::suspicious`] names clusters that are
+    /// too large to be believed.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -46,7 +46,7 @@ impl Clusters {
         let mut sets = DisjointSets::default();
         for pair in pairs.by_ref() {
             let pair = pair?;
-            sets.join(pair.a.get(), pair.b.get())?;
+            sets.join(pair.a.get(), pair.b.get());
         }
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }

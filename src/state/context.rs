@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
 use crate::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher, ValueLayout};
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, IgnorePoison};
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
@@ -247,11 +247,7 @@ pub(crate) struct Health {
 }
 
 fn check(reason: &Mutex<Option<String>>) -> Result<()> {
-    match reason
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-    {
+    match reason.lock().ignore_poison().as_ref() {
         Some(reason) => Err(Error::Closed {
             reason: reason.clone(),
         }),
@@ -288,13 +284,10 @@ impl Health {
     }
 
     fn close(&self, reason: String) {
-        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.closed.lock().ignore_poison() = Some(reason);
     }
 
     pub(crate) fn close_writes(&self, reason: String) {
-        *self
-            .writes_closed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.writes_closed.lock().ignore_poison() = Some(reason);
     }
 }

@@ -1,10 +1,10 @@
 //! The writer lock: one writer at a time, first come, first served, and no thread waits for itself.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, HomeProcess, Mutex, MutexGuard, ThreadId, thread};
+use crate::sync::{Condvar, HomeProcess, IgnorePoison, Mutex, MutexGuard, ThreadId, thread};
 
 /// The lock of a store's write transaction.
 ///
@@ -33,7 +33,7 @@ struct Waiter {
 
 impl WriterLock {
     fn lock(&self) -> MutexGuard<'_, LockQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().ignore_poison()
     }
 
     fn guard(self: &Arc<Self>, holder: ThreadId) -> WriterGuard {
@@ -62,8 +62,7 @@ impl WriterLock {
                 // Whoever leaves makes the next waiting thread the holder at once. If it only set the lock
                 // free, a thread that comes now could take it before the one that was woken.
                 while queue.holder != Some(current) {
-                    let woken = turn.has_turn.wait(queue);
-                    queue = woken.unwrap_or_else(PoisonError::into_inner);
+                    queue = turn.has_turn.wait(queue).ignore_poison();
                 }
             }
         }

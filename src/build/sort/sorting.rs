@@ -1,6 +1,6 @@
 //! Postings of documents as they come: gathered in one batch while another is sorted and spilled.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch};
@@ -8,7 +8,7 @@ use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, IgnorePoison};
 use crate::types::{Phase, Watch};
 
 /// The postings of a build.
@@ -208,10 +208,10 @@ fn sort_and_spill(mut batch: SortBatch, spill: &Spill, threads: usize) -> Spille
     let written = Mutex::new(Vec::new());
     batch.sort(threads, |lane, column| {
         let extent = spill.write(column, first_id);
-        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = written.lock().ignore_poison();
         written.push((lane, extent));
     });
-    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut written = written.into_inner().ignore_poison();
     written.sort_by_key(|(lane, _)| *lane);
     let extents = written.into_iter().map(|(_, extent)| extent).collect();
     (batch, extents)
