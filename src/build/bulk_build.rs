@@ -18,6 +18,7 @@ use crate::invariant::{OrBug, invariant};
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, go_on};
+use crate::write::EqualCollector;
 
 /// An event of [`BulkBuild::finish_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,16 +221,19 @@ impl BulkBuild {
         self.store.flush()?;
         self.sorter.finish()?;
         let mut repeated = Repeated::default();
+        let mut equal = EqualCollector::default();
         let watch: &mut BulkWatch<'_> = &mut watch;
         let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
         let lanes = LaneWriters {
             store: &self.store,
             repeated: &mut repeated,
+            equal: &mut equal,
             duplicate_keys: self.duplicate_keys,
             progress: Progress::new(self.sorter.postings(), &mut tell),
         }
         .write(&self.sorter)?;
         self.leave_out(&repeated, watch)?;
+        self.store.note_equal(equal)?;
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
         let given = self.store.inserted();
@@ -274,6 +278,7 @@ impl BulkBuild {
 struct LaneWriters<'a> {
     store: &'a BulkStore,
     repeated: &'a mut Repeated,
+    equal: &'a mut EqualCollector,
     duplicate_keys: DuplicateKeys,
     progress: Progress<'a>,
 }
@@ -309,11 +314,11 @@ impl LaneWriters<'_> {
         let postings = Postings::new(merged.lane(0)?, &mut self.progress);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
             let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
-            let summary = self.store.write_lane(0, lasts)?;
+            let summary = self.store.write_lane(0, lasts, self.equal)?;
             return Ok((summary, self.repeated.documents()));
         }
         let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
-        let summary = self.store.write_lane(0, &mut firsts)?;
+        let summary = self.store.write_lane(0, &mut firsts, self.equal)?;
         if refuses {
             firsts.refusal()?;
         }
@@ -324,7 +329,7 @@ impl LaneWriters<'_> {
     fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let postings = Postings::new(merged.lane(lane)?, &mut self.progress);
         if self.repeated.documents() == 0 {
-            return Ok((self.store.write_lane(lane, postings)?, 0));
+            return Ok((self.store.write_lane(lane, postings, self.equal)?, 0));
         }
         let mut left_out = 0;
         let is_left_out = |posting: &Posting| self.repeated.contains(posting.id);
@@ -333,7 +338,7 @@ impl LaneWriters<'_> {
             left_out += u64::from(!is_kept);
             is_kept
         });
-        let summary = self.store.write_lane(lane, kept)?;
+        let summary = self.store.write_lane(lane, kept, self.equal)?;
         Ok((summary, left_out))
     }
 }

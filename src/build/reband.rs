@@ -14,6 +14,7 @@ use crate::format::LaneSummary;
 use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
 use crate::types::go_on;
+use crate::write::EqualCollector;
 
 /// Documents that are read between two events.
 const DOCUMENTS_PER_EVENT: u64 = 4_096;
@@ -100,7 +101,9 @@ pub(crate) fn reband_with(
     read(&mut store, &mut sorter, &mut watch)?;
     sorter.finish()?;
     store.begin()?;
-    let lanes = write(&store, &sorter, &mut watch)?;
+    let mut equal = EqualCollector::default();
+    let lanes = write(&store, &sorter, &mut equal, &mut watch)?;
+    store.note_equal(equal)?;
     report.postings = sorter.postings();
     report.spills = sorter.spills();
     report.spilled_bytes = sorter.spilled_bytes();
@@ -131,6 +134,7 @@ fn read(
 fn write(
     store: &RebandStore,
     sorter: &Sorter,
+    equal: &mut EqualCollector,
     watch: &mut dyn FnMut(RebandEvent) -> ControlFlow<()>,
 ) -> Result<Vec<LaneSummary>> {
     let mut tell = |postings, total| go_on(watch(RebandEvent::Written { postings, total }), WORK);
@@ -141,7 +145,7 @@ fn write(
         let mut summaries = Vec::with_capacity(lanes.into());
         for lane in 0..lanes {
             let postings = Postings::new(merged.lane(lane)?, &mut progress);
-            let summary = store.write_lane(lane, postings)?;
+            let summary = store.write_lane(lane, postings, equal)?;
             let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
             invariant!(
                 written == given,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, SIGNATURES,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, SIGNATURES,
     WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
+use crate::write::EqualCollector;
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(super) struct RebandStore {
@@ -129,8 +130,10 @@ impl RebandStore {
         state.take_run_number()?;
         self.in_tables(|write| {
             self.remove_dead(write)?;
-            write.delete_table(DEAD)?;
-            write.open_table(DEAD)?;
+            for rows in [DEAD, EQUAL] {
+                write.delete_table(rows)?;
+                write.open_table(rows)?;
+            }
             for blocks in [KEYS, BANDS, PERMUTED] {
                 write.delete_table(blocks)?;
                 write.open_table(blocks)?;
@@ -170,11 +173,18 @@ impl RebandStore {
         &self,
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
+        equal: &mut EqualCollector,
     ) -> Result<LaneSummary> {
         let run = self.version.state.next_run;
+        let postings = equal.collect(lane, postings);
         self.in_tables(|write| {
             write_whole_lane(&self.context, write, (run, lane), self.keys, postings)
         })
+    }
+
+    /// Notes which documents have equal signatures. All lanes must be written.
+    pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
+        self.in_tables(|write| equal.write(&self.context, write))
     }
 
     /// Commits everything and closes the file; `lanes` describes what was written, if lanes change.

@@ -30,7 +30,7 @@ pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
 #[cfg(test)]
 pub(crate) use tables::Range;
 pub(crate) use tables::{
-    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META,
+    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META,
     OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadOnlyTable,
     ReadTables, ReadTransaction, ReadableTable, ReadableTableMetadata, RowTable, SIGNATURES,
     StorageError, Table, TableDefinition, TableError, TableHandle, Value, WriteTransaction,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
-use crate::join::signature_batch::{Digest, SignatureBatch};
+use crate::join::signature_batch::SignatureBatch;
 use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
@@ -58,7 +58,7 @@ pub(super) struct JoinBatch {
 
 impl JoinBatch {
     /// Appends groups of equal documents.
-    pub(super) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
+    pub(super) fn group(&mut self, mut documents: Vec<(u128, u64)>) {
         documents.sort_unstable();
         for equal in documents.chunk_by(|a, b| a.0 == b.0) {
             self.push_group(equal.iter().map(|(_, id)| *id), 0);

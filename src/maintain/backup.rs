@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
     RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition, TableHandle,
     TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error, file_size, io_error,
     must_not_exist, row_check,
@@ -143,6 +143,7 @@ fn row_count(snapshot: &SnapshotView) -> Result<u64> {
         read.open_table(LANES)?.len()?,
         read.open_table(RUNS)?.len()?,
         read.open_table(DEAD)?.len()?,
+        read.open_table(EQUAL)?.len()?,
         tables.documents.len()?,
         tables.signatures.len()?,
         tables.keys.len()?,
@@ -153,12 +154,13 @@ fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     Ok(counts.into_iter().fold(0, u64::saturating_add))
 }
 
-fn table_names() -> [&'static str; 10] {
+fn table_names() -> [&'static str; 11] {
     [
         META.name(),
         LANES.name(),
         RUNS.name(),
         DEAD.name(),
+        EQUAL.name(),
         DOCUMENTS.name(),
         SIGNATURES.name(),
         KEYS.name(),
@@ -254,7 +256,7 @@ impl StoreCopy<'_> {
         self.table(META)?;
         self.table(LANES)?;
         self.table(RUNS)?;
-        for rows in [DEAD, DOCUMENTS, SIGNATURES] {
+        for rows in [DEAD, EQUAL, DOCUMENTS, SIGNATURES] {
             self.table(rows)?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {

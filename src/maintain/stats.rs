@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS, ReadTransaction,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS, ReadTransaction,
     ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition, TableHandle, Value,
     file_size,
 };
@@ -379,7 +379,7 @@ fn all_table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
     let mut stats = vec![table_stats(read, META)?];
     stats.push(table_stats(read, LANES)?);
     stats.push(table_stats(read, RUNS)?);
-    for table in [DOCUMENTS, SIGNATURES, DEAD] {
+    for table in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
         stats.push(table_stats(read, table)?);
     }
     for table in [KEYS, BANDS, PERMUTED] {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
     ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile, catch_panic,
     io_error, must_not_exist, overlay,
 };
@@ -122,7 +122,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
             lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
         }
         // Tables that stay empty are made now, too: a reader cannot open one that was never made.
-        for rows in [DOCUMENTS, SIGNATURES, DEAD] {
+        for rows in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
             write.open_table(rows)?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
