@@ -221,7 +221,7 @@ impl BulkBuild {
         self.store.flush()?;
         self.sorter.finish()?;
         let mut repeated = Repeated::default();
-        let mut equal = EqualCollector::default();
+        let mut equal = self.store.equal_collector();
         let watch: &mut BulkWatch<'_> = &mut watch;
         let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
         let lanes = LaneWriters {

@@ -230,6 +230,11 @@ impl BulkStore {
         self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), self.keys, postings))
     }
 
+    /// Returns what collects equal documents from the lanes.
+    pub(crate) fn equal_collector(&self) -> EqualCollector {
+        EqualCollector::new(&self.store.context.lanes)
+    }
+
     /// Notes which documents have equal signatures. All lanes must be written, and the rows of documents
     /// that are left out removed.
     pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {

@@ -101,7 +101,7 @@ pub(crate) fn reband_with(
     read(&mut store, &mut sorter, &mut watch)?;
     sorter.finish()?;
     store.begin()?;
-    let mut equal = EqualCollector::default();
+    let mut equal = store.equal_collector();
     let lanes = write(&store, &sorter, &mut equal, &mut watch)?;
     store.note_equal(equal)?;
     report.postings = sorter.postings();

@@ -182,6 +182,11 @@ impl RebandStore {
         })
     }
 
+    /// Returns what collects equal documents from the lanes.
+    pub(crate) fn equal_collector(&self) -> EqualCollector {
+        EqualCollector::new(&self.context.lanes)
+    }
+
     /// Notes which documents have equal signatures. All lanes must be written.
     pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
         self.in_tables(|write| equal.write(&self.context, write))

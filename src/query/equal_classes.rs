@@ -19,6 +19,8 @@ pub(super) struct EqualClasses<'v> {
     /// The chunks of ids that postings have led to. Together they have all members of the classes met but
     /// those that were read as postings.
     chunks: BTreeMap<u64, LoadedChunk>,
+    /// The chunk at hand, which is not among the others: neighbours follow each other.
+    current: Option<(u64, LoadedChunk)>,
 }
 
 /// The notes of a chunk of ids.
@@ -94,6 +96,7 @@ impl<'v> EqualClasses<'v> {
             view,
             met: Vec::new(),
             chunks: BTreeMap::new(),
+            current: None,
         }
     }
 
@@ -126,25 +129,32 @@ impl<'v> EqualClasses<'v> {
     }
 
     fn load(&mut self, chunk: u64) -> Result<&mut LoadedChunk> {
-        let entry = self.chunks.entry(chunk);
-        let loaded = match entry {
-            std::collections::btree_map::Entry::Occupied(loaded) => loaded.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let mut loaded = LoadedChunk::default();
-                self.view.equal_row(chunk, &mut |row| {
-                    loaded = LoadedChunk::decode(chunk, row)?;
-                    Ok(())
-                })?;
-                entry.insert(loaded)
+        let loaded = match self.current.take() {
+            Some(current) if current.0 == chunk => current,
+            other => {
+                self.chunks.extend(other);
+                let loaded = self.chunks.remove(&chunk);
+                (chunk, loaded.map_or_else(|| self.read(chunk), Ok)?)
             }
         };
+        let (_, loaded) = self.current.insert(loaded);
         loaded.refresh(&self.met);
+        Ok(loaded)
+    }
+
+    fn read(&self, chunk: u64) -> Result<LoadedChunk> {
+        let mut loaded = LoadedChunk::default();
+        self.view.equal_row(chunk, &mut |row| {
+            loaded = LoadedChunk::decode(chunk, row)?;
+            Ok(())
+        })?;
         Ok(loaded)
     }
 
     /// Ends the reading of postings: removes those that are in a class met from ids that were read, and
     /// returns the classes.
     pub(super) fn into_members(mut self, ids: &mut Vec<u64>) -> EqualMembers {
+        self.chunks.extend(self.current.take());
         for chunk in self.chunks.values_mut() {
             chunk.refresh(&self.met);
         }

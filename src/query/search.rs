@@ -362,3 +362,6 @@ mod many_tests;
 #[cfg(test)]
 #[path = "verify_tests.rs"]
 mod verify_tests;
+#[cfg(test)]
+#[path = "search_equal_tests.rs"]
+mod equal_tests;

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use crate::engine::{EQUAL, ReadableTable, ReadableTableMetadata, SIGNATURES, WriteTransaction};
 use crate::error::{Error, Result};
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk, Posting, SignatureRow};
+use crate::lanes::LaneSet;
 use crate::read::visit_rows;
 use crate::state::{MergeDrops, SharedContext, Tombstones};
 
@@ -12,20 +13,35 @@ use crate::state::{MergeDrops, SharedContext, Tombstones};
 /// read one by one at little cost.
 const MIN_EQUAL: usize = if cfg!(test) { 4 } else { 16 };
 
-/// The lane that tells which documents may be equal: equal ones share all their buckets.
-const LANE: u16 = 1;
+/// The first lane of bands or tables.
+const FIRST_LANE: u16 = 1;
 
-/// Collects the documents of a lane that may be equal to others: those that share a code with many. It
-/// takes a bit a document, in chunks of ids that have any.
-#[derive(Default)]
+/// Collects the documents that may be equal to others: those that share their codes with many, in the first
+/// lane and in the last. Equal ones do in all lanes; documents that have a template in common mostly do in
+/// some. It takes a bit a document, in chunks of ids that have any.
 pub(crate) struct EqualCollector {
+    last_lane: u16,
+    /// The documents found in the lane before.
+    before: Tombstones,
     candidates: Tombstones,
-    code: u64,
+    /// The code at hand, with its lane.
+    code: (u16, u64),
     /// The documents of the code, as long as they are few.
     few: Vec<u64>,
 }
 
 impl EqualCollector {
+    /// For the postings of a store with these lanes.
+    pub(crate) fn new(lanes: &LaneSet) -> Self {
+        Self {
+            last_lane: lanes.count().saturating_sub(1),
+            before: Tombstones::default(),
+            candidates: Tombstones::default(),
+            code: (0, 0),
+            few: Vec::new(),
+        }
+    }
+
     /// Takes the postings of a lane as they pass.
     pub(crate) fn collect(
         &mut self,
@@ -42,18 +58,25 @@ impl EqualCollector {
     /// Takes the next posting of a lane.
     #[inline]
     pub(super) fn push(&mut self, lane: u16, posting: Posting) {
-        if lane != LANE {
+        if lane != FIRST_LANE && lane != self.last_lane {
             return;
         }
-        if posting.code != self.code {
-            self.code = posting.code;
+        let Posting { code, id } = posting;
+        if lane != self.code.0 {
+            self.before = std::mem::take(&mut self.candidates);
+        }
+        if (lane, code) != self.code {
+            self.code = (lane, code);
             self.few.clear();
         }
-        if self.few.len() >= MIN_EQUAL {
-            self.candidates.insert(posting.id);
+        if lane != FIRST_LANE && !self.before.contains(id) {
             return;
         }
-        self.few.push(posting.id);
+        if self.few.len() >= MIN_EQUAL {
+            self.candidates.insert(id);
+            return;
+        }
+        self.few.push(id);
         if self.few.len() == MIN_EQUAL {
             self.few.iter().for_each(|id| self.candidates.insert(*id));
         }

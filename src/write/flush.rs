@@ -41,7 +41,7 @@ impl Writer {
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();
-        let mut equal = EqualCollector::default();
+        let mut equal = EqualCollector::new(&self.store.context.lanes);
         for (role, lane) in self.store.context.lanes.roles().zip(0u16..) {
             let mut postings = memtable.lane(lane);
             let read = postings.len() as u64;
