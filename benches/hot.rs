@@ -33,7 +33,11 @@ fn main() {
         ("one bucket", in_one_bucket),
     ] {
         let is_named = |argument: &String| argument == name;
-        if arguments.iter().any(|argument| names.contains(&argument.as_str())) && !arguments.iter().any(is_named) {
+        if arguments
+            .iter()
+            .any(|argument| names.contains(&argument.as_str()))
+            && !arguments.iter().any(is_named)
+        {
             continue;
         }
         let path = folder.path().join(name);
@@ -44,7 +48,10 @@ fn main() {
             }
             .unwrap()
         });
-        println!("{:>9} MB in {name}", std::fs::metadata(&path).unwrap().len() / 1_000_000);
+        println!(
+            "{:>9} MB in {name}",
+            std::fs::metadata(&path).unwrap().len() / 1_000_000
+        );
         measure(name, &store);
         drop(store);
         std::fs::remove_file(path).unwrap();
@@ -52,7 +59,9 @@ fn main() {
 }
 
 fn schema() -> Result<Schema> {
-    Schema::builder().minhash(MinHash::new(VALUES as u16)).build()
+    Schema::builder()
+        .minhash(MinHash::new(VALUES as u16))
+        .build()
 }
 
 fn build(path: &std::path::Path, count: u64, signature: fn(u64) -> Signature) -> Result<Store> {
@@ -81,25 +90,42 @@ fn measure(name: &str, store: &Store) {
     let snapshot = store.snapshot().unwrap();
     for round in 1..=2 {
         for (what, signature) in [("equal", &own), ("near", &near)] {
-            let found = timed(&format!("{name}: query of an {what} one, limit 10, round {round}"), || {
-                snapshot.query(signature).limit(10).run().unwrap()
-            });
-            println!("          {} matches of {}", found.len(), found.candidates());
+            let found = timed(
+                &format!("{name}: query of an {what} one, limit 10, round {round}"),
+                || snapshot.query(signature).limit(10).run().unwrap(),
+            );
+            println!(
+                "          {} matches of {}",
+                found.len(),
+                found.candidates()
+            );
         }
-        let novelty = timed(&format!("{name}: insert_if_new of a near one, round {round}"), || {
-            store.insert_if_new(&*format!("new {round}"), &near).unwrap()
-        });
+        let novelty = timed(
+            &format!("{name}: insert_if_new of a near one, round {round}"),
+            || {
+                store
+                    .insert_if_new(&*format!("new {round}"), &near)
+                    .unwrap()
+            },
+        );
         println!("          new: {}", novelty.is_new());
     }
     let options = JoinOptions::new().max_bucket(100);
     let clusters = timed(&format!("{name}: clusters, max_bucket(100)"), || {
         snapshot.clusters_with(Bounds::new(), &options).unwrap()
     });
-    println!("          {} clusters, {:?}", clusters.clone().count(), clusters.left_out());
-    let pairs = timed(&format!("{name}: first 1000 pairs, max_bucket(100)"), || {
-        let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
-        pairs.take(1_000).map(Result::unwrap).count()
-    });
+    println!(
+        "          {} clusters, {:?}",
+        clusters.clone().count(),
+        clusters.left_out()
+    );
+    let pairs = timed(
+        &format!("{name}: first 1000 pairs, max_bucket(100)"),
+        || {
+            let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+            pairs.take(1_000).map(Result::unwrap).count()
+        },
+    );
     println!("          {pairs} pairs");
 }
 
@@ -107,7 +133,11 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let (began, used) = (Instant::now(), processor_seconds());
     let made = run();
     let (wall, used) = (began.elapsed().as_secs_f64(), processor_seconds() - used);
-    println!("{:>9.1} ms, {:>9.1} ms of processor time: {what}", wall * 1e3, used * 1e3);
+    println!(
+        "{:>9.1} ms, {:>9.1} ms of processor time: {what}",
+        wall * 1e3,
+        used * 1e3
+    );
     made
 }
 
@@ -117,13 +147,20 @@ fn processor_seconds() -> f64 {
     let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else {
         return 0.0;
     };
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
     let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
     ticks / 100.0
 }
 
 fn values(of: u64) -> Vec<u32> {
-    (0..VALUES).map(|place| (mix(of * VALUES + place) >> 32) as u32).collect()
+    (0..VALUES)
+        .map(|place| (mix(of * VALUES + place) >> 32) as u32)
+        .collect()
 }
 
 fn equal(_: u64) -> Signature {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS, SIGNATURES,
-    WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS,
+    SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};

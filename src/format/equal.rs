@@ -138,7 +138,12 @@ impl EqualChunk {
         let class = |index| read_bits(rest, index * width as usize, width) as u16;
         let mut bytes = Vec::new();
         let classes: Vec<u16> = (0..documents).map(class).collect();
-        pack(&mut bytes, width, documents, classes.iter().map(|class| u64::from(*class)));
+        pack(
+            &mut bytes,
+            width,
+            documents,
+            classes.iter().map(|class| u64::from(*class)),
+        );
         let mut has_document = vec![false; count];
         for class in &classes {
             *has_document.get_mut(usize::from(*class))? = true;
@@ -191,13 +196,29 @@ mod tests {
         checksum::assert_damage_is_named(&chunk.encode(2), |row| EqualChunk::decode(2, row));
         assert!(EqualChunk::decode(1, &chunk.encode(2)).is_err());
         let broken = [
-            EqualChunk { digests: vec![9, 5], ..chunk.clone() },
-            EqualChunk { digests: vec![5, 9, 11], ..chunk.clone() },
-            EqualChunk { classes: vec![0, 1, 3], digests: vec![5, 9, 11], ..chunk.clone() },
-            EqualChunk { noted: [0; BITMAP_BYTES].into(), ..chunk },
+            EqualChunk {
+                digests: vec![9, 5],
+                ..chunk.clone()
+            },
+            EqualChunk {
+                digests: vec![5, 9, 11],
+                ..chunk.clone()
+            },
+            EqualChunk {
+                classes: vec![0, 1, 3],
+                digests: vec![5, 9, 11],
+                ..chunk.clone()
+            },
+            EqualChunk {
+                noted: [0; BITMAP_BYTES].into(),
+                ..chunk
+            },
         ];
         for chunk in broken {
-            assert!(EqualChunk::decode(2, &chunk.encode(2)).is_err(), "{chunk:?}");
+            assert!(
+                EqualChunk::decode(2, &chunk.encode(2)).is_err(),
+                "{chunk:?}"
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ mod tombstones;
 pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, claimed_postings};
 pub(crate) use block_encoder::encode_if;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
 pub(crate) use filter::{

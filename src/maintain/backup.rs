@@ -8,10 +8,10 @@ use std::path::Path;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED, PanicSafe,
-    RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition, TableHandle,
-    TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error, file_size, io_error,
-    must_not_exist, row_check,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED,
+    PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition,
+    TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error,
+    file_size, io_error, must_not_exist, row_check,
 };
 use crate::error::{Error, Result};
 use crate::format::{FORMAT_VERSION, Header, header};

@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS, ReadTransaction,
-    ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition, TableHandle, Value,
-    file_size,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
+    ReadTransaction, ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition,
+    TableHandle, Value, file_size,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;

@@ -54,7 +54,12 @@ impl LoadedChunk {
     fn refresh(&mut self, met: &[u128]) {
         let new = met.get(self.refreshed..).unwrap_or(&[]);
         for digest in new {
-            if self.row.as_ref().and_then(|row| row.position(*digest)).is_none() {
+            if self
+                .row
+                .as_ref()
+                .and_then(|row| row.position(*digest))
+                .is_none()
+            {
                 continue;
             }
             let mut bits = std::mem::take(&mut self.met);
@@ -182,10 +187,14 @@ impl EqualMembers {
         let ids = |(chunk, loaded): (&u64, &'_ LoadedChunk), digest| {
             let first = chunk * CHUNK_DOCUMENTS;
             let offsets = loaded.offsets_of(digest).to_vec();
-            offsets.into_iter().map(move |offset| first + u64::from(offset))
+            offsets
+                .into_iter()
+                .map(move |offset| first + u64::from(offset))
         };
         self.classes.iter().map(move |digest| {
-            self.chunks.iter().flat_map(move |chunk| ids(chunk, *digest))
+            self.chunks
+                .iter()
+                .flat_map(move |chunk| ids(chunk, *digest))
         })
     }
 }

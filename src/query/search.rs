@@ -91,6 +91,11 @@ impl<'q> Search<'q> {
     pub(crate) fn many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
+            if let [signature] = piece {
+                // Probes, unlike sweeps, compare one of equal documents.
+                answers.push(self.one(answers.len(), signature)?);
+                return Ok(true);
+            }
             let mut plan = self.plan(piece.iter().copied())?;
             let Some(all) = self.piece(piece, &mut plan)? else {
                 return Ok(false);
@@ -229,7 +234,10 @@ impl<'q> Search<'q> {
         let (context, limit) = (self.view.context(), self.collector.limit());
         for class in equal.classes() {
             let is_left = |id: &u64| {
-                let candidate = Candidate { id: *id, query_index: 0 };
+                let candidate = Candidate {
+                    id: *id,
+                    query_index: 0,
+                };
                 Some(*id) != self.exclude
                     && !self.view.is_dead(*id)
                     && compared.binary_search(&candidate).is_err()
@@ -249,7 +257,9 @@ impl<'q> Search<'q> {
             found.compared += count;
             context.note_candidates(count);
             if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
-                first.iter().for_each(|id| found.push(Scored { id: *id, ..scored }));
+                first
+                    .iter()
+                    .for_each(|id| found.push(Scored { id: *id, ..scored }));
             }
         }
         Ok(())
@@ -357,11 +367,11 @@ fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
 #[path = "search_best_tests.rs"]
 mod best_tests;
 #[cfg(test)]
+#[path = "search_equal_tests.rs"]
+mod equal_tests;
+#[cfg(test)]
 #[path = "search_many_tests.rs"]
 mod many_tests;
 #[cfg(test)]
 #[path = "verify_tests.rs"]
 mod verify_tests;
-#[cfg(test)]
-#[path = "search_equal_tests.rs"]
-mod equal_tests;

@@ -23,7 +23,10 @@ pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
     is_dead: &dyn Fn(u64) -> bool,
     visit: &mut VisitRows<'_>,
 ) -> Result<()> {
-    let are_near = |a: &u64, b: &u64| b.checked_sub(*a).is_some_and(|gap| (1..=MAX_PASSED).contains(&gap));
+    let are_near = |a: &u64, b: &u64| {
+        b.checked_sub(*a)
+            .is_some_and(|gap| (1..=MAX_PASSED).contains(&gap))
+    };
     for ids in ids.chunk_by(are_near) {
         if ids.len() >= MIN_WALKED {
             let visit = &mut |id, row: Option<&[u8]>| visit(id, row.filter(|_| !is_dead(id)));

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS, ReadOnlyTable,
-    ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile, catch_panic,
-    io_error, must_not_exist, overlay,
+    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS,
+    ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
+    catch_panic, io_error, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};

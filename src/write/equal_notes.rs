@@ -156,7 +156,9 @@ pub(super) fn forget_dropped(
         let chunk = id / CHUNK_DOCUMENTS;
         next = (chunk + 1).checked_mul(CHUNK_DOCUMENTS);
         let row = ReadableTable::get(&table, chunk)?;
-        let row = row.map(|row| EqualChunk::decode(chunk, row.value())).transpose()?;
+        let row = row
+            .map(|row| EqualChunk::decode(chunk, row.value()))
+            .transpose()?;
         let Some(row) = row else {
             continue;
         };

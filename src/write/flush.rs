@@ -54,7 +54,9 @@ impl Writer {
                 postings.retain(|posting| !deleted.contains(&posting.id));
             }
             let kept = postings.len() as u64;
-            postings.iter().for_each(|posting| equal.push(lane, *posting));
+            postings
+                .iter()
+                .for_each(|posting| equal.push(lane, *posting));
             let shape = self.filter_shape(lane, kept, documents)?;
             let buckets = self.store.context.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });

@@ -17,8 +17,9 @@ use crate::index::{
 use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
-use crate::read::{LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows,
-    visit_rows};
+use crate::read::{
+    LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows, visit_rows,
+};
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
