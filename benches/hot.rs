@@ -10,9 +10,7 @@ mod support;
 
 use std::time::Instant;
 
-use resemblance::{
-    Bounds, BulkOptions, Document, JoinOptions, MinHash, Result, Schema, Signature, Store,
-};
+use resemblance::{BulkOptions, Document, MinHash, Result, Schema, Signature, Store};
 use support::mix;
 
 const VALUES: u64 = 128;
@@ -110,9 +108,8 @@ fn measure(name: &str, store: &Store) {
         );
         println!("          new: {}", novelty.is_new());
     }
-    let options = JoinOptions::new().max_bucket(100);
     let clusters = timed(&format!("{name}: clusters, max_bucket(100)"), || {
-        snapshot.clusters_with(Bounds::new(), &options).unwrap()
+        snapshot.clusters().max_bucket(100).run().unwrap()
     });
     println!(
         "          {} clusters, {:?}",
@@ -122,7 +119,7 @@ fn measure(name: &str, store: &Store) {
     let pairs = timed(
         &format!("{name}: first 1000 pairs, max_bucket(100)"),
         || {
-            let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+            let pairs = snapshot.pairs().max_bucket(100).run().unwrap();
             pairs.take(1_000).map(Result::unwrap).count()
         },
     );

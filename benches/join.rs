@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use resemblance::{Bounds, JoinOptions, Snapshot};
+use resemblance::{Bounds, Snapshot};
 
 const DOCUMENTS: u64 = 20_000;
 
@@ -28,11 +28,10 @@ fn main() {
 fn pairs(bencher: Bencher<'_, '_>, threads: usize) {
     // Here, so that the first sample does not wait for the store.
     LazyLock::force(&SNAPSHOT);
-    let options = JoinOptions::new().threads(threads);
     let bounds = Bounds::new().min_similarity(0.7);
     bencher.counter(ItemsCount::new(DOCUMENTS)).bench_local(|| {
-        let pairs = SNAPSHOT.pairs_with(bounds, &options).unwrap();
-        pairs.map(Result::unwrap).count()
+        let pairs = SNAPSHOT.pairs().bounds(bounds).threads(threads);
+        pairs.run().unwrap().map(Result::unwrap).count()
     });
 }
 
@@ -43,5 +42,5 @@ fn clusters(bencher: Bencher<'_, '_>) {
     let bounds = Bounds::new().min_similarity(0.7);
     bencher
         .counter(ItemsCount::new(DOCUMENTS))
-        .bench_local(|| SNAPSHOT.clusters(bounds).unwrap());
+        .bench_local(|| SNAPSHOT.clusters().bounds(bounds).run().unwrap());
 }

@@ -10,7 +10,7 @@
 
 use std::time::Instant;
 
-use resemblance::{Bounds, BulkOptions, Document, MinHash, Schema, Signature, Store};
+use resemblance::{BulkOptions, Document, MinHash, Schema, Signature, Store};
 
 const SAMPLE: u64 = 1_000_000;
 const VALUES: u64 = 128;
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     let snapshot = Store::open(&path)?.snapshot()?;
     let start = Instant::now();
     let mut pairs = 0u64;
-    for pair in snapshot.pairs(Bounds::new())? {
+    for pair in snapshot.pairs().run()? {
         pair?;
         pairs += 1;
     }

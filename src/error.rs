@@ -66,8 +66,12 @@ pub enum Error {
         second: DocumentId,
     },
     /// A signature does not fit the schema, or two signatures cannot be compared.
-    #[error("signature: found {found}, expected {expected}")]
+    #[error("signature, {part}: found {found}, expected {expected}")]
     SignatureMismatch {
+        /// The part of the signature, or of the recipe that made it, in which they differ: "MinHash values",
+        /// "SimHash fingerprint", "band codes"; "text", "seed", "MinHash", "SimHash", "empty documents",
+        /// "weights"; "recipe" where it cannot be told.
+        part: &'static str,
         /// What the signature is.
         found: String,
         /// What the schema, or the other signature, asks for.
@@ -235,11 +239,18 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The progress callback of a long operation broke it off. The operation says what stays done;
+    /// otherwise everything is as it was before.
+    #[error("{work} was stopped by its progress callback")]
+    Stopped {
+        /// The operation, such as "the backup".
+        work: &'static str,
+    },
     /// The handle was opened for reading only.
     #[error("the store was opened read-only")]
     ReadOnly,
-    /// A write transaction is open: on this thread, where waiting for it would never end, or, for
-    /// `try_begin_write`, on any thread.
+    /// A write transaction is open: begun or last changed by this thread, where waiting for it would never
+    /// end, or, for `try_begin_write`, by any thread.
     #[error("a write transaction is open; commit or drop it first")]
     Busy,
     /// Too much waits for a commit already: wait for the tickets that were given out, or call in a way
@@ -320,8 +331,13 @@ impl Error {
         }
     }
 
-    pub(crate) fn signature(found: impl ToString, expected: impl ToString) -> Self {
+    pub(crate) fn signature(
+        part: &'static str,
+        found: impl ToString,
+        expected: impl ToString,
+    ) -> Self {
         Self::SignatureMismatch {
+            part,
             found: found.to_string(),
             expected: expected.to_string(),
         }

@@ -43,17 +43,17 @@
 //! - [`Sketcher`] makes [`Signature`]s of texts and features, in any thread, with or without a store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
-//!   [`Snapshot::pairs_verified`] put exact ones in the place of estimates.
+//!   [`Join::verify`] put exact ones in the place of estimates.
 //! - [`dedup`] keeps the documents of a stream that are new, [`verification`] the features of texts for
 //!   exact similarities, [`pipeline`] sketches on all cores; [`tune`] and [`eval`] compare schemas.
-//! - [`Store::touch`] renews a document, [`Store::evict_older_than`] and [`Store::keep_newest`] forget
-//!   what was not; [`Revision`] says what a document is to its last version.
+//! - [`Store::touch`] renews a document, [`Store::evict`] forgets what was not; [`Revision`] says what a document is to its last version.
 //! - [`Store::check`] and [`Snapshot::stats`] look after a store, [`Store::metrics`] says what it has
 //!   done since it was opened; [`Store::compact`] shrinks it, and
 //!   drops what is left of removed documents; [`Store::repair`] makes a new one of what is left of a
 //!   damaged one.
 //! - [`Snapshot::backup`] copies a store that is in use; [`Snapshot::export`] and [`Store::import`] move
 //!   documents from one store to another.
+//! - Every long operation tells its [`Progress`] to a callback, which can stop it.
 //!
 //! # Kinds of signatures
 //!
@@ -126,8 +126,8 @@ mod types;
 mod write;
 
 pub use build::{
-    BulkBuild, BulkEstimate, BulkEvent, BulkOptions, BulkReport, DuplicateKeys, RebandEstimate,
-    RebandEvent, RebandReport,
+    BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, Reband, RebandEstimate,
+    RebandReport,
 };
 pub use corpus::{dedup, eval, pipeline, tune, verification};
 #[doc(hidden)]
@@ -136,13 +136,12 @@ pub use error::{Error, Result};
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
 pub use id::DocumentId;
-pub use join::{Clusters, JoinEstimate, JoinOptions, LeftOut, Pair, Pairs, SuspiciousCluster};
+pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
 pub use maintain::{
-    BackupEvent, BackupReport, BucketSample, BucketStats, CompactReport, EvictEvent, EvictOptions,
-    EvictReport, ExistingKeys, ExportEvent, ExportReport, IdRange, ImportEvent, ImportOptions,
-    ImportReport, LaneStats, MergeStats, RepairEvent, RepairOptions, RepairReport, RunStats, Stats,
-    StoredDocument, TableStats,
+    Backup, BackupReport, BucketSample, BucketStats, CompactReport, EvictPolicy, EvictReport,
+    Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats, MergeStats,
+    Repair, RepairReport, RunStats, Stats, StoredDocument, TableStats,
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;
@@ -161,8 +160,8 @@ pub use store::Store;
 pub use text::{Language, ShingleUnit, Shingler, Text, UNICODE_VERSION};
 pub use transaction::WriteTransaction;
 pub use types::{
-    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Problem, Record, Revision, Scope,
-    Upserted, key_text,
+    BeyondBudget, CheckReport, Document, Match, Matches, Novelty, Operation, Phase, Problem,
+    Progress, Record, Revision, Scope, Upserted, key_text,
 };
 
 /// The examples of the README, held to be true.

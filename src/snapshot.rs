@@ -3,22 +3,17 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::corpus::dedup::ClusterDuplicates;
 use crate::corpus::eval::{DocumentSample, Evaluation};
-use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
-use crate::join::{self, Clusters, JoinEstimate, JoinOptions, Pairs};
-use crate::maintain::{self, BackupEvent, BackupReport, ExportEvent, ExportReport, Stats};
-use crate::options::StoreOptions;
-use crate::query::{self, Bounds, OneOrMany, Query};
+use crate::join::{Clusters, Join, Pairs};
+use crate::maintain::{self, Backup, ExportReport, Stats};
+use crate::query::{self, OneOrMany, Query};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
-use crate::types::{CheckReport, DocumentId, Matches, Record};
+use crate::types::{CheckReport, DocumentId, Matches, Operation, Record};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -124,12 +119,12 @@ impl Snapshot {
     /// As [`Query::run`].
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let id = store.append(&page)?;
+    /// let id = store.insert(Document::without_key(), &page)?;
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(snapshot.candidates(&page)?, [id]);
     /// assert_eq!(snapshot.candidates(&[page.clone(), page])?, [[id], [id]]);
@@ -196,7 +191,8 @@ impl Snapshot {
         Records::new(&self.view)
     }
 
-    /// Finds all pairs of documents within bounds, each pair once.
+    /// Searches for all pairs of documents within bounds, each pair once. [`Join`] sets bounds, threads and
+    /// more, and runs it.
     ///
     /// The pairs are exactly those that a query for each document would give. They come lane by
     /// lane, each in the first lane in which its two meet; of a lane bucket by bucket, ascending by
@@ -208,214 +204,47 @@ impl Snapshot {
     /// signatures (of two threads or more, for a moment twice that) and what one bucket takes: 40
     /// bytes a document in it and 56 more a different signature.
     ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidParameter`] for bounds outside the schema;
-    /// the iterator yields an error and ends where the file cannot be read.
-    ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// for key in ["a", "b"] {
     ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
     /// }
-    /// let pairs: Vec<_> = store.snapshot()?.pairs(Bounds::new())?.collect::<Result<_, _>>()?;
+    /// let pairs: Vec<_> = store.snapshot()?.pairs().run()?.collect::<Result<_, _>>()?;
     /// assert_eq!(pairs.len(), 1);
     /// assert_eq!(pairs[0].similarity, Some(1.0));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn pairs(&self, bounds: Bounds) -> Result<Pairs> {
-        self.pairs_with(bounds, &JoinOptions::new())
+    pub fn pairs(&self) -> Join<Pairs> {
+        Join::new(&self.view)
     }
 
-    /// Finds pairs as [`pairs`](Self::pairs), with threads, or with large buckets cut short.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs`](Self::pairs), and for an option out of its range.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # for key in ["a", "b"] {
-    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// # }
-    /// let options = JoinOptions::new().threads(2).max_bucket(1_000);
-    /// let mut pairs = store.snapshot()?.pairs_with(Bounds::new(), &options)?;
-    /// assert_eq!(pairs.by_ref().count(), 1);
-    /// assert!(pairs.left_out().is_empty());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn pairs_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Pairs> {
-        join::pairs_with(&self.view, bounds, options)
-    }
-
-    /// As [`pairs_with`](Self::pairs_with), with every candidate verified, those too whose estimate
-    /// is not within the bounds: what `similarity` returns for two documents, 0 to 1, decides
-    /// against the bound on the similarity and is what the pair reports, which then is exact. Where
-    /// it returns `None`, because one of the two is not at hand, the estimate decides. Distances are
-    /// exact anyway. A pair is still found with the probability that its two share a bucket: see
-    /// [`MinHashSchema::probability`](crate::MinHashSchema::probability).
-    ///
-    /// The closure is given each two documents that share a bucket, the earlier one first, once,
-    /// from as many threads as the options say; the pairs and their order are the same for any
-    /// number. Equal signatures are not taken for equal documents, so that m copies mean m² / 2
-    /// calls. About 2 MB of memory hold candidates on the way.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs_with`](Self::pairs_with). The iterator yields what the closure returns as an
-    /// error, or [`Error::InvalidParameter`] for what is not 0 to 1,
-    /// and ends. A panic of the closure goes on through the iterator.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
-    /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
-    /// for text in texts {
-    ///     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
-    /// }
-    /// let exact = move |a: resemblance::DocumentId, b: resemblance::DocumentId| {
-    ///     let (a, b) = (&features[a.get() as usize], &features[b.get() as usize]);
-    ///     let both = a.iter().filter(|hash| b.contains(hash)).count();
-    ///     Ok(Some(both as f64 / (a.len() + b.len() - both) as f64))
-    /// };
-    /// let snapshot = store.snapshot()?;
-    /// let mut pairs = snapshot.pairs_verified(Bounds::new(), &JoinOptions::new(), exact)?;
-    /// let pair = pairs.next().unwrap()?;
-    /// assert_eq!((pair.similarity, pair.is_exact), (Some(1.0), true));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn pairs_verified(
-        &self,
-        bounds: Bounds,
-        options: &JoinOptions,
-        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
-    ) -> Result<Pairs> {
-        join::pairs_verified(&self.view, bounds, options, similarity)
-    }
-
-    /// Returns the connected components of the documents under the pairs within bounds: every link is such
-    /// a pair. Documents without a partner are left out.
+    /// Searches for the connected components of the documents under the pairs within bounds: every link is
+    /// such a pair. Documents without a partner are left out. [`Join`] sets bounds, threads and more, and
+    /// runs it.
     ///
     /// Memory holds what [`pairs`](Self::pairs) needs, one bit a document, and 8 bytes for each id in a range
-    /// of 256 ids of which any is in a cluster, whatever the number of pairs. [`Clusters::suspicious`] names clusters that are too large to be believed.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read.
+    /// of 256 ids of which any is in a cluster, whatever the number of pairs. At the end the clusters
+    /// themselves take their place, 16 bytes a document. [`Clusters::suspicious`] names clusters that are
+    /// too large to be believed.
     ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// for key in ["a", "b", "c"] {
     ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
     /// }
-    /// let clusters: Vec<_> = store.snapshot()?.clusters(Bounds::new())?.collect();
+    /// let clusters: Vec<_> = store.snapshot()?.clusters().run()?.collect();
     /// assert_eq!(clusters.len(), 1);
     /// assert_eq!(clusters[0].len(), 3);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn clusters(&self, bounds: Bounds) -> Result<Clusters> {
-        self.clusters_with(bounds, &JoinOptions::new())
-    }
-
-    /// Finds clusters as [`clusters`](Self::clusters), with threads, or with large buckets cut short.
-    ///
-    /// # Errors
-    ///
-    /// As [`clusters`](Self::clusters), and for an option out of its range.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let options = JoinOptions::new().threads(2);
-    /// assert_eq!(store.snapshot()?.clusters_with(Bounds::new(), &options)?.count(), 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn clusters_with(&self, bounds: Bounds, options: &JoinOptions) -> Result<Clusters> {
-        join::clusters_with(&self.view, bounds, options)
-    }
-
-    /// As [`clusters_with`](Self::clusters_with), of the pairs that
-    /// [`pairs_verified`](Self::pairs_verified) gives. Two documents that are known to be in one
-    /// cluster are not verified any more, so that m copies take about m calls of the closure.
-    ///
-    /// # Errors
-    ///
-    /// As [`clusters_with`](Self::clusters_with), and what the closure returns, or
-    /// [`Error::InvalidParameter`] for what is not 0 to 1.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for key in ["a", "b"] {
-    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// }
-    /// let (snapshot, options) = (store.snapshot()?, JoinOptions::new());
-    /// let unlike = |_, _| Ok(Some(0.0));
-    /// assert_eq!(snapshot.clusters_verified(Bounds::new(), &options, unlike)?.count(), 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn clusters_verified(
-        &self,
-        bounds: Bounds,
-        options: &JoinOptions,
-        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
-    ) -> Result<Clusters> {
-        join::clusters_verified(&self.view, bounds, options, similarity)
-    }
-
-    /// The documents that are not the first of their cluster, each with that one: what a corpus loses
-    /// that keeps the first document of each cluster. They come in the order of their insertion, all
-    /// found before this returns. Similarities are exact where `features` has both documents.
-    ///
-    /// Memory holds what [`clusters`](Self::clusters) needs, and 16 bytes a document that is listed.
-    ///
-    /// # Errors
-    ///
-    /// As [`clusters_verified`](Self::clusters_verified); the iterator yields an error where the file
-    /// cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// for key in ["a", "b", "c"] {
-    ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
-    /// }
-    /// let (snapshot, options) = (store.snapshot()?, JoinOptions::new());
-    /// let mut keys = Vec::new();
-    /// for duplicate in snapshot.cluster_duplicates(Bounds::new(), &options, None)? {
-    ///     let duplicate = duplicate?;
-    ///     assert_eq!(duplicate.survivor.key(), Some(&b"a"[..]));
-    ///     keys.extend(duplicate.document.key().map(<[u8]>::to_vec));
-    /// }
-    /// assert_eq!(keys, [b"b", b"c"]);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn cluster_duplicates(
-        &self,
-        bounds: Bounds,
-        options: &JoinOptions,
-        features: Option<Arc<FeatureFiles>>,
-    ) -> Result<ClusterDuplicates> {
-        ClusterDuplicates::find(&self.view, bounds, options, features)
+    pub fn clusters(&self) -> Join<Clusters> {
+        Join::new(&self.view)
     }
 
     /// Measures what this store finds of a sample: recall, precision, and the error of estimates. The
@@ -429,7 +258,7 @@ impl Snapshot {
     ///
     /// ```
     /// use resemblance::eval::{SampleLimits, Sampler};
-    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
@@ -445,7 +274,7 @@ impl Snapshot {
     /// }
     /// let sample = sampler.finish(3);
     /// for signature in &sample.signatures {
-    ///     store.append(signature)?;
+    ///     store.insert(Document::without_key(), signature)?;
     /// }
     /// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
     /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
@@ -455,32 +284,6 @@ impl Snapshot {
     /// ```
     pub fn evaluate(&self, sample: DocumentSample, max_missed: usize) -> Result<Evaluation> {
         Evaluation::new(self.view.clone(), sample, max_missed)
-    }
-
-    /// Estimates the cost of [`pairs`](Self::pairs) and [`clusters`](Self::clusters), from the
-    /// sizes of the lanes and a sample of their buckets: the first 262,144 postings of the first
-    /// band and of the first table. Takes well under a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`pairs`](Self::pairs), and [`Error::Corrupt`] and
-    /// [`Error::Io`] if the file cannot be read.
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # for key in ["a", "b"] {
-    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
-    /// # }
-    /// let expected = store.snapshot()?.expect_join(Bounds::new())?;
-    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
-    /// assert!(expected.seconds < 1.0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn expect_join(&self, bounds: Bounds) -> Result<JoinEstimate> {
-        join::expect_join(&self.view, bounds)
     }
 
     /// Returns the schema of the store.
@@ -509,21 +312,30 @@ impl Snapshot {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// store.insert("a", &store.sketch_text("a text of a few words")?)?;
-    /// let stats = store.snapshot()?.stats()?;
+    /// let stats = store.snapshot()?.stats().run()?;
     /// assert_eq!((stats.documents, stats.memtable_documents), (1, 1));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn stats(&self) -> Result<Stats> {
+    pub fn stats(&self) -> Operation<'_, Stats> {
         maintain::stats(&self.view)
     }
 
     /// Checks all rows and postings of this snapshot, and of the file's pages those that it reads for that.
     /// Other threads may go on reading and writing.
     ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert!(store.snapshot()?.check().run()?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file cannot be read. Damage is in the report.
-    pub fn check(&self) -> Result<CheckReport> {
+    pub fn check(&self) -> Operation<'_, CheckReport> {
         maintain::check_snapshot(&self.view)
     }
 
@@ -550,37 +362,13 @@ impl Snapshot {
     /// let store = Store::create(&path, schema)?;
     /// store.insert("a", &store.sketch_text("one two three")?)?;
     ///
-    /// let report = store.snapshot()?.backup(&copy)?; // other threads may write meanwhile
+    /// let report = store.snapshot()?.backup(&copy).run()?; // other threads may write meanwhile
     /// assert_eq!(report.documents, 1);
     /// assert!(Store::open(&copy)?.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name `path`: it stays as it is.
-    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
-    /// this one does not know; [`Error::Io`] if the disk is full, for one. There is no copy then.
-    pub fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
-        self.backup_with(path, &StoreOptions::new(), |_| ControlFlow::Continue(()))
-    }
-
-    /// Copies as [`backup`](Self::backup), with the options of the copy's file, of which the cache alone
-    /// matters. `watch` gets the progress about every 4 MiB; if it breaks off there is no copy.
-    ///
-    /// # Errors
-    ///
-    /// As [`backup`](Self::backup); [`Error::InvalidParameter`] for an option out of its range;
-    /// [`Error::Io`] of the kind [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke
-    /// off.
-    pub fn backup_with(
-        &self,
-        path: impl AsRef<Path>,
-        options: &StoreOptions,
-        watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
-    ) -> Result<BackupReport> {
-        maintain::backup_with(&self.view, path, options, watch)
+    pub fn backup(&self, path: impl AsRef<Path>) -> Backup<'_> {
+        Backup::new(&self.view, path.as_ref())
     }
 
     /// Writes all documents as a stream, in the order of their ids: keys, stamps, payloads and
@@ -591,7 +379,7 @@ impl Snapshot {
     /// The snapshot is exported while the store goes on. Memory: about a MiB, and the longest document.
     ///
     /// ```
-    /// use resemblance::{ImportOptions, MinHash, Schema, Store, Text};
+    /// use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let file = |name: &str| folder.path().join(name);
     /// let schema = |threshold| {
@@ -601,10 +389,10 @@ impl Snapshot {
     /// let old = Store::create(file("old.rsm"), schema(0.8)?)?;
     /// old.insert("a", &old.sketch_text("one two three")?)?;
     /// let mut stream = Vec::new(); // a file, a pipe, a socket
-    /// assert_eq!(old.snapshot()?.export(&mut stream)?.documents, 1);
+    /// assert_eq!(old.snapshot()?.export(&mut stream).run()?.documents, 1);
     ///
     /// let new = Store::create(file("new.rsm"), schema(0.6)?)?;
-    /// new.import(&stream[..], &ImportOptions::new())?;
+    /// new.import(&stream[..]).run()?;
     /// assert!(new.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -612,26 +400,11 @@ impl Snapshot {
     /// # Errors
     ///
     /// [`Error::Corrupt`] if a page or a row of the store is damaged, [`Error::Io`] if it cannot be read
-    /// or the stream cannot be written: what has been written of it then has no end, and an import
-    /// of it fails there.
+    /// or the stream cannot be written, [`Error::Stopped`] if the progress callback breaks off: what
+    /// has been written of the stream then has no end, and an import of it fails there.
     ///
     /// [`Store::import`]: crate::Store::import
-    pub fn export(&self, writer: impl Write) -> Result<ExportReport> {
-        self.export_with(writer, |_| ControlFlow::Continue(()))
-    }
-
-    /// Exports as [`export`](Self::export). `watch` gets the progress; if it breaks off the stream has no
-    /// end.
-    ///
-    /// # Errors
-    ///
-    /// As [`export`](Self::export); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn export_with(
-        &self,
-        writer: impl Write,
-        watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
-    ) -> Result<ExportReport> {
-        maintain::export_with(&self.view, writer, watch)
+    pub fn export<'a>(&'a self, writer: impl Write + 'a) -> Operation<'a, ExportReport> {
+        maintain::export(&self.view, writer)
     }
 }

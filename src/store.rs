@@ -2,18 +2,14 @@
 
 use std::fmt;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::build::{self, BulkBuild, BulkOptions, RebandEstimate, RebandEvent, RebandReport};
+use crate::build::{self, BulkBuild, BulkOptions, Reband};
 use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
-use crate::maintain::{
-    self, CompactReport, EvictEvent, EvictOptions, EvictReport, ImportEvent, ImportOptions,
-    ImportReport, RepairEvent, RepairOptions, RepairReport, StoredDocument,
-};
+use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair};
 use crate::observe::{Metrics, Reads};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -22,7 +18,7 @@ use crate::sketch::{Signature, Sketcher};
 use crate::snapshot::Snapshot;
 use crate::state::{self, OpenStore};
 use crate::transaction::WriteTransaction;
-use crate::types::{CheckReport, Document, DocumentId, Novelty, Upserted};
+use crate::types::{CheckReport, Document, DocumentId, Novelty, Operation, Upserted};
 use crate::write::Transaction;
 
 #[cfg(doc)]
@@ -130,21 +126,13 @@ impl StoreOptions {
     }
 
     /// Checks a store as [`Store::check`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::check`].
-    pub fn check(&self, path: impl AsRef<Path>) -> Result<CheckReport> {
-        maintain::check_file(path, self)
+    pub fn check<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CheckReport> {
+        maintain::check_file(path.as_ref(), self)
     }
 
     /// Compacts a store as [`Store::compact`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Store::compact`].
-    pub fn compact(&self, path: impl AsRef<Path>) -> Result<CompactReport> {
-        maintain::compact_with(path, self)
+    pub fn compact<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CompactReport> {
+        maintain::compact(path.as_ref(), self)
     }
 }
 
@@ -309,15 +297,6 @@ impl Store {
         self.group_commit.touch(key.as_ref(), stamp)
     }
 
-    /// Inserts a document without a key. It is durable when this returns.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<DocumentId> {
-        self.insert(Document::without_key(), signature)
-    }
-
     /// Begins a write transaction, after waiting for the one that another thread has open, if any.
     ///
     /// # Errors
@@ -400,11 +379,11 @@ impl Store {
         self.group_commit.close()
     }
 
-    /// Removes the documents whose stamps are less than `stamp`.
+    /// Removes documents by their age, by their number, or as the caller says.
     ///
     /// Documents are read without a transaction and removed in short ones, at most
-    /// [`EvictOptions::slice_documents`] in each, so that neither readers nor other writers wait for
-    /// long. Each document is read again before it is removed: one that was
+    /// [`slice_documents`](Eviction::slice_documents) in each, so that neither readers nor other writers
+    /// wait for long. Each document is read again before it is removed: one that was
     /// [touched](WriteTransaction::touch), replaced or removed meanwhile is spared and counted. Documents
     /// that are inserted meanwhile are not examined. After a stop or a crash the evicted documents stay
     /// evicted, and the same call goes on with the others. The memory does not depend on the number of
@@ -414,7 +393,7 @@ impl Store {
     /// the disk.
     ///
     /// ```
-    /// use resemblance::Document;
+    /// use resemblance::{Document, EvictPolicy};
     /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
@@ -426,127 +405,14 @@ impl Store {
     /// }
     /// transaction.commit()?;
     /// store.touch("a", 21)?;
-    /// let report = store.evict_older_than(20)?;
+    /// let report = store.evict(EvictPolicy::OlderThan(20)).run()?;
     /// assert_eq!((report.evicted, store.snapshot()?.len()), (1, 2));
+    /// store.evict(EvictPolicy::KeepNewest(1)).run()?;
+    /// assert!(store.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write), [`Error::Busy`] among them if this thread holds a
-    /// transaction, and [`WriteTransaction::commit`];
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read. What earlier slices have
-    /// evicted stays so.
-    pub fn evict_older_than(&self, stamp: u64) -> Result<EvictReport> {
-        self.evict_older_than_with(stamp, &EvictOptions::new(), |_| ControlFlow::Continue(()))
-    }
-
-    /// Evicts as [`evict_older_than`](Self::evict_older_than), with options. `watch` gets the progress and
-    /// may break off.
-    ///
-    /// # Errors
-    ///
-    /// As [`evict_older_than`](Self::evict_older_than), and [`Error::InvalidParameter`] for an option
-    /// out of its range.
-    pub fn evict_older_than_with(
-        &self,
-        stamp: u64,
-        options: &EvictOptions,
-        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-    ) -> Result<EvictReport> {
-        maintain::evict_older_than_with(self.store(), stamp, options, watch)
-    }
-
-    /// Removes all but the `documents` newest: those with the greatest stamps, and of equal stamps
-    /// those with the greatest ids. It works as [`evict_older_than`](Self::evict_older_than) does.
-    ///
-    /// The newest documents are found exactly, as of the moment of the call, in three passes over all
-    /// documents, or at most seven, with 2 MiB of memory. It holds a snapshot meanwhile. It removes no more
-    /// documents than there were too many at that moment.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let signature = store.sketch_text("some text or other")?;
-    /// let (first, second) = (store.append(&signature)?, store.append(&signature)?);
-    /// store.keep_newest(1)?;
-    /// assert!(store.snapshot()?.get_id(first)?.is_none());
-    /// assert!(store.snapshot()?.get_id(second)?.is_some());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`evict_older_than`](Self::evict_older_than).
-    pub fn keep_newest(&self, documents: u64) -> Result<EvictReport> {
-        self.keep_newest_with(documents, &EvictOptions::new(), |_| {
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// Evicts as [`keep_newest`](Self::keep_newest), with options. `watch` gets the progress and may break
-    /// off.
-    ///
-    /// # Errors
-    ///
-    /// As [`evict_older_than_with`](Self::evict_older_than_with).
-    pub fn keep_newest_with(
-        &self,
-        documents: u64,
-        options: &EvictOptions,
-        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-    ) -> Result<EvictReport> {
-        maintain::keep_newest_with(self.store(), documents, options, watch)
-    }
-
-    /// Removes the documents for which `is_evicted` returns true. It works as
-    /// [`evict_older_than`](Self::evict_older_than) does.
-    ///
-    /// `is_evicted` is called in this thread, outside of a transaction. For a document that it chose it is
-    /// called again within the transaction that removes it, and the second answer counts. It should be
-    /// quick, and must not write to this store.
-    ///
-    /// ```
-    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// # let signature = store.sketch_text("some text or other")?;
-    /// store.insert("https://example.org/1", &signature)?;
-    /// store.insert("https://example.net/1", &signature)?;
-    /// let is_gone = |key: &[u8]| key.starts_with(b"https://example.net/");
-    /// let report = store.evict_where(|document| document.key().is_some_and(is_gone))?;
-    /// assert_eq!((report.examined, report.evicted), (2, 1));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`evict_older_than`](Self::evict_older_than).
-    pub fn evict_where(
-        &self,
-        is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
-    ) -> Result<EvictReport> {
-        self.evict_where_with(is_evicted, &EvictOptions::new(), |_| {
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// Evicts as [`evict_where`](Self::evict_where), with options. `watch` gets the progress and may break
-    /// off.
-    ///
-    /// # Errors
-    ///
-    /// As [`evict_older_than_with`](Self::evict_older_than_with).
-    pub fn evict_where_with(
-        &self,
-        is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
-        options: &EvictOptions,
-        watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-    ) -> Result<EvictReport> {
-        maintain::evict_where_with(self.store(), is_evicted, options, watch)
+    pub fn evict<'a>(&'a self, policy: EvictPolicy<'a>) -> Eviction<'a> {
+        Eviction::new(self.store(), policy)
     }
 
     /// Takes in the documents of a stream that [`Snapshot::export`] wrote: under new ids, in their
@@ -566,49 +432,21 @@ impl Store {
     ///
     /// There is an example at [`Snapshot::export`].
     ///
-    /// # Errors
-    ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
-    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
-    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
-    /// [`open`](Self::open); [`Error::InvalidParameter`] for options that contradict each other.
-    ///
-    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
-    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`], and as
-    /// [`begin_write`](Self::begin_write) and [`WriteTransaction::commit`]. If it was a commit that
-    /// failed, its documents may be there as well.
-    ///
     /// [`Snapshot::export`]: crate::Snapshot::export
-    pub fn import(&self, reader: impl Read, options: &ImportOptions) -> Result<ImportReport> {
-        self.import_with(reader, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// Imports as [`import`](Self::import). `watch` gets the progress before each transaction and at the
-    /// end; documents that were committed before it breaks off stay.
-    ///
-    /// # Errors
-    ///
-    /// As [`import`](Self::import); [`Error::ImportStopped`] by [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn import_with(
-        &self,
-        reader: impl Read,
-        options: &ImportOptions,
-        watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
-    ) -> Result<ImportReport> {
-        maintain::import_with(self.store(), reader, options, watch)
+    pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Import<'a> {
+        Import::new(self.store(), reader)
     }
 
     /// Reports how well the bands and tables fit the number of documents after the last commit. It is worth
     /// a look after many inserts.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store};
+    /// # use resemblance::{Document, MinHash, Schema, Store};
     /// # let folder = tempfile::tempdir().unwrap();
     /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
     /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// for number in 0..2 {
-    ///     store.append(&store.sketcher().hashes([number])?)?;
+    ///     store.insert(Document::without_key(), &store.sketcher().hashes([number])?)?;
     /// }
     /// if let Some(advice) = store.design()?.advice {
     ///     eprintln!("{advice}");
@@ -674,17 +512,17 @@ impl Store {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-    /// assert!(Store::check(&path)?.is_clean());
+    /// assert!(Store::check(&path).run()?.is_clean());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn check(path: impl AsRef<Path>) -> Result<CheckReport> {
+    pub fn check<'a>(path: impl AsRef<Path>) -> Operation<'a, CheckReport> {
         Self::options().check(path)
     }
 
     /// Merges all runs of a store that nobody has open into one, drops everything of removed
     /// documents, and gives free space back to the disk. The merge goes by transactions of bounded
-    /// size, and the rest moves pages one by one: interrupted, the store is as good as before, and
-    /// the next compaction goes on where this one stopped.
+    /// size, and the rest moves pages one by one: interrupted or stopped, the store is as good as
+    /// before, and the next compaction goes on where this one stopped.
     ///
     /// # Errors
     ///
@@ -696,11 +534,11 @@ impl Store {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
-    /// let report = Store::compact(&path)?;
+    /// let report = Store::compact(&path).run()?;
     /// assert!(report.size_after_bytes <= report.size_before_bytes);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn compact(path: impl AsRef<Path>) -> Result<CompactReport> {
+    pub fn compact<'a>(path: impl AsRef<Path>) -> Operation<'a, CompactReport> {
         Self::options().compact(path)
     }
 
@@ -719,7 +557,7 @@ impl Store {
     /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
     ///
     /// ```
-    /// use resemblance::{MinHash, RepairOptions, Schema, Store, Text};
+    /// use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
     /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
@@ -727,46 +565,13 @@ impl Store {
     /// store.insert("a", &store.sketch_text("one two three")?)?;
     /// drop(store);
     ///
-    /// let report = Store::repair(&path, &new, &RepairOptions::new())?;
+    /// let report = Store::repair(&path, &new).run()?;
     /// assert!(report.is_complete() && report.documents == 1);
     /// assert!(Store::open(&new)?.snapshot()?.contains("a")?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyExists`] if something has the name `target`;
-    /// [`Error::NotFound`], [`Error::NotAStore`],
-    /// [`Error::Locked`] of the old file;
-    /// [`Error::Corrupt`] if its schema cannot be read and the options have
-    /// none; [`Error::InvalidParameter`] if theirs makes other
-    /// signatures; [`Error::NewerFormat`],
-    /// [`Error::UnknownFeatures`] and
-    /// [`Error::ReadOnly`] if a newer release must do it;
-    /// [`Error::SelfTest`] as in [`open`](Self::open);
-    /// [`Error::Io`] if a disk is full, for one. There is no new store then.
-    pub fn repair(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-    ) -> Result<RepairReport> {
-        Self::repair_with(path, target, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// Repairs as [`repair`](Self::repair). `watch` gets the progress; if it breaks off there is no new
-    /// store.
-    ///
-    /// # Errors
-    ///
-    /// As [`repair`](Self::repair); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn repair_with(
-        path: impl AsRef<Path>,
-        target: impl AsRef<Path>,
-        options: &RepairOptions,
-        watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
-    ) -> Result<RepairReport> {
-        maintain::repair_with(path, target, options, watch)
+    pub fn repair<'a>(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Repair<'a> {
+        Repair::new(path.as_ref(), target.as_ref())
     }
 
     /// Begins to build a new store offline: the quickest way to put many documents into one. The result
@@ -799,11 +604,11 @@ impl Store {
     ///
     /// [`Error::AlreadyExists`] if something has the name: it is left as it is. [`Error::Io`] if
     /// the file cannot be made, [`Error::InvalidParameter`] for an option out of its range.
-    pub fn bulk_build(
+    pub fn bulk_build<'w>(
         path: impl AsRef<Path>,
         schema: Schema,
         options: &BulkOptions,
-    ) -> Result<BulkBuild> {
+    ) -> Result<BulkBuild<'w>> {
         build::bulk_build(path, schema, options)
     }
 
@@ -819,15 +624,14 @@ impl Store {
     ///
     /// Before anything is written all pages of the file are read and verified.
     ///
-    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes too (the rule for keys
-    /// that come twice has nothing to do here), and what the store keeps of unflushed and of removed
+    /// Memory: as [`bulk_build`](Self::bulk_build), whose options this takes [too](Reband::bulk), and what the store keeps of unflushed and of removed
     /// documents. Disk: the file grows by the new postings, as the old ones stay until the commit;
-    /// and the temporary file, as in a build. [`estimate_reband`](Self::estimate_reband) says how
+    /// and the temporary file, as in a build. [`Reband::estimate`] says how
     /// much. If the lanes stay as they are, because only the number of expected documents changes or a
     /// threshold without an effect on the bands, one row is written and nothing is read.
     ///
     /// ```
-    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
+    /// use resemblance::{MinHash, Rebanding, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
@@ -837,66 +641,13 @@ impl Store {
     /// assert!(store.snapshot()?.query(&question).run()?.is_empty()); // 6 of 10 are below 0.8
     /// drop(store);
     ///
-    /// let report = Store::reband(&path, &Rebanding::new().threshold(0.5), &BulkOptions::new())?;
+    /// let report = Store::reband(&path, &Rebanding::new().threshold(0.5)).run()?;
     /// assert_eq!(report.documents, 1);
     /// let store = Store::open(&path)?;
     /// assert_eq!(store.snapshot()?.query(&question).run()?.len(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`StoreOptions::open`] and [`Schema::rebanded`];
-    /// [`Error::ReadOnly`] for a store that this release may only read;
-    /// [`Error::Corrupt`] if a page or a row is damaged;
-    /// [`Error::Io`] if a disk is full, for one. The store is as it was then. Only
-    /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
-    /// old or the new one as a whole.
-    pub fn reband(
-        path: impl AsRef<Path>,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-    ) -> Result<RebandReport> {
-        Self::reband_with(path, rebanding, options, |_| ControlFlow::Continue(()))
-    }
-
-    /// Rebands as [`reband`](Self::reband). `watch` gets the progress; if it breaks off the store is as it
-    /// was.
-    ///
-    /// # Errors
-    ///
-    /// As [`reband`](Self::reband); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn reband_with(
-        path: impl AsRef<Path>,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-        watch: impl FnMut(RebandEvent) -> ControlFlow<()>,
-    ) -> Result<RebandReport> {
-        build::reband_with(path, rebanding, options, watch)
-    }
-
-    /// Estimates the memory and disk that [`reband`](Self::reband) of this store would need.
-    ///
-    /// ```
-    /// use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// let rebanding = Rebanding::new().threshold(0.6);
-    /// let estimate = store.estimate_reband(&rebanding, &BulkOptions::new())?;
-    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Schema::rebanded`] and [`snapshot`](Self::snapshot).
-    pub fn estimate_reband(
-        &self,
-        rebanding: &Rebanding,
-        options: &BulkOptions,
-    ) -> Result<RebandEstimate> {
-        build::estimate_reband(self.store(), rebanding, options)
+    pub fn reband<'a>(path: impl AsRef<Path>, rebanding: &Rebanding) -> Reband<'a> {
+        Reband::new(path.as_ref(), rebanding)
     }
 }

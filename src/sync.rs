@@ -1,6 +1,8 @@
 //! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg loom`:
 //! loom's models go through the possible orders of threads' steps. And the process that threads are in.
 
+use std::sync::{LockResult, PoisonError};
+
 use crate::error::{Error, Result};
 
 #[cfg(all(loom, test))]
@@ -13,6 +15,18 @@ pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard},
     thread::{self, ThreadId},
 };
+
+/// What a lock gives, whether or not a thread has panicked while it held it. Those who change what is behind
+/// a lock keep it whole at every step, and a panic in the midst of a transaction closes the store.
+pub(crate) trait IgnorePoison<G> {
+    fn ignore_poison(self) -> G;
+}
+
+impl<G> IgnorePoison<G> for LockResult<G> {
+    fn ignore_poison(self) -> G {
+        self.unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The process in which a value was made. After a `fork` the child has a copy of the memory, but shares
 /// the file and its locks with the parent, and none of the parent's threads goes on in it: a mutex that

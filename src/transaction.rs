@@ -14,18 +14,19 @@ use crate::write::Transaction;
 use crate::error::Error;
 
 /// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction reads its
-/// own writes, and dropping it rolls them back. A store has one at a time, which stays on the thread that
-/// began it.
+/// own writes, and dropping it rolls them back. A store has one at a time. It may be moved to another
+/// thread. It belongs to the thread that changed it last: there, waiting for another write transaction would
+/// never end and is [`Error::Busy`].
 ///
 /// ```
-/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # use resemblance::{Document, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
 /// let signature = store.sketch_text("some text or other")?;
 /// let mut transaction = store.begin_write()?;
 /// transaction.insert("a", &signature)?;
-/// transaction.append(&signature)?;
+/// transaction.insert(Document::without_key(), &signature)?;
 /// assert_eq!(transaction.len(), 2);
 /// transaction.commit()?;
 /// assert_eq!(store.snapshot()?.len(), 2);
@@ -45,15 +46,6 @@ impl fmt::Debug for WriteTransaction {
 impl WriteTransaction {
     pub(crate) fn new(transaction: Transaction) -> Self {
         Self { transaction }
-    }
-
-    /// Inserts a document without a key.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert), without `KeyExists`.
-    pub fn append(&mut self, signature: &Signature) -> Result<DocumentId> {
-        self.insert(Document::without_key(), signature)
     }
 
     /// Inserts a document, under a key that must be free or without one.

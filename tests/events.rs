@@ -14,7 +14,7 @@ use std::sync::{Mutex, Once};
 use common::small::{filled, schema, signature};
 use common::{Place, sealing_after};
 use log::{Level, Log, Metadata, Record};
-use resemblance::{Error, MinHash, Schema, Store};
+use resemblance::{Document, Error, MinHash, Schema, Store};
 
 /// Keeps what all tests are told; the path says which one an event belongs to.
 struct Kept(Mutex<Vec<(Level, String, String)>>);
@@ -94,7 +94,7 @@ fn opening_and_closing_are_told() {
         .collect();
     let (none, one) = ("documents: 0", "documents: 1");
     assert_eq!(counts, [none, one, one, one, one, one]);
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     assert_told(&path, (Level::Debug, "upkeep"), "compacted: ", 1);
 }
 
@@ -144,7 +144,10 @@ fn a_store_that_outgrows_its_design_is_told_once() {
     for number in 0..5 {
         assert_told(&path, (Level::Warn, "store"), text, usize::from(number > 2));
         store
-            .append(&store.sketcher().hashes([number]).unwrap())
+            .insert(
+                Document::without_key(),
+                &store.sketcher().hashes([number]).unwrap(),
+            )
             .unwrap();
     }
     drop(store);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{Document, MinHash, Novelty, Result, Schema, Store, Text};
+use resemblance::{Document, EvictPolicy, MinHash, Novelty, Result, Schema, Store, Text};
 
 /// Articles whose texts have at least this Jaccard similarity are taken for the same.
 const THRESHOLD: f64 = 0.7;
@@ -71,12 +71,16 @@ impl Articles {
 
     /// Forgets the articles from before a time. Returns how many those were.
     pub(crate) fn forget_before(&self, time: u64) -> Result<u64> {
-        Ok(self.store.evict_older_than(time)?.evicted)
+        Ok(self
+            .store
+            .evict(EvictPolicy::OlderThan(time))
+            .run()?
+            .evicted)
     }
 
     /// Copies the file, while articles come and go.
     pub(crate) fn backup(&self, path: &Path) -> Result<u64> {
-        Ok(self.store.snapshot()?.backup(path)?.documents)
+        Ok(self.store.snapshot()?.backup(path).run()?.documents)
     }
 
     pub(crate) fn len(&self) -> Result<u64> {

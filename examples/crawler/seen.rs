@@ -13,7 +13,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use resemblance::{Document, Error, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text};
+use resemblance::{
+    Document, Error, EvictPolicy, MinHash, Novelty, Revision, Schema, Sketcher, Store, Text,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -156,7 +158,7 @@ impl SeenPages {
     /// Forgets what was last seen before a day: pages that are gone, and notes, for what was a copy or an
     /// error may be another page by now. Returns how many.
     pub(crate) fn forget_before(&self, day: u64) -> Result<u64> {
-        Ok(self.store.evict_older_than(day)?.evicted)
+        Ok(self.store.evict(EvictPolicy::OlderThan(day)).run()?.evicted)
     }
 
     /// How many transactions have been made durable since the store was opened.

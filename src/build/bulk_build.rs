@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::build::bulk_store::BulkStore;
 use crate::build::estimate::code_bits;
-use crate::build::lane_postings::{Postings, Progress};
+use crate::build::lane_postings::{MergeCount, Postings};
 use crate::build::options::{BulkOptions, DuplicateKeys};
-use crate::build::repeated::{FirstOfEachKey, LastOfEachKey, Repeated};
+use crate::build::repeated::{FirstOfEachKey, LastOfEachKey};
 use crate::build::sort::{MergedLanes, Sorter, merge_lanes};
 use crate::engine::folder_of;
 use crate::engine::{TemporaryFile, must_not_exist};
@@ -17,35 +17,12 @@ use crate::format::{LaneSummary, Posting};
 use crate::invariant::{OrBug, invariant};
 use crate::schema::Schema;
 use crate::sketch::Signature;
-use crate::types::{Document, DocumentId, go_on};
+use crate::state::Tombstones;
+use crate::types::{Document, DocumentId, Phase, Progress, Watch};
 use crate::write::EqualCollector;
 
-/// An event of [`BulkBuild::finish_with`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BulkEvent<'a> {
-    /// Progress of merging the postings into the store.
-    Merged {
-        /// Postings written or left out so far, in all lanes.
-        postings: u64,
-        /// Postings to merge, in all lanes.
-        total: u64,
-    },
-    /// A document is left out because an earlier one has its key, or a later one, if the options
-    /// say to keep the last. These events come in the order of insertion.
-    Duplicate {
-        /// The id that [`BulkBuild::insert`] gave it.
-        id: DocumentId,
-        /// The key.
-        key: &'a [u8],
-    },
-}
-
-/// Names the work in errors.
-const WORK: &str = "building the store";
-
-/// The caller's closure: it gets the events, and may stop the build.
-type BulkWatch<'w> = dyn FnMut(BulkEvent<'_>) -> ControlFlow<()> + 'w;
+/// Called with a document that is left out because of its key, and the key.
+type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
 /// The result of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +44,10 @@ pub struct BulkReport {
 /// A store that is being built offline: documents go in, and nobody sees any of them before
 /// [`finish`](Self::finish) has put the whole store under its name. Dropping it leaves nothing.
 ///
-/// See [`Store::bulk_build`](crate::Store::bulk_build).
+/// See [`Store::bulk_build`](crate::Store::bulk_build). A build can move to another thread, so its
+/// callbacks must be `Send`; `'w` is the lifetime of what they borrow.
 #[must_use = "a build that is not finished leaves nothing"]
-pub struct BulkBuild {
+pub struct BulkBuild<'w> {
     target: PathBuf,
     duplicate_keys: DuplicateKeys,
     sorter: Sorter,
@@ -78,12 +56,14 @@ pub struct BulkBuild {
     failure: Option<String>,
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
+    on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
+    on_duplicate: Option<Box<OnDuplicate<'w>>>,
     // in this order: the file is closed before it goes
     store: BulkStore,
     path: TemporaryFile,
 }
 
-impl fmt::Debug for BulkBuild {
+impl fmt::Debug for BulkBuild<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BulkBuild")
             .field("target", &self.target)
@@ -93,15 +73,15 @@ impl fmt::Debug for BulkBuild {
 }
 
 /// Begins an offline build of a store, which gets its name only when the build is finished.
-pub(crate) fn bulk_build(
+pub(crate) fn bulk_build<'w>(
     path: impl AsRef<Path>,
     schema: Schema,
     options: &BulkOptions,
-) -> Result<BulkBuild> {
+) -> Result<BulkBuild<'w>> {
     BulkBuild::begin(path.as_ref(), schema, options)
 }
 
-impl BulkBuild {
+impl<'w> BulkBuild<'w> {
     fn begin(target: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
         must_not_exist(target, options.store.shared_files())?;
         let code_bits = code_bits(&schema)?;
@@ -122,6 +102,8 @@ impl BulkBuild {
             codes: Vec::new(),
             failure: None,
             source: None,
+            on_progress: None,
+            on_duplicate: None,
             store,
             path,
         })
@@ -195,50 +177,93 @@ impl BulkBuild {
         self.len() == 0
     }
 
+    /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
+    /// [`Progress`]. There is no store then.
+    pub fn on_progress(
+        mut self,
+        callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
+    ) -> Self {
+        self.on_progress = Some(Box::new(callback));
+        self
+    }
+
+    /// Sets what [`finish`](Self::finish) calls with each document that it leaves out because an
+    /// earlier one has its key, or a later one, if the options say to keep the last: the id that
+    /// [`insert`](Self::insert) gave it, and the key. Documents come in the order of their insertion.
+    /// The callback may stop the build as that of [`on_progress`](Self::on_progress).
+    pub fn on_duplicate(
+        mut self,
+        callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,
+    ) -> Self {
+        self.on_duplicate = Some(Box::new(callback));
+        self
+    }
+
     /// Merges everything into the store, and gives it its name.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use resemblance::{BulkOptions, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("corpus.rsm");
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
+    /// // insert documents
+    /// let report = build
+    ///     .on_progress(|progress| {
+    ///         eprintln!("{progress}");
+    ///         ControlFlow::Continue(())
+    ///     })
+    ///     .finish()?;
+    /// assert_eq!(report.documents, 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// [`Error::KeyTwice`] if a key came twice and the options do not say which to keep;
-    /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Io`]. There is no
-    /// store then.
-    pub fn finish(self) -> Result<BulkReport> {
-        self.finish_with(|_| ControlFlow::Continue(()))
+    /// [`Error::AlreadyExists`] if something has got the name meanwhile; [`Error::Stopped`] if a
+    /// callback breaks off; [`Error::Io`]. There is no store then.
+    pub fn finish(mut self) -> Result<BulkReport> {
+        let mut watch = Watch::new("the build");
+        if let Some(callback) = self.on_progress.take() {
+            watch.set(callback);
+        }
+        let mut on_duplicate = self.on_duplicate.take();
+        watch.run(|watch| {
+            self.finish_watched(watch, &mut |id, key| match &mut on_duplicate {
+                Some(callback) => callback(id, key),
+                None => ControlFlow::Continue(()),
+            })
+        })
     }
 
-    /// Finishes the build as [`finish`](Self::finish) does, and reports progress and the documents
-    /// that are left out to `watch`. If `watch` stops the build, there is no store.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`finish`](Self::finish); [`Error::Io`] of the kind
-    /// [`Interrupted`](std::io::ErrorKind::Interrupted) if `watch` broke off.
-    pub fn finish_with(
+    /// Finishes a build that is a part of other work.
+    pub(crate) fn finish_watched(
         mut self,
-        mut watch: impl FnMut(BulkEvent<'_>) -> ControlFlow<()>,
+        watch: &mut Watch<'_>,
+        on_duplicate: &mut OnDuplicate<'_>,
     ) -> Result<BulkReport> {
         self.check_usable()?;
         self.store.flush()?;
-        self.sorter.finish()?;
-        let mut repeated = Repeated::default();
+        self.sorter.finish(watch)?;
+        let mut repeated = Tombstones::default();
         let mut equal = self.store.equal_collector();
-        let watch: &mut BulkWatch<'_> = &mut watch;
-        let mut tell = |postings, total| go_on(watch(BulkEvent::Merged { postings, total }), WORK);
         let lanes = LaneWriters {
             store: &self.store,
             repeated: &mut repeated,
             equal: &mut equal,
             duplicate_keys: self.duplicate_keys,
-            progress: Progress::new(self.sorter.postings(), &mut tell),
+            count: MergeCount::new(self.sorter.postings(), watch)?,
         }
         .write(&self.sorter)?;
-        self.leave_out(&repeated, watch)?;
+        self.leave_out(&repeated, watch, on_duplicate)?;
         self.store.note_equal(equal)?;
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
         let given = self.store.inserted();
         let (documents, has_run) = self.store.commit(lanes)?;
-        let duplicates = repeated.documents();
+        let duplicates = repeated.len();
         invariant!(
             documents + duplicates == given,
             "wrote {documents} of {given} documents, {duplicates} with repeated keys"
@@ -257,33 +282,39 @@ impl BulkBuild {
     }
 
     /// Removes the rows of the documents that are left out because of their keys.
-    fn leave_out(&mut self, repeated: &Repeated, watch: &mut BulkWatch<'_>) -> Result<()> {
-        for id in repeated.ids() {
+    fn leave_out(
+        &mut self,
+        repeated: &Tombstones,
+        watch: &mut Watch<'_>,
+        on_duplicate: &mut OnDuplicate<'_>,
+    ) -> Result<()> {
+        let total = repeated.len();
+        for (done, id) in (0..).zip(repeated.ids()) {
+            watch.step(Phase::RemovingDuplicates, done, total)?;
             let key = self
                 .store
                 .key(id)?
                 .or_bug("the key of a repeated document")?;
             self.store.remove(id)?;
-            let event = BulkEvent::Duplicate {
-                id: DocumentId::new(id),
-                key: &key,
-            };
-            go_on(watch(event), WORK)?;
+            watch.obey(on_duplicate(DocumentId::new(id), &key))?;
+        }
+        if total > 0 {
+            watch.tell(Phase::RemovingDuplicates, total, total)?;
         }
         Ok(())
     }
 }
 
 /// The writing of all lanes.
-struct LaneWriters<'a> {
+struct LaneWriters<'a, 'w> {
     store: &'a BulkStore,
-    repeated: &'a mut Repeated,
+    repeated: &'a mut Tombstones,
     equal: &'a mut EqualCollector,
     duplicate_keys: DuplicateKeys,
-    progress: Progress<'a>,
+    count: MergeCount<'a, 'w>,
 }
 
-impl LaneWriters<'_> {
+impl LaneWriters<'_, '_> {
     fn write(mut self, sorter: &Sorter) -> Result<Vec<LaneSummary>> {
         let lanes = sorter.lanes()?;
         let sorted = sorter.sorted();
@@ -304,35 +335,37 @@ impl LaneWriters<'_> {
             }
             Ok(summaries)
         })?;
-        self.progress.finish()?;
+        self.count.finish()?;
         Ok(summaries)
     }
 
     /// Writes the lane of keys. Returns its summary, and the number of postings left out.
     fn write_keys(&mut self, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
-        let postings = Postings::new(merged.lane(0)?, &mut self.progress);
+        let postings = Postings::new(merged.lane(0)?, &mut self.count);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
             let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
             let summary = self.store.write_lane(0, lasts, self.equal)?;
-            return Ok((summary, self.repeated.documents()));
+            return Ok((summary, self.repeated.len()));
         }
         let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
         let summary = self.store.write_lane(0, &mut firsts, self.equal)?;
         if refuses {
             firsts.refusal()?;
         }
-        Ok((summary, self.repeated.documents()))
+        Ok((summary, self.repeated.len()))
     }
 
     /// Writes another lane. Returns its summary, and the number of postings left out.
     fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
-        let postings = Postings::new(merged.lane(lane)?, &mut self.progress);
-        if self.repeated.documents() == 0 {
+        let postings = Postings::new(merged.lane(lane)?, &mut self.count);
+        if self.repeated.len() == 0 {
             return Ok((self.store.write_lane(lane, postings, self.equal)?, 0));
         }
         let mut left_out = 0;
-        let is_left_out = |posting: &Posting| self.repeated.contains(posting.id);
+        // This looks a document up faster than the tombstones do.
+        let repeated = self.repeated.dropped(&(0..=u64::MAX));
+        let is_left_out = |posting: &Posting| repeated.contains(posting.id);
         let kept = postings.filter(|posting| {
             let is_kept = !posting.as_ref().is_ok_and(is_left_out);
             left_out += u64::from(!is_kept);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::engine::{
-    DOCUMENTS, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES, TableHandle,
-    WriteTransaction, catch_engine_panic,
+    DOCUMENTS, EngineResult, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES,
+    TableHandle, WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{
@@ -193,8 +193,8 @@ impl BulkStore {
     /// Returns the key of a document whose row is in the table, `None` if it has no key.
     pub(crate) fn key(&self, id: u64) -> Result<Option<Vec<u8>>> {
         self.in_tables(|write| {
-            let table = write.open_table(DOCUMENTS)?;
-            match ReadableTable::get(&table, id)? {
+            let table = write.open_table(DOCUMENTS).engine()?;
+            match ReadableTable::get(&table, id).engine()? {
                 Some(row) => Ok(DocumentRow::decode(id, row.value())?
                     .key
                     .map(<[u8]>::to_vec)),
@@ -206,8 +206,18 @@ impl BulkStore {
     /// Takes a document's rows out. None of its postings may be written.
     pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
         self.in_tables(|write| {
-            let document = write.open_table(DOCUMENTS)?.remove(id)?.is_some();
-            let signature = write.open_table(SIGNATURES)?.remove(id)?.is_some();
+            let document = write
+                .open_table(DOCUMENTS)
+                .engine()?
+                .remove(id)
+                .engine()?
+                .is_some();
+            let signature = write
+                .open_table(SIGNATURES)
+                .engine()?
+                .remove(id)
+                .engine()?
+                .is_some();
             if document && signature {
                 Ok(())
             } else {
@@ -265,10 +275,17 @@ impl BulkStore {
         self.in_tables(|write| {
             if let Some(descriptor) = &descriptor {
                 let row = encode_run(descriptor)?;
-                write.open_table(RUNS)?.insert(RUN, row.as_slice())?;
+                write
+                    .open_table(RUNS)
+                    .engine()?
+                    .insert(RUN, row.as_slice())
+                    .engine()?;
             }
             for rows in [DOCUMENTS, SIGNATURES] {
-                let (rows, table) = (write.open_table(rows)?.len()?, rows.name());
+                let (rows, table) = (
+                    write.open_table(rows).engine()?.len().engine()?,
+                    rows.name(),
+                );
                 invariant!(
                     rows == documents,
                     "{rows} rows in {table}, {documents} documents"
@@ -276,13 +293,15 @@ impl BulkStore {
             }
             let row = header::encode_meta(header::STATE, &state)?;
             write
-                .open_table(META)?
-                .insert(header::STATE, row.as_slice())?;
+                .open_table(META)
+                .engine()?
+                .insert(header::STATE, row.as_slice())
+                .engine()?;
             Ok(())
         })?;
         let write = self.write.take().and_then(Arc::into_inner);
         let write = write.or_bug("a thread still has the transaction of the build")?;
-        catch_engine_panic(|| Ok(write.commit()?))?;
+        catch_engine_panic(|| write.commit().engine())?;
         self.close().map(|()| (documents, has_run))
     }
 
@@ -307,7 +326,7 @@ impl Drop for BulkStore {
         }
         if let Some(write) = self.write.take().and_then(Arc::into_inner) {
             // A full disk can make the engine panic here as well; the file is thrown away.
-            let _ = catch_engine_panic(|| Ok(write.abort()?));
+            let _ = catch_engine_panic(|| write.abort().engine());
         }
     }
 }

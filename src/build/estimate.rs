@@ -85,7 +85,7 @@ impl Sorting {
 }
 
 /// Estimates the memory and the disk space that a rebanding of a store takes.
-pub(crate) fn estimate_reband(
+pub(super) fn estimate_reband(
     store: &Arc<OpenStore>,
     rebanding: &Rebanding,
     options: &BulkOptions,

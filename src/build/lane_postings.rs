@@ -1,4 +1,4 @@
-//! Iterates over the merged postings of a lane, and reports progress.
+//! Iterates over the merged postings of a lane, and tells the progress.
 
 use std::vec;
 
@@ -6,28 +6,33 @@ use crate::build::sort::LaneChunks;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::invariant;
+use crate::types::{Phase, Watch};
 
-/// Called with the number of postings merged so far and in all; an error ends the work.
-pub(super) type ReportProgress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
-
-/// Progress of the merge of all lanes.
-pub(super) struct Progress<'a> {
-    report: &'a mut ReportProgress<'a>,
+/// The merge of all lanes: postings so far, of those that were pushed.
+pub(super) struct MergeCount<'a, 'w> {
+    watch: &'a mut Watch<'w>,
     done: u64,
     total: u64,
 }
 
-impl<'a> Progress<'a> {
-    pub(crate) fn new(total: u64, report: &'a mut ReportProgress<'a>) -> Self {
-        Self {
-            report,
+impl<'a, 'w> MergeCount<'a, 'w> {
+    pub(super) fn new(total: u64, watch: &'a mut Watch<'w>) -> Result<Self> {
+        watch.tell(Phase::WritingPostings, 0, total)?;
+        Ok(Self {
+            watch,
             done: 0,
             total,
-        }
+        })
+    }
+
+    fn add(&mut self, postings: usize) -> Result<()> {
+        self.done += postings as u64;
+        self.watch
+            .tell(Phase::WritingPostings, self.done, self.total)
     }
 
     /// Checks that the lanes together had as many postings as were pushed.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         let (done, total) = (self.done, self.total);
         invariant!(done == total, "merged {done} of {total} postings");
         Ok(())
@@ -35,18 +40,18 @@ impl<'a> Progress<'a> {
 }
 
 /// The postings of a lane; progress is reported after each chunk.
-pub(super) struct Postings<'a, 'p> {
+pub(super) struct Postings<'a, 'c, 'w> {
     chunks: LaneChunks<'a>,
     chunk: vec::IntoIter<Posting>,
-    progress: &'a mut Progress<'p>,
+    count: &'a mut MergeCount<'c, 'w>,
 }
 
-impl<'a, 'p> Postings<'a, 'p> {
-    pub(crate) fn new(chunks: LaneChunks<'a>, progress: &'a mut Progress<'p>) -> Self {
+impl<'a, 'c, 'w> Postings<'a, 'c, 'w> {
+    pub(crate) fn new(chunks: LaneChunks<'a>, count: &'a mut MergeCount<'c, 'w>) -> Self {
         Self {
             chunks,
             chunk: Vec::new().into_iter(),
-            progress,
+            count,
         }
     }
 
@@ -55,9 +60,7 @@ impl<'a, 'p> Postings<'a, 'p> {
             Ok(chunk) => chunk,
             Err(error) => return Some(Err(error)),
         };
-        let progress = &mut *self.progress;
-        progress.done += chunk.len() as u64;
-        if let Err(error) = (progress.report)(progress.done, progress.total) {
+        if let Err(error) = self.count.add(chunk.len()) {
             return Some(Err(error));
         }
         self.chunk = chunk.into_iter();
@@ -65,7 +68,7 @@ impl<'a, 'p> Postings<'a, 'p> {
     }
 }
 
-impl Iterator for Postings<'_, '_> {
+impl Iterator for Postings<'_, '_, '_> {
     type Item = Result<Posting>;
 
     #[inline]

@@ -13,9 +13,7 @@ mod repeated;
 mod sort;
 
 pub(crate) use bulk_build::bulk_build;
-pub use bulk_build::{BulkBuild, BulkEvent, BulkReport};
-pub(crate) use estimate::estimate_reband;
+pub use bulk_build::{BulkBuild, BulkReport};
 pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
-pub(crate) use reband::reband_with;
-pub use reband::{RebandEvent, RebandReport};
+pub use reband::{Reband, RebandReport};

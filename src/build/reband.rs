@@ -1,10 +1,12 @@
 //! New bands and tables for the documents of a store, from their signatures.
 
+use std::fmt;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::build::estimate::code_bits;
-use crate::build::lane_postings::{Postings, Progress};
+use crate::build::estimate::{RebandEstimate, code_bits, estimate_reband};
+use crate::build::lane_postings::{MergeCount, Postings};
 use crate::build::options::BulkOptions;
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::{Sorter, merge_lanes};
@@ -13,33 +15,93 @@ use crate::error::Result;
 use crate::format::LaneSummary;
 use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
-use crate::types::go_on;
+use crate::state;
+use crate::types::{Phase, Progress, Watch};
 use crate::write::EqualCollector;
 
-/// Documents that are read between two events.
-const DOCUMENTS_PER_EVENT: u64 = 4_096;
+#[cfg(doc)]
+use crate::error::Error;
 
-/// Names the work in errors.
-const WORK: &str = "rebanding the store";
+/// A rebanding that [`run`](Self::run) does. Made by [`Store::reband`](crate::Store::reband).
+#[must_use = "a rebanding does nothing until it is run"]
+pub struct Reband<'a> {
+    path: PathBuf,
+    rebanding: Rebanding,
+    bulk: BulkOptions,
+    watch: Watch<'a>,
+}
 
-/// An event of [`Store::reband_with`](crate::Store::reband_with).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RebandEvent {
-    /// Progress of reading signatures.
-    Read {
-        /// Documents read so far.
-        documents: u64,
-        /// Documents to read.
-        total: u64,
-    },
-    /// Progress of writing postings.
-    Written {
-        /// Postings written so far, in all lanes.
-        postings: u64,
-        /// Postings to write, in all lanes.
-        total: u64,
-    },
+impl<'a> Reband<'a> {
+    pub(crate) fn new(path: &Path, rebanding: &Rebanding) -> Self {
+        Self {
+            path: path.into(),
+            rebanding: *rebanding,
+            bulk: BulkOptions::new(),
+            watch: Watch::new("the rebanding"),
+        }
+    }
+
+    /// Sets the memory, disk space and threads that it uses. The rule for duplicate keys has no effect.
+    pub fn bulk(mut self, options: BulkOptions) -> Self {
+        self.bulk = options;
+        self
+    }
+
+    /// Sets what is told of the progress, and may stop the rebanding: see [`Progress`]. The store is as
+    /// it was then.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.watch.set(callback);
+        self
+    }
+
+    /// Estimates the memory and disk that [`run`](Self::run) would need. The store is opened for
+    /// reading, and nothing is written to it.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Rebanding, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// Store::create(&path, schema)?;
+    /// let rebanding = Rebanding::new().threshold(0.6);
+    /// let reband = Store::reband(&path, &rebanding);
+    /// let estimate = reband.estimate()?;
+    /// assert!(estimate.is_rewritten && estimate.temporary_bytes == 0);
+    /// reband.run()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::rebanded`] and [`Store::open_read_only`](crate::Store::open_read_only).
+    pub fn estimate(&self) -> Result<RebandEstimate> {
+        let store = state::open_read_only(&self.path, &self.bulk.store)?;
+        estimate_reband(&Arc::new(store), &self.rebanding, &self.bulk)
+    }
+
+    /// Indexes the documents anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`](crate::Store::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`]
+    /// for an option out of its range; [`Error::ReadOnly`] for a store that this release may only
+    /// read; [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress
+    /// callback breaks off; [`Error::Io`] if a disk is full, for one. The store is as it was then. Only
+    /// if the commit itself fails is the outcome unknown until the store is opened again: it is the
+    /// old or the new one as a whole.
+    pub fn run(self) -> Result<RebandReport> {
+        let (path, rebanding, bulk) = (&self.path, &self.rebanding, &self.bulk);
+        self.watch.run(|watch| reband(path, rebanding, bulk, watch))
+    }
+}
+
+impl fmt::Debug for Reband<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reband")
+            .field("path", &self.path)
+            .field("rebanding", &self.rebanding)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The result of a rebanding.
@@ -68,14 +130,13 @@ pub struct RebandReport {
 }
 
 /// Replaces the bands and tables of a store, from its stored signatures, in one commit.
-pub(crate) fn reband_with(
-    path: impl AsRef<Path>,
+fn reband(
+    path: &Path,
     rebanding: &Rebanding,
     options: &BulkOptions,
-    mut watch: impl FnMut(RebandEvent) -> ControlFlow<()>,
+    watch: &mut Watch<'_>,
 ) -> Result<RebandReport> {
-    let path = path.as_ref();
-    let mut store = RebandStore::open(path, rebanding, &options.store)?;
+    let mut store = RebandStore::open(path, rebanding, &options.store, watch)?;
     let mut report = RebandReport {
         schema: store.schema().clone(),
         documents: store.documents(),
@@ -98,11 +159,11 @@ pub(crate) fn reband_with(
         options.sorting_threads(),
         &folder.unwrap_or_else(|| folder_of(path)),
     );
-    read(&mut store, &mut sorter, &mut watch)?;
-    sorter.finish()?;
+    read(&mut store, &mut sorter, watch)?;
+    sorter.finish(watch)?;
     store.begin()?;
     let mut equal = store.equal_collector();
-    let lanes = write(&store, &sorter, &mut equal, &mut watch)?;
+    let lanes = write(&store, &sorter, &mut equal, watch)?;
     store.note_equal(equal)?;
     report.postings = sorter.postings();
     report.spills = sorter.spills();
@@ -113,21 +174,15 @@ pub(crate) fn reband_with(
 }
 
 /// Reads the postings of all live documents from their signatures.
-fn read(
-    store: &mut RebandStore,
-    sorter: &mut Sorter,
-    watch: &mut dyn FnMut(RebandEvent) -> ControlFlow<()>,
-) -> Result<()> {
+fn read(store: &mut RebandStore, sorter: &mut Sorter, watch: &mut Watch<'_>) -> Result<()> {
     let total = store.documents();
     let mut documents = 0_u64;
     store.each_document(|id, codes| {
-        if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
-            go_on(watch(RebandEvent::Read { documents, total }), WORK)?;
-        }
+        watch.step(Phase::ReadingDocuments, documents, total)?;
         documents += 1;
         sorter.push(id, codes)
     })?;
-    go_on(watch(RebandEvent::Read { documents, total }), WORK)
+    watch.tell(Phase::ReadingDocuments, documents, total)
 }
 
 /// Writes all lanes.
@@ -135,16 +190,15 @@ fn write(
     store: &RebandStore,
     sorter: &Sorter,
     equal: &mut EqualCollector,
-    watch: &mut dyn FnMut(RebandEvent) -> ControlFlow<()>,
+    watch: &mut Watch<'_>,
 ) -> Result<Vec<LaneSummary>> {
-    let mut tell = |postings, total| go_on(watch(RebandEvent::Written { postings, total }), WORK);
-    let mut progress = Progress::new(sorter.postings(), &mut tell);
+    let mut count = MergeCount::new(sorter.postings(), watch)?;
     let lanes = sorter.lanes()?;
     let sorted = sorter.sorted();
     let summaries = merge_lanes(&sorted, lanes, sorter.threads(), |merged| {
         let mut summaries = Vec::with_capacity(lanes.into());
         for lane in 0..lanes {
-            let postings = Postings::new(merged.lane(lane)?, &mut progress);
+            let postings = Postings::new(merged.lane(lane)?, &mut count);
             let summary = store.write_lane(lane, postings, equal)?;
             let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
             invariant!(
@@ -155,6 +209,6 @@ fn write(
         }
         Ok(summaries)
     })?;
-    progress.finish()?;
+    count.finish()?;
     Ok(summaries)
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS,
-    SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe,
+    RUNS, SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
@@ -16,6 +16,7 @@ use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
+use crate::types::{Phase, Watch};
 use crate::write::EqualCollector;
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
@@ -33,12 +34,17 @@ pub(super) struct RebandStore {
 
 impl RebandStore {
     /// Opens the store, its pages verified: freeing what damaged ones tell of would do more damage.
-    pub(crate) fn open(path: &Path, rebanding: &Rebanding, options: &StoreOptions) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        rebanding: &Rebanding,
+        options: &StoreOptions,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self> {
         options.validate()?;
         if !may_write(path, options)? {
             return Err(Error::ReadOnly);
         }
-        verify_pages(path, options)?;
+        verify_pages(path, options, Phase::VerifyingPages, watch)?;
         let store = crate::state::open(path, options)?;
         // After a crash it is found out here only.
         if !store.writable {
@@ -85,9 +91,14 @@ impl RebandStore {
         let (mut codes, mut row) = (Vec::new(), Vec::new());
         let (mut documents, mut keys) = (0_u64, 0);
         self.store.context.run_checked(|| {
-            let signatures = self.store.engine.begin_read()?.open_table(SIGNATURES)?;
-            for entry in signatures.range(..state.next_id)? {
-                let (id, signature) = entry?;
+            let signatures = self
+                .store
+                .engine
+                .begin_read()?
+                .open_table(SIGNATURES)
+                .engine()?;
+            for entry in signatures.range(..state.next_id).engine()? {
+                let (id, signature) = entry.engine()?;
                 let id = id.value();
                 if dead.contains(id) {
                     continue;
@@ -131,21 +142,23 @@ impl RebandStore {
         self.in_tables(|write| {
             self.remove_dead(write)?;
             for rows in [DEAD, EQUAL] {
-                write.delete_table(rows)?;
-                write.open_table(rows)?;
+                write.delete_table(rows).engine()?;
+                write.open_table(rows).engine()?;
             }
             for blocks in [KEYS, BANDS, PERMUTED] {
-                write.delete_table(blocks)?;
-                write.open_table(blocks)?;
+                write.delete_table(blocks).engine()?;
+                write.open_table(blocks).engine()?;
             }
-            write.delete_table(RUNS)?;
-            write.open_table(RUNS)?;
-            write.delete_table(FILTERS)?;
-            write.open_table(FILTERS)?;
-            write.delete_table(LANES)?;
-            let mut lanes = write.open_table(LANES)?;
+            write.delete_table(RUNS).engine()?;
+            write.open_table(RUNS).engine()?;
+            write.delete_table(FILTERS).engine()?;
+            write.open_table(FILTERS).engine()?;
+            write.delete_table(LANES).engine()?;
+            let mut lanes = write.open_table(LANES).engine()?;
             for (role, lane) in self.context.lanes.roles().zip(0u16..) {
-                lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
+                lanes
+                    .insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())
+                    .engine()?;
             }
             Ok(())
         })
@@ -153,11 +166,11 @@ impl RebandStore {
 
     /// Rows of documents that are marked dead, where there are any left.
     fn remove_dead(&self, write: &WriteTransaction) -> Result<()> {
-        let mut documents = write.open_table(DOCUMENTS)?;
-        let mut signatures = write.open_table(SIGNATURES)?;
+        let mut documents = write.open_table(DOCUMENTS).engine()?;
+        let mut signatures = write.open_table(SIGNATURES).engine()?;
         for id in self.version.dead.ids() {
-            documents.remove(id)?;
-            signatures.remove(id)?;
+            documents.remove(id).engine()?;
+            signatures.remove(id).engine()?;
         }
         Ok(())
     }
@@ -222,18 +235,18 @@ impl RebandStore {
         self.in_tables(|write| {
             if let Some(descriptor) = &descriptor {
                 let row = encode_run(descriptor)?;
-                let mut runs = write.open_table(RUNS)?;
-                runs.insert(descriptor.run, row.as_slice())?;
+                let mut runs = write.open_table(RUNS).engine()?;
+                runs.insert(descriptor.run, row.as_slice()).engine()?;
             }
-            let mut meta = write.open_table(META)?;
+            let mut meta = write.open_table(META).engine()?;
             let schema = header::encode_meta(header::SCHEMA, &self.context.schema)?;
-            meta.insert(header::SCHEMA, schema.as_slice())?;
+            meta.insert(header::SCHEMA, schema.as_slice()).engine()?;
             let state = header::encode_meta(header::STATE, &state)?;
-            meta.insert(header::STATE, state.as_slice())?;
+            meta.insert(header::STATE, state.as_slice()).engine()?;
             Ok(())
         })?;
         let write = self.write.take().or_bug("the transaction has ended")?;
-        catch_engine_panic(|| Ok(write.into_inner()?.commit()?))?;
+        catch_engine_panic(|| write.into_inner()?.commit().engine())?;
         let (path, options) = (self.context.path.clone(), self.context.options.clone());
         self.store.engine.close()?;
         Ok(file_size(&path, &options)?.1)

@@ -5,51 +5,15 @@ use std::collections::BTreeMap;
 use crate::build::bulk_store::BulkStore;
 use crate::error::{Error, Result};
 use crate::format::Posting;
-use crate::invariant::{OrBug, at_mut, invariant};
+use crate::invariant::{OrBug, invariant};
+use crate::state::Tombstones;
 use crate::types::DocumentId;
 
-/// The documents that are left out: a bit for each document once there is any.
-#[derive(Debug, Default)]
-pub(super) struct Repeated {
-    words: Vec<u64>,
-    documents: u64,
-}
-
-impl Repeated {
-    fn insert(&mut self, id: u64) -> Result<()> {
-        let index = usize::try_from(id / 64).ok();
-        let index = index.or_bug("an id beyond what memory can hold")?;
-        if index >= self.words.len() {
-            self.words.resize(index + 1, 0);
-        }
-        let word = at_mut(&mut self.words, index)?;
-        let bit = 1 << (id % 64);
-        invariant!(*word & bit == 0, "document {id} repeats a key twice");
-        *word |= bit;
-        self.documents += 1;
-        Ok(())
-    }
-
-    #[inline]
-    pub(crate) fn contains(&self, id: u64) -> bool {
-        let word = usize::try_from(id / 64)
-            .ok()
-            .and_then(|word| self.words.get(word));
-        word.is_some_and(|word| word >> (id % 64) & 1 == 1)
-    }
-
-    pub(crate) fn documents(&self) -> u64 {
-        self.documents
-    }
-
-    /// Returns the ids of the documents, ascending.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
-        let words = (0u64..).zip(&self.words);
-        words.flat_map(|(index, word)| {
-            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| index * 64 + bit)
-        })
-    }
+/// Notes a document that is left out.
+fn leave_out(repeated: &mut Tombstones, id: u64) -> Result<()> {
+    invariant!(!repeated.contains(id), "document {id} repeats a key twice");
+    repeated.insert(id);
+    Ok(())
 }
 
 /// A document of the current code that is the first with its key.
@@ -63,7 +27,7 @@ struct FirstDocument {
 pub(super) struct FirstOfEachKey<'a, I> {
     postings: I,
     store: &'a BulkStore,
-    repeated: &'a mut Repeated,
+    repeated: &'a mut Tombstones,
     code: u64,
     /// All different: those that share the code by chance are few.
     first_documents: Vec<FirstDocument>,
@@ -77,7 +41,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
     pub(crate) fn new(
         postings: I,
         store: &'a BulkStore,
-        repeated: &'a mut Repeated,
+        repeated: &'a mut Tombstones,
         stops_at_earliest: bool,
     ) -> Self {
         Self {
@@ -153,7 +117,7 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
             match self.is_repeated(posting) {
                 Ok(false) => return Some(Ok(posting)),
                 Ok(true) => {
-                    if let Err(error) = self.repeated.insert(posting.id) {
+                    if let Err(error) = leave_out(self.repeated, posting.id) {
                         return Some(Err(error));
                     }
                 }
@@ -167,13 +131,13 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
 pub(super) struct LastOfEachKey<'a, I: Iterator> {
     postings: std::iter::Peekable<I>,
     store: &'a BulkStore,
-    repeated: &'a mut Repeated,
+    repeated: &'a mut Tombstones,
     /// The postings of the current code that stay, the next one last.
     kept: Vec<Posting>,
 }
 
 impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
-    pub(crate) fn new(postings: I, store: &'a BulkStore, repeated: &'a mut Repeated) -> Self {
+    pub(crate) fn new(postings: I, store: &'a BulkStore, repeated: &'a mut Tombstones) -> Self {
         Self {
             postings: postings.peekable(),
             store,
@@ -207,7 +171,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
         for posting in std::mem::take(&mut self.kept) {
             let key = self.store.key(posting.id)?;
             if let Some(earlier) = last_by_key.insert(key, posting) {
-                self.repeated.insert(earlier.id)?;
+                leave_out(self.repeated, earlier.id)?;
             }
         }
         self.kept.extend(last_by_key.into_values());
@@ -226,26 +190,5 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for LastOfEachKey<'_, I> {
             return Some(Err(error));
         }
         self.kept.pop().map(Ok)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_set_of_documents_is_one() {
-        let mut repeated = Repeated::default();
-        let ids = [0, 1, 63, 64, 130, 6_000];
-        for id in ids.into_iter().rev() {
-            repeated.insert(id).unwrap();
-        }
-        assert_eq!(repeated.ids().collect::<Vec<_>>(), ids);
-        assert_eq!(repeated.documents(), ids.len() as u64);
-        let twice = repeated.insert(64);
-        assert!(matches!(twice, Err(Error::Bug { .. })));
-        for id in 0..7_000 {
-            assert_eq!(repeated.contains(id), ids.contains(&id));
-        }
     }
 }

@@ -9,6 +9,7 @@ use redb::{
     BackendError, Database, ReadOnlyDatabase, ReadTransaction, StorageBackend, WriteTransaction,
 };
 
+use super::errors::EngineResult;
 use crate::engine::errors::{io_error, is_without_locks, open_error};
 use crate::engine::files::Access;
 use crate::engine::files::{FileOptions, open_lockable};
@@ -18,6 +19,7 @@ use crate::engine::panics::{PanicSafe, catch_engine_panic};
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
+use crate::types::{Phase, Watch};
 
 /// The open file.
 pub(crate) struct RedbFile {
@@ -81,8 +83,8 @@ impl RedbFile {
     pub(crate) fn close(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
-            Handle::Writable(database) => Ok(database.close()?),
-            Handle::ReadOnly(database) => Ok(database.close()?),
+            Handle::Writable(database) => Ok(database.close().engine()?),
+            Handle::ReadOnly(database) => Ok(database.close().engine()?),
         })
     }
 
@@ -92,31 +94,37 @@ impl RedbFile {
     pub(crate) fn close_packed(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
-            Handle::Writable(database) => close_packed(database),
-            Handle::ReadOnly(database) => Ok(database.close()?),
+            Handle::Writable(database) => close_packed(database, || Ok(())),
+            Handle::ReadOnly(database) => Ok(database.close().engine()?),
         })
     }
 
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
         use redb::ReadableDatabase;
         Ok(match self.database.get()? {
-            Handle::Writable(database) => database.begin_read()?,
-            Handle::ReadOnly(database) => database.begin_read()?,
+            Handle::Writable(database) => database.begin_read().engine()?,
+            Handle::ReadOnly(database) => database.begin_read().engine()?,
         })
     }
 
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
         match self.database.get()? {
-            Handle::Writable(database) => Ok(database.begin_write()?),
+            Handle::Writable(database) => Ok(database.begin_write().engine()?),
             Handle::ReadOnly(_) => Err(Error::ReadOnly),
         }
     }
 }
 
 /// Moves pages to the front until none can be moved, cuts the file behind the last one, and closes it.
-pub(crate) fn close_packed(mut database: Database) -> Result<()> {
-    while database.compact()? {}
-    Ok(database.close()?)
+/// Calls `tell` after each pass; an error ends it.
+pub(crate) fn close_packed(
+    mut database: Database,
+    mut tell: impl FnMut() -> Result<()>,
+) -> Result<()> {
+    while database.compact().engine()? {
+        tell()?;
+    }
+    database.close().engine()
 }
 
 /// Opens the engine's file for writing, with nothing of the store read yet.
@@ -143,15 +151,24 @@ fn open_in(
 }
 
 /// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that list
-/// was right.
-pub(crate) fn verify_pages(path: &Path, options: &dyn FileOptions) -> Result<bool> {
+/// was right. The engine does it in one step.
+pub(crate) fn verify_pages(
+    path: &Path,
+    options: &dyn FileOptions,
+    phase: Phase,
+    watch: &mut Watch<'_>,
+) -> Result<bool> {
+    let (total, _) = file_size(path, options)?;
+    watch.tell(phase, 0, total)?;
     let mut database = open_database(path, options)?;
-    let pages = catch_engine_panic(|| Ok(database.check_integrity()?));
+    let pages = catch_engine_panic(|| database.check_integrity().engine());
     catch_engine_panic(|| {
         drop(database);
         Ok(())
     })?;
-    pages
+    let pages = pages?;
+    watch.tell(phase, total, total)?;
+    Ok(pages)
 }
 
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a

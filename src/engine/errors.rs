@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 use super::files::NoLocks;
 use super::layout::UnknownLayout;
@@ -114,7 +114,18 @@ pub(crate) fn is_of_page(error: &Error) -> bool {
     matches!(error, Error::Corrupt { place, .. } if place.starts_with(PAGE))
 }
 
-/// Any error of redb as one of ours; `?` cannot do it, for redb stays out of `error.rs`.
+/// Results of redb as ours. A `From` would make redb, and its version, a part of the public interface.
+pub(crate) trait EngineResult<T> {
+    fn engine(self) -> Result<T>;
+}
+
+impl<T, E: Into<redb::Error>> EngineResult<T> for std::result::Result<T, E> {
+    fn engine(self) -> Result<T> {
+        self.map_err(engine_error)
+    }
+}
+
+/// Returns an error of redb as one of ours.
 pub(crate) fn engine_error(error: impl Into<redb::Error>) -> Error {
     match error.into() {
         redb::Error::Corrupted(detail) => Error::corrupt("storage engine", detail),
@@ -157,7 +168,7 @@ pub(super) fn open_error(path: &Path, error: redb::DatabaseError) -> Error {
             }
             io_error("opening", path, error)
         }
-        error => error.into(),
+        error => engine_error(error),
     }
 }
 
@@ -167,22 +178,3 @@ pub(crate) fn io_error(action: &str, path: &Path, source: std::io::Error) -> Err
         source,
     }
 }
-
-macro_rules! from_engine_errors {
-    ($($kind:ident),*) => {
-        $(impl From<redb::$kind> for Error {
-            fn from(error: redb::$kind) -> Self {
-                engine_error(error)
-            }
-        })*
-    };
-}
-
-from_engine_errors!(
-    CommitError,
-    CompactionError,
-    DatabaseError,
-    StorageError,
-    TableError,
-    TransactionError
-);

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 
+use super::errors::EngineResult;
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 
@@ -62,27 +63,27 @@ fn try_engine<F: StorageBackend>(open: impl Fn() -> (F, Arc<Verification>)) -> R
     let mut builder = Database::builder();
     builder.set_cache_size(WRITE_CACHE_BYTES);
     let (file, verification) = open();
-    let database = builder.create_with_backend(file)?;
+    let database = builder.create_with_backend(file).engine()?;
     verification.opened();
     write_rows(&database)?;
     drop_rows(&database)?;
-    database.close()?;
+    database.close().engine()?;
     // Every page is read from the file.
     builder.set_cache_size(0);
     let (file, verification) = open();
-    let database = builder.open_read_only_with_backend(file)?;
+    let database = builder.open_read_only_with_backend(file).engine()?;
     verification.opened();
     read_rows(&database)?;
-    Ok(database.close()?)
+    database.close().engine()
 }
 
 fn write_rows(database: &Database) -> Result<()> {
-    let write = database.begin_write()?;
+    let write = database.begin_write().engine()?;
     {
-        let mut numbered = write.open_table(NUMBERED)?;
-        let mut named = write.open_table(NAMED)?;
-        let mut fixed = write.open_table(FIXED)?;
-        let mut counted = write.open_table(COUNTED)?;
+        let mut numbered = write.open_table(NUMBERED).engine()?;
+        let mut named = write.open_table(NAMED).engine()?;
+        let mut fixed = write.open_table(FIXED).engine()?;
+        let mut counted = write.open_table(COUNTED).engine()?;
         let (short, long) = ([5; SHORT_BYTES], [7; LONG_BYTES]);
         for row in 0..ROWS {
             let value: &[u8] = if row == 3 { &long } else { &short };
@@ -91,21 +92,25 @@ fn write_rows(database: &Database) -> Result<()> {
             key.iter_mut()
                 .zip(row.to_be_bytes())
                 .for_each(|(to, from)| *to = from);
-            numbered.insert(row, value)?;
-            named.insert(name.as_str(), value)?;
-            fixed.insert(&key, &short)?;
-            counted.insert(key.as_slice(), &short)?;
+            numbered.insert(row, value).engine()?;
+            named.insert(name.as_str(), value).engine()?;
+            fixed.insert(&key, &short).engine()?;
+            counted.insert(key.as_slice(), &short).engine()?;
         }
     }
-    Ok(write.commit()?)
+    write.commit().engine()
 }
 
 /// The other kind of commit, and pages that are written again.
 fn drop_rows(database: &Database) -> Result<()> {
-    let mut write = database.begin_write()?;
+    let mut write = database.begin_write().engine()?;
     write.set_quick_repair(true);
-    write.open_table(NUMBERED)?.retain(|row, _| is_kept(row))?;
-    Ok(write.commit()?)
+    write
+        .open_table(NUMBERED)
+        .engine()?
+        .retain(|row, _| is_kept(row))
+        .engine()?;
+    write.commit().engine()
 }
 
 fn is_kept(row: u64) -> bool {
@@ -113,23 +118,23 @@ fn is_kept(row: u64) -> bool {
 }
 
 fn read_rows(database: &redb::ReadOnlyDatabase) -> Result<()> {
-    let read = database.begin_read()?;
+    let read = database.begin_read().engine()?;
     let mut rows = [0; 4];
     let [numbered, named, fixed, counted] = &mut rows;
-    for row in read.open_table(NUMBERED)?.iter()? {
-        row?;
+    for row in read.open_table(NUMBERED).engine()?.iter().engine()? {
+        row.engine()?;
         *numbered += 1;
     }
-    for row in read.open_table(NAMED)?.iter()? {
-        row?;
+    for row in read.open_table(NAMED).engine()?.iter().engine()? {
+        row.engine()?;
         *named += 1;
     }
-    for row in read.open_table(FIXED)?.iter()? {
-        row?;
+    for row in read.open_table(FIXED).engine()?.iter().engine()? {
+        row.engine()?;
         *fixed += 1;
     }
-    for row in read.open_table(COUNTED)?.iter()? {
-        row?;
+    for row in read.open_table(COUNTED).engine()?.iter().engine()? {
+        row.engine()?;
         *counted += 1;
     }
     match rows == [ROWS / 2, ROWS, ROWS, ROWS] {

@@ -17,7 +17,7 @@ mod temporary;
 mod verified_file;
 
 pub(crate) use database::{RedbFile, close_packed, file_size, open_database, verify_pages};
-pub(crate) use errors::{engine_error, io_error, is_of_page};
+pub(crate) use errors::{EngineResult, engine_error, io_error, is_of_page};
 pub use files::{Access, Files};
 pub(crate) use files::{FileOptions, FileSource, folder_of};
 pub(crate) use overlay::overlay;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Result};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
@@ -13,7 +13,7 @@ use crate::engine::errors::io_error;
 use crate::engine::files::{Access, FileOptions, FileSource, Files};
 use crate::engine::page_layout::PAGE_BYTES;
 use crate::error;
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, IgnorePoison};
 
 /// Opens a file for reading, and keeps writers away from it until the files that this returns are dropped.
 /// In these it has its name, can be opened for writing any number of times, and takes all changes in
@@ -105,7 +105,7 @@ struct Changes {
 
 impl OverlayPages {
     fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changes.lock().ignore_poison()
     }
 
     /// Reads bytes of the file below, zeros where it has ended.

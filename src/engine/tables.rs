@@ -9,6 +9,7 @@ pub(crate) use redb::{
 #[cfg(test)]
 pub(crate) use redb::Range;
 
+use super::errors::EngineResult;
 use crate::error::Result;
 
 pub(crate) type RowTable = TableDefinition<'static, u64, &'static [u8]>;
@@ -47,12 +48,12 @@ pub(crate) struct ReadTables {
 impl ReadTables {
     pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
         Ok(Self {
-            documents: read.open_table(DOCUMENTS)?,
-            signatures: read.open_table(SIGNATURES)?,
-            keys: read.open_table(KEYS)?,
-            bands: read.open_table(BANDS)?,
-            permuted: read.open_table(PERMUTED)?,
-            filters: read.open_table(FILTERS)?,
+            documents: read.open_table(DOCUMENTS).engine()?,
+            signatures: read.open_table(SIGNATURES).engine()?,
+            keys: read.open_table(KEYS).engine()?,
+            bands: read.open_table(BANDS).engine()?,
+            permuted: read.open_table(PERMUTED).engine()?,
+            filters: read.open_table(FILTERS).engine()?,
             read,
         })
     }

@@ -11,7 +11,7 @@
 use std::io::{Error, ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
 use redb::{BackendError, StorageBackend};
@@ -24,7 +24,7 @@ use crate::engine::page_layout::{
     check_head, seal_head,
 };
 use crate::observe::SharedCounters;
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, IgnorePoison};
 
 fn damaged(offset: u64, detail: &'static str) -> Error {
     Error::new(ErrorKind::InvalidData, DamagedPage { offset, detail })
@@ -76,7 +76,7 @@ struct Expectations {
 
 impl Expectations {
     fn get(&self, page: usize) -> Expected {
-        let chunks = self.chunks.read().unwrap_or_else(PoisonError::into_inner);
+        let chunks = self.chunks.read().ignore_poison();
         let chunk = chunks.get(page / CHUNK_PAGES).and_then(Option::as_ref);
         chunk
             .and_then(|chunk| chunk.get(page % CHUNK_PAGES))
@@ -103,12 +103,12 @@ impl Expectations {
         pages: impl Iterator<Item = (usize, Expected)>,
         note: impl Fn(&AtomicU64, Expected),
     ) {
-        let mut chunks = self.chunks.read().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks = self.chunks.read().ignore_poison();
         for (page, expected) in pages {
             if !matches!(chunks.get(page / CHUNK_PAGES), Some(Some(_))) {
                 drop(chunks);
                 self.make_room(page);
-                chunks = self.chunks.read().unwrap_or_else(PoisonError::into_inner);
+                chunks = self.chunks.read().ignore_poison();
             }
             let chunk = chunks.get(page / CHUNK_PAGES).and_then(Option::as_ref);
             if let Some(place) = chunk.and_then(|chunk| chunk.get(page % CHUNK_PAGES)) {
@@ -118,7 +118,7 @@ impl Expectations {
     }
 
     fn make_room(&self, page: usize) {
-        let mut chunks = self.chunks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks = self.chunks.write().ignore_poison();
         if chunks.len() <= page / CHUNK_PAGES {
             chunks.resize_with(page / CHUNK_PAGES + 1, || None);
         }
@@ -130,7 +130,7 @@ impl Expectations {
 
     /// Forgets all pages from one on.
     fn forget_from(&self, page: usize) {
-        let mut chunks = self.chunks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut chunks = self.chunks.write().ignore_poison();
         chunks.truncate(page.div_ceil(CHUNK_PAGES));
         let partial = page % CHUNK_PAGES;
         if let Some(Some(chunk)) = chunks.get(page / CHUNK_PAGES) {
@@ -141,18 +141,18 @@ impl Expectations {
     }
 
     fn kind(&self, number: u64) -> Option<TreeKind> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.read().ignore_poison();
         kinds.get(usize::try_from(number).ok()?).copied()
     }
 
     /// Returns the number of a kind; `None` if there are more kinds than numbers.
     fn number_of(&self, kind: TreeKind) -> Option<u64> {
-        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.read().ignore_poison();
         let find = |kinds: &[TreeKind]| kinds.iter().position(|known| *known == kind);
         let mut place = find(&kinds);
         drop(kinds);
         if place.is_none() {
-            let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+            let mut kinds = self.kinds.write().ignore_poison();
             place = find(&kinds).or_else(|| {
                 kinds.push(kind);
                 Some(kinds.len() - 1)
@@ -227,13 +227,13 @@ impl Verification {
     }
 
     fn geometry(&self) -> Option<Geometry> {
-        *self.geometry.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.geometry.lock().ignore_poison()
     }
 
     /// Notes the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
         let head = recognize(head)?;
-        *self.geometry.lock().unwrap_or_else(PoisonError::into_inner) = Some(head.geometry);
+        *self.geometry.lock().ignore_poison() = Some(head.geometry);
         // A torn commit looks like this: the head names its roots, but pages below them were never written.
         // The head does not show that. It says only that the commit was made in one phase, which is usual
         // while a file is open for writing.

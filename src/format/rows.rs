@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
-use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
+use crate::sketch::{Fingerprint, RecipeMark, Signature, StoredCodes, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -166,7 +166,7 @@ pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &m
 pub(super) fn decode_plain_signature(
     bytes: &[u8],
     shape: &Shape,
-    recipe: u64,
+    recipe: RecipeMark,
 ) -> Option<Signature> {
     let row = SignatureRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
@@ -282,7 +282,7 @@ impl<'a> SignatureRow<'a> {
         layout.map_or(0, |layout| other.agreement_with(layout, self.values))
     }
 
-    pub(crate) fn to_signature(self, recipe: u64) -> Signature {
+    pub(crate) fn to_signature(self, recipe: RecipeMark) -> Signature {
         let layout = self.shape.values;
         let values = layout.map(|layout| (layout, self.values, self.shape.are_samples));
         let fingerprint = self.fingerprint.map(|value| Fingerprint {
@@ -370,7 +370,7 @@ mod tests {
             };
             let bytes = encode_signature(3, key_code, &signature, &shape, &[]);
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
-            assert_eq!(row.to_signature(1), signature);
+            assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.fingerprint(), simhash.map(u128::from));
             assert_eq!(row.key_code(), key_code);
             let values = shape.values.map_or(0, |layout| layout.count().into());
@@ -406,7 +406,7 @@ mod tests {
         let bytes = encode_signature(3, None, &signature, &shape, &[1, (1 << 40) - 1]);
         let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
         assert_eq!(row.agreement(&signature), 16);
-        let read = row.to_signature(1);
+        let read = row.to_signature(RecipeMark::default());
         assert_eq!(read.value_bits(), Some(4));
         let codes = read.stored_codes().unwrap();
         assert_eq!(codes.banding, (2, 3, 40));
@@ -430,7 +430,7 @@ mod tests {
             let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
             let bytes = encode_signature(3, None, &signature, &shape, &[]);
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
-            assert_eq!(row.to_signature(1), signature);
+            assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.is_empty(), signature.is_empty());
         }
     }

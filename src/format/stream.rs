@@ -11,7 +11,7 @@ use crate::format::metadata;
 use crate::format::rows::plain_signature;
 use crate::format::rows::{DocumentRow, Shape, decode_plain_signature};
 use crate::schema::Schema;
-use crate::sketch::Signature;
+use crate::sketch::{RecipeMark, Signature};
 use crate::types::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 
 const MAGIC: [u8; 8] = *b"RESEMBX\x1a";
@@ -114,7 +114,7 @@ impl StreamDocument {
     }
 
     /// Decodes a document and marks its signature with `recipe`; `None` if the body is damaged.
-    fn decode(body: &[u8], shape: &Shape, recipe: u64) -> Option<Self> {
+    fn decode(body: &[u8], shape: &Shape, recipe: RecipeMark) -> Option<Self> {
         let (id, rest) = body.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -289,7 +289,7 @@ impl<R: Read> StreamReader<R> {
     pub(crate) fn next_document(
         &mut self,
         shape: &Shape,
-        recipe: u64,
+        recipe: RecipeMark,
     ) -> Result<Option<StreamDocument>> {
         let digest = self.hasher.clone();
         match self.frame()? {

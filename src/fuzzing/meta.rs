@@ -98,7 +98,7 @@ fn any_schema(schema: &Schema) {
     let shape = shape_of(schema);
     let row = encode_signature(5, None, &signature, &shape, &codes);
     let read = SignatureRow::decode(5, &row, &shape).unwrap();
-    let read = read.to_signature(sketcher.recipe_fingerprint());
+    let read = read.to_signature(sketcher.recipe_mark());
     if schema.minhash().is_some() {
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
     }

@@ -221,7 +221,7 @@ fn stored(schema: &Schema, sketcher: &Sketcher, signature: &Signature) {
     let row = encode_signature(3, Some(9), signature, &shape, &codes);
     let read = SignatureRow::decode(3, &row, &shape).unwrap();
     assert_eq!(read.key_code(), Some(9));
-    let read = read.to_signature(sketcher.recipe_fingerprint());
+    let read = read.to_signature(sketcher.recipe_mark());
     let expected = match schema.minhash().map(|minhash| minhash.value_bits()) {
         Some(bits @ ..32) => signature.cut(bits).unwrap(),
         _ => signature.clone(),

@@ -7,7 +7,7 @@ use crate::format::{
     FilterPiece, FilterShape, SIGNATURES, Shape, SignatureRow, encode_signature, filter_key,
 };
 use crate::fuzzing::Input;
-use crate::sketch::{ValueLayout, mix64};
+use crate::sketch::{RecipeMark, ValueLayout, mix64};
 
 /// Rows of documents and signatures, of removed documents, of equal ones and of filters.
 pub fn rows(data: &[u8]) {
@@ -68,7 +68,7 @@ fn signature(input: &mut Input<'_>) {
         let Ok(row) = SignatureRow::decode(id, &value, &shape) else {
             continue;
         };
-        let read = row.to_signature(7);
+        let read = row.to_signature(RecipeMark::default());
         let codes = |read: &crate::sketch::Signature| {
             let codes = read.stored_codes();
             codes.map_or_else(Vec::new, |stored| stored.codes.clone())
@@ -77,7 +77,7 @@ fn signature(input: &mut Input<'_>) {
         let again = SignatureRow::decode(id, &written, &shape).unwrap();
         assert_eq!(again.key_code(), row.key_code());
         assert_eq!(again.fingerprint(), row.fingerprint());
-        let read_again = again.to_signature(7);
+        let read_again = again.to_signature(RecipeMark::default());
         assert_eq!(read_again, read);
         assert_eq!(codes(&read_again), codes(&read));
         let rewritten = encode_signature(id, row.key_code(), &read, &shape, &codes(&read_again));

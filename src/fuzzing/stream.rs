@@ -3,6 +3,7 @@
 use crate::format::{Shape, StreamDocument, StreamHeader, StreamReader, StreamWriter};
 use crate::fuzzing::Input;
 use crate::schema::{MinHash, Schema, SimHash};
+use crate::sketch::RecipeMark;
 use crate::state::shape_of;
 
 /// Frames that one input may be cut into.
@@ -49,7 +50,7 @@ fn header(input: &mut Input<'_>) -> StreamHeader {
     ];
     let number = usize::from(input.byte()) % schemas.len();
     let schema = schemas.into_iter().nth(number).unwrap().build().unwrap();
-    let self_test = (schema.sketcher().recipe_fingerprint(), 0);
+    let self_test = (schema.sketcher().recipe_mark().fingerprint, 0);
     StreamHeader {
         documents: input.number(1),
         self_test,
@@ -67,7 +68,7 @@ fn read(bytes: &[u8]) -> Option<Vec<StreamDocument>> {
     .ok()?;
     assert_eq!(shape, shape_read);
     let mut documents = Vec::new();
-    while let Some(document) = reader.next_document(&shape, 7).ok()? {
+    while let Some(document) = reader.next_document(&shape, RecipeMark::default()).ok()? {
         assert!(document.row().is_some());
         documents.push(document);
     }

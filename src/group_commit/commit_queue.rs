@@ -7,13 +7,13 @@
 //! ends when the queue is empty.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::group_commit::reply::ReplySlot;
-use crate::sync::{Condvar, HomeProcess, Mutex, MutexGuard, thread};
+use crate::sync::{Condvar, HomeProcess, IgnorePoison, Mutex, MutexGuard, thread};
 
 /// Limits of one group.
 #[derive(Clone, Copy, Debug)]
@@ -109,9 +109,7 @@ impl<C, A> Default for QueueState<C, A> {
 impl<C, A> Drop for CommitQueue<C, A> {
     fn drop(&mut self) {
         if !self.home.is_current() {
-            let state = self.state.get_mut();
-            let state = state.unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(state));
+            std::mem::forget(std::mem::take(self.state.get_mut().ignore_poison()));
         }
     }
 }
@@ -130,7 +128,7 @@ impl<C, A> Default for CommitQueue<C, A> {
 
 impl<C, A> CommitQueue<C, A> {
     fn lock(&self) -> MutexGuard<'_, QueueState<C, A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 
     /// Takes the lead and returns true if nobody has it.
@@ -253,8 +251,7 @@ impl<C, A> CommitQueue<C, A> {
             if left.is_zero() {
                 break;
             }
-            let woken = self.changed.wait_timeout(state, left);
-            (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+            (state, _) = self.changed.wait_timeout(state, left).ignore_poison();
         }
         state.wake_at = usize::MAX;
         state
@@ -323,8 +320,7 @@ impl<C, A> CommitQueue<C, A> {
     pub(super) fn wait_idle(&self) {
         let mut state = self.lock();
         while state.is_led {
-            let woken = self.changed.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).ignore_poison();
         }
         let started = state.started.take();
         drop(state);

@@ -3,7 +3,7 @@
 //! There is no background thread: the first caller in a group commits for all of them, and a lone
 //! writer pays nothing extra.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::error::{Error, Result};
 use crate::group_commit::commit_queue::{CommitQueue, Follower, GroupLimits, HandedOver, Joined};
@@ -15,7 +15,7 @@ use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
 use crate::sketch::Signature;
 use crate::state::OpenStore;
-use crate::sync::thread;
+use crate::sync::{IgnorePoison, thread};
 use crate::types::{Document, DocumentId, Novelty, Upserted};
 use crate::write::find_duplicate;
 
@@ -333,10 +333,7 @@ impl GroupCommit {
 
     /// Returns a snapshot of the last commit: the one of another thread, if that still has it.
     fn shared_snapshot(self: &Arc<Self>) -> Result<SnapshotView> {
-        let mut shared = self
-            .shared_snapshot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.shared_snapshot.lock().ignore_poison();
         if let Some(inner) = shared.upgrade()
             && self.store.versions.is_current(inner.version.state.commit)
         {

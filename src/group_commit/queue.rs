@@ -116,15 +116,6 @@ impl Queue {
         ))
     }
 
-    /// Queues [`Store::append`](crate::Store::append).
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn append(&self, signature: &Signature) -> Result<Ticket<DocumentId>> {
-        self.insert(Document::without_key(), signature)
-    }
-
     /// Queues [`Store::remove`](crate::Store::remove).
     ///
     /// # Errors

@@ -1,9 +1,8 @@
 //! Replies to write requests, and the slots in which they are left.
 
-use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, IgnorePoison, Mutex, MutexGuard};
 
 /// The message to the owner of a request.
 #[derive(Debug)]
@@ -20,6 +19,22 @@ enum ReplyState<A> {
     Waiting(Option<Waker>),
     Reply(Reply<A>),
     Fetched,
+}
+
+impl<A> ReplyState<A> {
+    /// Takes the message, if there is one. Whoever fetches again after the last one finds itself abandoned.
+    fn fetch(&mut self) -> Option<Reply<A>> {
+        let next = match self {
+            Self::Waiting(_) => return None,
+            // The answer is still to come: the slot waits on.
+            Self::Reply(Reply::Lead) => Self::Waiting(None),
+            Self::Reply(_) | Self::Fetched => Self::Fetched,
+        };
+        match std::mem::replace(self, next) {
+            Self::Reply(reply) => Some(reply),
+            Self::Waiting(_) | Self::Fetched => Some(Reply::Abandoned),
+        }
+    }
 }
 
 /// The slot for the reply to one request, which a thread waits for or a future polls.
@@ -40,7 +55,7 @@ impl<A> Default for ReplySlot<A> {
 
 impl<A> ReplySlot<A> {
     fn lock(&self) -> MutexGuard<'_, ReplyState<A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 
     fn send(&self, reply: Reply<A>) {
@@ -74,40 +89,19 @@ impl<A> ReplySlot<A> {
     pub(super) fn wait(&self) -> Reply<A> {
         let mut state = self.lock();
         loop {
-            match std::mem::replace(&mut *state, ReplyState::Waiting(None)) {
-                // The answer is still to come: the slot waits on.
-                ReplyState::Reply(Reply::Lead) => return Reply::Lead,
-                ReplyState::Reply(reply) => {
-                    *state = ReplyState::Fetched;
-                    return reply;
-                }
-                ReplyState::Fetched => {
-                    *state = ReplyState::Fetched;
-                    return Reply::Abandoned;
-                }
-                ReplyState::Waiting(waker) => *state = ReplyState::Waiting(waker),
+            if let Some(reply) = state.fetch() {
+                return reply;
             }
-            let woken = self.changed.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).ignore_poison();
         }
     }
 
     /// Takes the message, if there is one.
     pub(super) fn try_fetch(&self) -> Option<Reply<A>> {
-        let mut state = self.lock();
-        match &*state {
-            ReplyState::Waiting(_) => return None,
-            ReplyState::Fetched => return Some(Reply::Abandoned),
-            ReplyState::Reply(_) => {}
-        }
-        match std::mem::replace(&mut *state, ReplyState::Fetched) {
-            ReplyState::Reply(reply) => Some(reply),
-            _ => None,
-        }
+        self.lock().fetch()
     }
 
-    /// Takes the message for a future, or registers its waker. A future that is polled again after it was
-    /// ready finds itself abandoned.
+    /// Takes the message for a future, or registers its waker.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Reply<A>> {
         let mut state = self.lock();
         if let ReplyState::Waiting(waker) = &mut *state {
@@ -115,11 +109,7 @@ impl<A> ReplySlot<A> {
                 Some(waker) => waker.clone_from(context.waker()),
                 None => *waker = Some(context.waker().clone()),
             }
-            return Poll::Pending;
         }
-        match std::mem::replace(&mut *state, ReplyState::Fetched) {
-            ReplyState::Reply(reply) => Poll::Ready(reply),
-            _ => Poll::Ready(Reply::Abandoned),
-        }
+        state.fetch().map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -5,7 +5,7 @@
 //! [`finish`](crate::BulkBuild::finish) has returned.
 //!
 //! ```
-//! use resemblance::{Bounds, BulkOptions, Document, MinHash, Schema, Store, Text};
+//! use resemblance::{BulkOptions, Document, MinHash, Schema, Store, Text};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("corpus.rsm");
 //! # let corpus = [("a", "one two three four five six"), ("b", "one two three four five six"), ("c", "else")];
@@ -21,18 +21,18 @@
 //! build.finish()?;
 //!
 //! let snapshot = Store::open(&path)?.snapshot()?;
-//! for pair in snapshot.pairs(Bounds::new().min_similarity(0.9))? {
+//! for pair in snapshot.pairs().min_similarity(0.9).run()? {
 //!     let pair = pair?;
 //!     println!("{} {} {:?}", pair.a, pair.b, pair.similarity);
 //! }
-//! for cluster in snapshot.clusters(Bounds::new())? {
+//! for cluster in snapshot.clusters().run()? {
 //!     println!("keep {}, drop {:?}", cluster[0], &cluster[1..]);
 //! }
-//! # assert_eq!(snapshot.clusters(Bounds::new())?.count(), 1);
+//! # assert_eq!(snapshot.clusters().run()?.count(), 1);
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
 //! [`BulkOptions::estimate`](crate::BulkOptions::estimate) says beforehand what a build needs, and
-//! [`Snapshot::expect_join`](crate::Snapshot::expect_join) what listing pairs or clusters does.
-//! [`JoinOptions`](crate::JoinOptions) sets the number of threads and bounds the work in a large bucket;
+//! [`Join::estimate`](crate::Join::estimate) what listing pairs or clusters does.
+//! [`Join`](crate::Join) sets the number of threads and bounds the work in a large bucket;
 //! [`Pairs::left_out`](crate::Pairs::left_out) then counts the pairs that were not compared.

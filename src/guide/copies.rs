@@ -6,7 +6,7 @@
 //! [`Store::import`](crate::Store::import) takes into another store with the same recipe, whatever its bands.
 //!
 //! ```
-//! use resemblance::{ExistingKeys, ImportOptions, MinHash, Schema, Store, Text};
+//! use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
 //! # let folder = tempfile::tempdir()?;
 //! # let file = |name: &str| folder.path().join(name);
 //! # let schema = |threshold| {
@@ -15,14 +15,14 @@
 //! # };
 //! # let store = Store::create(file("seen.rsm"), schema(0.8)?)?;
 //! # store.insert("a", &store.sketch_text("to be or not to be, that is the question")?)?;
-//! let report = store.snapshot()?.backup(file("monday.rsm"))?;   // and the store goes on
+//! let report = store.snapshot()?.backup(file("monday.rsm")).run()?; // and the store goes on
 //! assert_eq!(report.documents, 1);
 //!
 //! let stream = std::fs::File::create(file("seen.stream"))?;
-//! store.snapshot()?.export(stream)?;                            // keys, stamps, payloads, signatures
+//! store.snapshot()?.export(stream).run()?;                      // keys, stamps, payloads, signatures
 //! let other = Store::create(file("other.rsm"), schema(0.6)?)?;  // other bands, the same recipe
-//! let options = ImportOptions::new().existing_keys(ExistingKeys::Skip);
-//! let report = other.import(std::fs::File::open(file("seen.stream"))?, &options)?;
+//! let stream = std::fs::File::open(file("seen.stream"))?;
+//! let report = other.import(stream).existing_keys(ExistingKeys::Skip).run()?;
 //! assert_eq!(report.inserted, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,17 +33,17 @@
 //! [`Store::repair`](crate::Store::repair) makes a new store of every document that can still be read.
 //!
 //! ```
-//! use resemblance::{MinHash, RepairOptions, Schema, Store};
+//! use resemblance::{MinHash, Schema, Store};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let file = |name: &str| folder.path().join(name);
 //! # let made = Store::create(file("seen.rsm"), Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //! # made.insert("a", &made.sketcher().features(["x"])?)?;
 //! # made.close()?;
 //!
-//! let report = Store::check(file("seen.rsm"))?;
+//! let report = Store::check(file("seen.rsm")).run()?;
 //! assert!(report.is_clean());
 //!
-//! let report = Store::repair(file("seen.rsm"), file("new.rsm"), &RepairOptions::new())?;
+//! let report = Store::repair(file("seen.rsm"), file("new.rsm")).run()?;
 //! assert!(report.is_complete());
 //! # Ok::<(), resemblance::Error>(())
 //! ```

@@ -5,8 +5,7 @@
 //! for.
 //!
 //! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,
-//! [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified),
-//! [`Snapshot::clusters_verified`](crate::Snapshot::clusters_verified) and
+//! [`Join::verify`](crate::Join::verify) and
 //! [`WriteTransaction::insert_many_if_new_verified`](crate::WriteTransaction::insert_many_if_new_verified) ask it for
 //! every candidate. [`Match::is_exact`](crate::Match::is_exact) and [`Pair::is_exact`](crate::Pair::is_exact) tell
 //! where it answered. [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
@@ -16,7 +15,7 @@
 //!
 //! ```
 //! use resemblance::exact::{FeatureSet, containment, jaccard};
-//! use resemblance::{MinHash, Schema, Store, Text};
+//! use resemblance::{Document, MinHash, Schema, Store, Text};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("exact.rsm");
 //!
@@ -24,7 +23,7 @@
 //! let store = Store::create(&path, schema)?;
 //! let stored = ["a b c d e f g h i j", "k l m"];
 //! for text in stored {
-//!     store.append(&store.sketch_text(text)?)?; // ids 0 and 1
+//!     store.insert(Document::without_key(), &store.sketch_text(text)?)?; // ids 0 and 1
 //! }
 //!
 //! let features = |text| -> resemblance::Result<FeatureSet<u64>> {

@@ -39,7 +39,7 @@
 //! }
 //! assert!(novelty.is_new());
 //!
-//! for bucket in store.snapshot()?.stats()?.buckets {
+//! for bucket in store.snapshot()?.stats().run()?.buckets {
 //!     let first = bucket.samples.first().and_then(|sample| sample.key.as_deref());
 //!     println!("{}: {} documents, the first is {first:?}", bucket.role, bucket.documents);
 //! }

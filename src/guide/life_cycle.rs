@@ -5,7 +5,7 @@
 //! nothing has changed. Evictions delete documents that are too old or too many.
 //!
 //! ```
-//! use resemblance::{Document, MinHash, Revision, Schema, Store, Text};
+//! use resemblance::{Document, EvictPolicy, MinHash, Revision, Schema, Store, Text};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("seen.rsm");
 //!
@@ -27,10 +27,11 @@
 //! visit("example.org/b", "a page that nobody has asked for since", 1)?;
 //! store.touch("example.org/a", 30)?;                  // "304 Not Modified"
 //!
-//! let report = store.evict_older_than(30 - 14)?;      // not seen for a fortnight
+//! let report = store.evict(EvictPolicy::OlderThan(30 - 14)).run()?;  // not seen for a fortnight
 //! assert_eq!((report.evicted, store.snapshot()?.len()), (1, 1));
-//! store.keep_newest(1_000_000)?;                      // and no more than a million
-//! store.evict_where(|document| document.key().is_some_and(|key| key.starts_with(b"gone.example/")))?;
+//! store.evict(EvictPolicy::KeepNewest(1_000_000)).run()?;            // and no more than a million
+//! let is_gone = |key: &[u8]| key.starts_with(b"gone.example/");
+//! store.evict(EvictPolicy::matching(|document| document.key().is_some_and(is_gone))).run()?;
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
@@ -39,12 +40,12 @@
 //!   no posting is written, and nothing is synced if stamp and payload are the same too.
 //! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
 //! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in transactions of
-//!   at most 1,000 documents ([`EvictOptions::slice_documents`](crate::EvictOptions::slice_documents)). The
+//!   at most 1,000 documents ([`Eviction::slice_documents`](crate::Eviction::slice_documents)). The
 //!   transaction examines each document once more: one that another thread has touched, replaced or deleted
 //!   meanwhile is spared, and counted. If the eviction is stopped, or the process crashes, the same call
 //!   goes on.
-//! - [`keep_newest`](crate::Store::keep_newest) finds the oldest document to keep exactly, whatever the stamps,
+//! - [`EvictPolicy::KeepNewest`](crate::EvictPolicy::KeepNewest) finds the oldest document to keep exactly, whatever the stamps,
 //!   in 2 MiB of memory.
-//! - [`EvictOptions::dry_run`](crate::EvictOptions::dry_run) only counts.
+//! - [`Eviction::dry_run`](crate::Eviction::dry_run) only counts.
 //! - A touch copies the pages that lead to its row. Many touches in one transaction, or touches of neighbours,
 //!   cost less each.

@@ -5,15 +5,15 @@
 //! holds and without their texts.
 //!
 //! ```
-//! use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store};
+//! use resemblance::{MinHash, Rebanding, Schema, Store};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("seen.rsm");
 //! # Store::create(&path, Schema::builder().minhash(MinHash::new(128)).build()?)?;
 //!
 //! let rebanding = Rebanding::new().threshold(0.6).recall(0.99);
-//! let needs = Store::open(&path)?.estimate_reband(&rebanding, &BulkOptions::new())?;
-//! println!("grows by {} bytes", needs.growth_bytes);
-//! let report = Store::reband(&path, &rebanding, &BulkOptions::new())?;
+//! let reband = Store::reband(&path, &rebanding);
+//! println!("grows by {} bytes", reband.estimate()?.growth_bytes);
+//! let report = reband.run()?;
 //! println!("{} documents, now:\n{}", report.documents, report.schema);
 //! # Ok::<(), resemblance::Error>(())
 //! ```

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{RwLock, RwLockReadGuard};
 
-use crate::engine::{ReadableTable, engine_error};
+use crate::engine::{EngineResult, ReadableTable};
 use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
 use crate::index::filter_writer::missing_piece;
 use crate::index::run::Value;
 use crate::lanes::BucketBits;
 use crate::sketch::mix64;
+use crate::sync::IgnorePoison;
 
 /// About how many bytes a piece takes besides its bits.
 const ENTRY_BYTES: usize = 96;
@@ -123,7 +124,7 @@ impl FilterCache {
     }
 
     pub(crate) fn reader(&self) -> FilterReader<'_> {
-        FilterReader(self.pieces.read().unwrap_or_else(PoisonError::into_inner))
+        FilterReader(self.pieces.read().ignore_poison())
     }
 
     /// Answers as [`FilterReader::may_hold`] for a piece that is not held: reads it and keeps it.
@@ -142,7 +143,7 @@ impl FilterCache {
         let (run, lane, shape) = (filter.run, filter.lane, filter.shape);
         let number = shape.piece(bucket);
         let row_key = filter_key(run, lane, number);
-        let row = table.get(&row_key).map_err(engine_error)?;
+        let row = table.get(&row_key).engine()?;
         let row = row.ok_or_else(|| missing_piece(run, lane, number))?;
         let piece = FilterPiece::decode(&row_key, shape, row.value())?;
         let may_hold = piece.may_hold(bucket);
@@ -152,7 +153,7 @@ impl FilterCache {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        *self.pieces.write().unwrap_or_else(PoisonError::into_inner) = FilterPieceRows::default();
+        *self.pieces.write().ignore_poison() = FilterPieceRows::default();
     }
 
     /// Bytes held.
@@ -168,7 +169,7 @@ impl FilterCache {
             is_wanted: AtomicBool::new(false),
         };
         if entry.size_bytes() <= self.max_bytes && shape.pieces <= MAX_PIECES {
-            let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
+            let mut pieces = self.pieces.write().ignore_poison();
             pieces.keep(entry, shape, self.max_bytes);
         }
     }

@@ -1,6 +1,6 @@
 //! Packs the filter of a lane while the lane is packed.
 
-use crate::engine::{Table, engine_error};
+use crate::engine::{EngineResult, Table};
 use crate::error::{Error, Result};
 use crate::format::{FilterKey, FilterPiece, FilterShape, Posting, filter_key};
 use crate::index::rows::RowBuffer;
@@ -105,7 +105,7 @@ pub(super) fn remove_pieces(
 ) -> Result<()> {
     for piece in pieces {
         let removed = table.remove(&filter_key(run, lane, piece));
-        if removed.map_err(engine_error)?.is_none() {
+        if removed.engine()?.is_none() {
             return Err(missing_piece(run, lane, piece));
         }
     }

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use crate::engine::{AccessGuard, Range, ReadableTable};
-use crate::engine::{OwnedAccessGuard, OwnedRange, ReadOnlyBlocks, StorageError, engine_error};
+use crate::engine::{EngineResult, OwnedAccessGuard, OwnedRange, ReadOnlyBlocks, StorageError};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, checksum, split_block_key};
 use crate::index::run::{Key, Value, lane_bounds, missing, place};
@@ -59,9 +59,7 @@ pub(super) fn lane_iter<'t, T: ReadableTable<Key, Value>>(
     lane: &LaneSummary,
 ) -> Result<LaneIter<Range<'t, Key, Value>>> {
     let (low, high) = lane_bounds(run, lane);
-    let rows = table
-        .range::<&BlockKey>(&low..=&high)
-        .map_err(engine_error)?;
+    let rows = table.range::<&BlockKey>(&low..=&high).engine()?;
     Ok(LaneIter::new(rows, table_name, run, *lane))
 }
 
@@ -76,9 +74,7 @@ pub(crate) fn lane_iter_owned(
     lane: &LaneSummary,
 ) -> Result<LaneIter<OwnedRange<Key, Value>>> {
     let (low, high) = lane_bounds(run, lane);
-    let rows = table
-        .range_owned::<&BlockKey>(&low..=&high)
-        .map_err(engine_error)?;
+    let rows = table.range_owned::<&BlockKey>(&low..=&high).engine()?;
     Ok(LaneIter::new(rows, table_name, run, *lane))
 }
 
@@ -111,7 +107,7 @@ where
         let Some(row) = self.rows.next() else {
             return self.check_end().map(|()| false);
         };
-        let row = row.map_err(engine_error)?;
+        let row = row.engine()?;
         let (key, value) = (row.key(), row.value());
         let (name, after) = (self.table_name, self.expected.after);
         read_block(name, key, value, self.seen.last, after, &mut self.postings)?;

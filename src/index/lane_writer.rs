@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::engine::engine_error;
+use crate::engine::EngineResult;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
@@ -33,7 +33,7 @@ impl Packed {
     pub(super) fn write(&mut self, tables: &mut RunTables<'_>) -> Result<()> {
         self.write_blocks(tables)?;
         for (key, value) in self.pieces.iter() {
-            tables.filters.insert(key, value).map_err(engine_error)?;
+            tables.filters.insert(key, value).engine()?;
         }
         self.blocks.clear();
         self.pieces.clear();
@@ -46,11 +46,11 @@ impl Packed {
             return Ok(());
         };
         let gap = tables.blocks.upper_bound_mut(Bound::Excluded(first));
-        let mut gap = gap.map_err(engine_error)?;
+        let mut gap = gap.engine()?;
         for (key, value) in self.blocks.iter() {
-            gap.insert_before(key, value).map_err(engine_error)?;
+            gap.insert_before(key, value).engine()?;
         }
-        gap.close().map_err(engine_error)
+        gap.close().engine()
     }
 }
 

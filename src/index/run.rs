@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::engine::{ReadableTable, Table, engine_error};
+use crate::engine::{EngineResult, ReadableTable, Table};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, split_block_key};
 use crate::index::filter_writer::FilterPieces;
@@ -71,13 +71,12 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
     };
     let seek = |target| {
         let start = block_key(run, lane.lane, target);
-        let cursor = table.lower_bound(Bound::Included(&start));
-        cursor.map_err(engine_error)
+        table.lower_bound(Bound::Included(&start)).engine()
     };
     let mut cursor = seek(target)?;
     let mut before: Option<Posting> = None;
     loop {
-        let row = cursor.next().map_err(engine_error)?;
+        let row = cursor.next().engine()?;
         // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
         // search that took this for the end would miss documents without an error.
         let Some((key, value)) = row.filter(|(key, _)| is_of(key.value(), run, lane.lane)) else {
@@ -135,7 +134,7 @@ pub(super) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) -> Resu
     let (low, high) = lane_bounds(run, &LaneSummary::empty(lane));
     table
         .retain_in::<&BlockKey, _>(&low..=&high, |_, _| false)
-        .map_err(engine_error)
+        .engine()
 }
 
 /// The least and the greatest key that a block of a lane can have.

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::engine::{AccessGuard, Cursor, ReadableTable, engine_error};
+use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, checksum, split_block_key};
 use crate::index::run::{Key, ProbeCost, Value, is_of, missing};
@@ -164,7 +164,7 @@ impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
         if self.reached.is_some_and(is_near)
             && let Some(cursor) = &mut self.cursor
         {
-            let row = cursor.next().map_err(engine_error)?;
+            let row = cursor.next().engine()?;
             self.cost.blocks += 1;
             match row.filter(|(key, _)| is_of(key.value(), run, lane)) {
                 None => return Ok(None),
@@ -178,8 +178,8 @@ impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
         }
         let start = block_key(run, lane, target);
         let cursor = self.table.lower_bound(Bound::Included(&start));
-        let cursor = self.cursor.insert(cursor.map_err(engine_error)?);
-        let row = cursor.next().map_err(engine_error)?;
+        let cursor = self.cursor.insert(cursor.engine()?);
+        let row = cursor.next().engine()?;
         self.cost.blocks += 1;
         let row = row.filter(|(key, _)| is_of(key.value(), run, lane));
         Ok(row.map(|(key, value)| (key, value, false)))

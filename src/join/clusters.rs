@@ -6,33 +6,10 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::linker::Linker;
-use crate::join::options::{JoinOptions, LeftOut};
+use crate::join::options::LeftOut;
 use crate::join::pairs::Pairs;
 use crate::join::verify::PairSimilarity;
-use crate::query::Bounds;
-use crate::read::SnapshotView;
 use crate::types::DocumentId;
-
-/// Returns the clusters that the near pairs of a snapshot form.
-pub(crate) fn clusters_with(
-    snapshot: &SnapshotView,
-    bounds: Bounds,
-    options: &JoinOptions,
-) -> Result<Clusters> {
-    let links = Pairs::new(snapshot.clone(), bounds, *options, true)?;
-    Clusters::from_pairs(links, snapshot.len())
-}
-
-/// Returns the clusters of a snapshot, their links verified by the similarity that the caller computes.
-pub(crate) fn clusters_verified(
-    snapshot: &SnapshotView,
-    bounds: Bounds,
-    options: &JoinOptions,
-    similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
-) -> Result<Clusters> {
-    let pairs = Pairs::new(snapshot.clone(), bounds, *options, false)?.unverified();
-    Clusters::from_verified(pairs, Arc::new(similarity), snapshot.len())
-}
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
@@ -69,7 +46,7 @@ impl Clusters {
         let mut sets = DisjointSets::default();
         for pair in pairs.by_ref() {
             let pair = pair?;
-            sets.join(pair.a.get(), pair.b.get())?;
+            sets.join(pair.a.get(), pair.b.get());
         }
         Ok(Self::from_sets(sets, pairs.left_out(), documents))
     }
@@ -104,7 +81,7 @@ impl Clusters {
     }
 
     /// Returns the counts of buckets, documents and pairs that
-    /// [`JoinOptions::max_bucket`](crate::JoinOptions::max_bucket) left out. The more they are, the
+    /// [`Join::max_bucket`](crate::Join::max_bucket) left out. The more they are, the
     /// more clusters may be split or missing.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
@@ -117,17 +94,17 @@ impl Clusters {
     /// iterating.
     ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the same text under many keys")?;
     /// let mut transaction = store.begin_write()?;
     /// for _ in 0..1_000 {
-    ///     transaction.append(&page)?;
+    ///     transaction.insert(Document::without_key(), &page)?;
     /// }
     /// transaction.commit()?;
-    /// let clusters = store.snapshot()?.clusters(Bounds::new())?;
+    /// let clusters = store.snapshot()?.clusters().run()?;
     /// assert_eq!(clusters.suspicious()[0].documents, 1_000);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

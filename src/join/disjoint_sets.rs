@@ -2,163 +2,83 @@
 
 use std::collections::HashMap;
 
-use crate::error::{Error, Result};
-
 /// Ids that are given memory together: those around an id that was joined.
-const PAGE_IDS: usize = 256;
+const PAGE_IDS: u64 = 256;
 
-/// Stands for no node in the chains of members.
-const NONE: u32 = u32::MAX;
-
-/// Disjoint sets (Tarjan 1975) with path halving. The smallest id of a set is its root, so that the
+/// Disjoint sets (Tarjan 1975) with path splitting. The smallest id of a set is its root, so that the
 /// result does not depend on the order of the pairs.
 ///
 /// Takes 8 bytes an id in stretches of 256 ids of which any was joined, and no more for any number
 /// of pairs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DisjointSets {
-    pages: Vec<NodePage>,
-    /// The first node of the page of each stretch of ids, by the number of the stretch.
-    first_nodes: HashMap<u64, u32>,
-}
-
-/// The nodes of a stretch of ids. A node is numbered by its page and its position there.
-#[derive(Clone, Debug)]
-struct NodePage {
-    first_id: u64,
-    parents: Box<[u32]>,
-    /// The next member of the same set, once all are joined.
-    next: Box<[u32]>,
-}
-
-fn split(node: u32) -> (usize, usize) {
-    (node as usize / PAGE_IDS, node as usize % PAGE_IDS)
+    /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
+    pages: HashMap<u64, Box<[u64]>>,
 }
 
 impl DisjointSets {
     /// Makes one set of the sets of two ids.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] beyond four billion ids.
-    pub(super) fn join(&mut self, a: u64, b: u64) -> Result<()> {
-        let (a, b) = (self.node(a)?, self.node(b)?);
+    pub(super) fn join(&mut self, a: u64, b: u64) {
         let (a, b) = (self.root(a), self.root(b));
-        let (root, other) = if self.id(a) <= self.id(b) {
-            (a, b)
-        } else {
-            (b, a)
-        };
-        self.set_parent(other, root);
-        Ok(())
+        if a != b {
+            self.set_parent(a.max(b), a.min(b));
+        }
     }
 
     /// Returns true if two ids are in the same set.
     pub(super) fn are_joined(&mut self, a: u64, b: u64) -> bool {
-        let nodes = self.known_node(a).zip(self.known_node(b));
-        a == b || nodes.is_some_and(|(a, b)| self.root(a) == self.root(b))
+        a == b || self.root(a) == self.root(b)
     }
 
-    fn known_node(&self, id: u64) -> Option<u32> {
-        let first = self.first_nodes.get(&(id / PAGE_IDS as u64))?;
-        Some(first + (id % PAGE_IDS as u64) as u32)
+    fn parent(&self, id: u64) -> u64 {
+        let page = self.pages.get(&(id / PAGE_IDS));
+        let parent = page.and_then(|page| page.get((id % PAGE_IDS) as usize));
+        parent.copied().unwrap_or(id)
     }
 
-    fn node(&mut self, id: u64) -> Result<u32> {
-        let stretch = id / PAGE_IDS as u64;
-        let offset = (id % PAGE_IDS as u64) as u32;
-        let first = match self.first_nodes.get(&stretch) {
-            Some(first) => *first,
-            None => self.push_page(stretch)?,
-        };
-        Ok(first + offset)
-    }
-
-    /// Adds a page for a stretch and returns the number of its first node.
-    fn push_page(&mut self, stretch: u64) -> Result<u32> {
-        // The last number means no node.
-        let first = u32::try_from(self.pages.len() * PAGE_IDS);
-        let first = first.ok().filter(|first| NONE - first > PAGE_IDS as u32);
-        let Some(first) = first else {
-            let found = "more than four billion";
-            return Err(Error::invalid("documents in clusters", found, "fewer"));
-        };
-        self.pages.push(NodePage {
-            first_id: stretch * PAGE_IDS as u64,
-            parents: (first..first + PAGE_IDS as u32).collect(),
-            next: vec![NONE; PAGE_IDS].into(),
-        });
-        self.first_nodes.insert(stretch, first);
-        Ok(first)
-    }
-
-    fn id(&self, node: u32) -> u64 {
-        let (page, position) = split(node);
-        let first = self.pages.get(page).map_or(0, |page| page.first_id);
-        first + position as u64
-    }
-
-    fn parent(&self, node: u32) -> u32 {
-        let (page, position) = split(node);
-        let page = self.pages.get(page);
-        page.and_then(|page| page.parents.get(position))
-            .copied()
-            .unwrap_or(node)
-    }
-
-    fn set_parent(&mut self, node: u32, parent: u32) {
-        let (page, position) = split(node);
-        let page = self.pages.get_mut(page);
-        if let Some(entry) = page.and_then(|page| page.parents.get_mut(position)) {
+    fn set_parent(&mut self, id: u64, parent: u64) {
+        let offset = id % PAGE_IDS;
+        let single = || (0..PAGE_IDS).map(|other| id - offset + other).collect();
+        let page = self.pages.entry(id / PAGE_IDS).or_insert_with(single);
+        if let Some(entry) = page.get_mut(offset as usize) {
             *entry = parent;
         }
     }
 
-    fn root(&mut self, mut node: u32) -> u32 {
-        loop {
-            let parent = self.parent(node);
-            if parent == node {
-                return node;
-            }
+    fn root(&mut self, mut id: u64) -> u64 {
+        let mut parent = self.parent(id);
+        while parent != id {
             let grandparent = self.parent(parent);
-            self.set_parent(node, grandparent);
-            node = grandparent;
+            if grandparent != parent {
+                self.set_parent(id, grandparent);
+            }
+            (id, parent) = (parent, grandparent);
         }
+        id
     }
 
-    fn next(&self, node: u32) -> u32 {
-        let (page, position) = split(node);
-        let page = self.pages.get(page);
-        page.and_then(|page| page.next.get(position))
-            .copied()
-            .unwrap_or(NONE)
-    }
-
-    fn set_next(&mut self, node: u32, next: u32) {
-        let (page, position) = split(node);
-        let page = self.pages.get_mut(page);
-        if let Some(entry) = page.and_then(|page| page.next.get_mut(position)) {
-            *entry = next;
-        }
-    }
-
-    /// Returns the sets of at least two ids.
+    /// Returns the sets of at least two ids. At its end this takes 16 bytes for each id of a set but the
+    /// first, and no page any more.
     pub(super) fn into_sets(mut self) -> Sets {
-        let mut pages: Vec<(u64, u32)> = self.first_nodes.drain().collect();
-        pages.sort_unstable();
-        let nodes: Vec<u32> = pages.into_iter().map(|(_, first)| first).collect();
-        // From the greatest id down, each to the front of its set's chain, behind the root.
-        for first in nodes.iter().rev() {
-            for node in (*first..*first + PAGE_IDS as u32).rev() {
-                let root = self.root(node);
-                if root != node {
-                    self.set_next(node, self.next(root));
-                    self.set_next(root, node);
+        let mut stretches: Vec<u64> = self.pages.keys().copied().collect();
+        stretches.sort_unstable();
+        let ids = |stretch: u64| (0..PAGE_IDS).map(move |offset| stretch * PAGE_IDS + offset);
+        let all = stretches.iter().flat_map(|stretch| ids(*stretch));
+        let joined = all.filter(|id| self.parent(*id) != *id).count();
+        let mut members = Vec::with_capacity(joined);
+        // From the greatest id down: roots are below, so that a page can go when it has been read.
+        for stretch in stretches.into_iter().rev() {
+            for id in ids(stretch) {
+                let root = self.root(id);
+                if root != id {
+                    members.push((root, id));
                 }
             }
+            self.pages.remove(&stretch);
         }
+        members.sort_unstable();
         Sets {
-            sets: self,
-            pages: nodes,
+            members,
             position: 0,
         }
     }
@@ -167,32 +87,22 @@ impl DisjointSets {
 /// Sets by their smallest ids, each ascending.
 #[derive(Clone, Debug)]
 pub(super) struct Sets {
-    sets: DisjointSets,
-    /// The first node of each page, in the order of the ids.
-    pages: Vec<u32>,
-    /// Number of nodes that the iterator has passed, over all pages.
+    /// The smallest id of its set with each other one, ascending.
+    members: Vec<(u64, u64)>,
+    /// Number of members that the iterator has passed.
     position: usize,
 }
 
 impl Sets {
-    /// Returns the smallest id and the number of ids of every set.
+    fn left(&self) -> impl Iterator<Item = &[(u64, u64)]> {
+        let left = self.members.get(self.position..).unwrap_or_default();
+        left.chunk_by(|a, b| a.0 == b.0)
+    }
+
+    /// Returns the smallest id and the number of ids of every set that is left.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
-        let nodes = self
-            .pages
-            .iter()
-            .flat_map(|first| *first..*first + PAGE_IDS as u32);
-        let roots = nodes.filter(|node| self.is_root(*node));
-        roots.map(|root| (self.sets.id(root), self.nodes_of(root).count() as u64))
-    }
-
-    /// Returns true if the node has the smallest id of a set of at least two.
-    fn is_root(&self, node: u32) -> bool {
-        self.sets.parent(node) == node && self.sets.next(node) != NONE
-    }
-
-    fn nodes_of(&self, root: u32) -> impl Iterator<Item = u32> {
-        let nodes = std::iter::successors(Some(root), |node| Some(self.sets.next(*node)));
-        nodes.take_while(|node| *node != NONE)
+        let sets = self.left().filter_map(|set| Some((set.first()?.0, set)));
+        sets.map(|(first, set)| (first, set.len() as u64 + 1))
     }
 }
 
@@ -200,14 +110,14 @@ impl Iterator for Sets {
     type Item = Vec<u64>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let first = self.pages.get(self.position / PAGE_IDS)?;
-            let node = first + (self.position % PAGE_IDS) as u32;
-            self.position += 1;
-            if self.is_root(node) {
-                return Some(self.nodes_of(node).map(|node| self.sets.id(node)).collect());
-            }
-        }
+        let set = self.left().next()?;
+        let first = set.first().map(|(first, _)| *first);
+        let ids: Vec<u64> = first
+            .into_iter()
+            .chain(set.iter().map(|(_, id)| *id))
+            .collect();
+        self.position += set.len();
+        Some(ids)
     }
 }
 
@@ -265,7 +175,7 @@ mod tests {
                     .collect();
                 let mut sets = DisjointSets::default();
                 for &(a, b) in &pairs {
-                    sets.join(a * step, b * step).unwrap();
+                    sets.join(a * step, b * step);
                 }
                 for (a, b) in (0..count).flat_map(|a| (0..count).map(move |b| (a, b))) {
                     let is_in_one = |set: &Vec<u64>| set.contains(&a) && set.contains(&b);

@@ -27,7 +27,7 @@ const VALUE_SECONDS: f64 = 0.2e-9;
 const FINGERPRINT_SECONDS: f64 = 2e-9;
 
 /// The expected cost of a join, estimated from a sample of the buckets. A few very large
-/// buckets that the sample does not see can make it several times too low. Made by [`Snapshot::expect_join`](crate::Snapshot::expect_join).
+/// buckets that the sample does not see can make it several times too low. Made by [`Join::estimate`](crate::Join::estimate).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {
@@ -60,14 +60,14 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(crate) fn expect_join(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
-    let settings = Settings::new(snapshot, bounds, JoinOptions::new(), false)?;
+pub(super) fn estimate(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
+    let settings = Settings::new(snapshot, bounds, JoinOptions::default(), false)?;
     snapshot
         .context()
-        .run_checked(|| estimate(snapshot, &settings))
+        .run_checked(|| estimate_with(snapshot, &settings))
 }
 
-fn estimate(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
+fn estimate_with(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
     let live = LiveDocuments::new(snapshot)?;
     let mut expected = JoinEstimate {
         documents: snapshot.len(),

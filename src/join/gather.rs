@@ -213,7 +213,7 @@ impl Gatherer {
         let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        let threads = settings.options.thread_count();
+        let threads = settings.options.threads;
         batch.signatures = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids);
@@ -257,7 +257,7 @@ impl Gatherer {
         batch: &mut JoinBatch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),
     ) -> Result<()> {
-        let threads = settings.options.thread_count();
+        let threads = settings.options.threads;
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
         let noted = NotedDocuments::read(snapshot, &ids)?;

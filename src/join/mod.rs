@@ -15,6 +15,7 @@ mod options;
 mod pair;
 mod pairs;
 mod partners;
+mod request;
 mod settings;
 mod signature_batch;
 #[cfg(test)]
@@ -22,10 +23,8 @@ mod tests;
 mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
-pub(crate) use clusters::{clusters_verified, clusters_with};
 pub use estimate::JoinEstimate;
-pub(crate) use estimate::expect_join;
-pub use options::{JoinOptions, LeftOut};
+pub use options::LeftOut;
 pub use pair::Pair;
 pub use pairs::Pairs;
-pub(crate) use pairs::{pairs_verified, pairs_with};
+pub use request::Join;

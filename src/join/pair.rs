@@ -15,7 +15,7 @@ pub struct Pair {
     /// without MinHash in the schema, unless the pair was verified.
     pub similarity: Option<f64>,
     /// True if the similarity is exact: the one that the closure of
-    /// [`Snapshot::pairs_verified`](crate::Snapshot::pairs_verified) returned for these two. Else it is an estimate.
+    /// [`Join::verify`](crate::Join::verify) returned for these two. Else it is an estimate.
     pub is_exact: bool,
     /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
     pub distance: Option<u32>,

@@ -18,26 +18,6 @@ use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
 use crate::types::DocumentId;
 
-/// Returns the near pairs of a snapshot within the bounds, found while iterating.
-pub(crate) fn pairs_with(
-    snapshot: &SnapshotView,
-    bounds: Bounds,
-    options: &JoinOptions,
-) -> Result<Pairs> {
-    Pairs::new(snapshot.clone(), bounds, *options, false)
-}
-
-/// Returns the near pairs of a snapshot, each verified by the similarity that the caller computes.
-pub(crate) fn pairs_verified(
-    snapshot: &SnapshotView,
-    bounds: Bounds,
-    options: &JoinOptions,
-    similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
-) -> Result<Pairs> {
-    let pairs = Pairs::new(snapshot.clone(), bounds, *options, false)?;
-    Ok(pairs.verified(Arc::new(similarity)))
-}
-
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Pairs {
@@ -64,7 +44,7 @@ pub(super) struct EventPairs {
 }
 
 impl Pairs {
-    pub(crate) fn new(
+    pub(super) fn new(
         snapshot: SnapshotView,
         bounds: Bounds,
         options: JoinOptions,
@@ -97,7 +77,7 @@ impl Pairs {
         self.unverified()
     }
 
-    /// Returns the buckets, documents and pairs that [`JoinOptions::max_bucket`] has left out so
+    /// Returns the buckets, documents and pairs that [`Join::max_bucket`](crate::Join::max_bucket) has left out so
     /// far; after the last pair, those of the whole join.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
@@ -108,12 +88,12 @@ impl Pairs {
     /// Returns how many lanes have been read so far, and how many there are: how far the join is.
     ///
     /// ```
-    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir()?;
     /// # let minhash = MinHash::new(128).threshold(0.8);
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).build()?;
     /// # let store = Store::create(folder.path().join("a.rsm"), schema)?;
-    /// let mut pairs = store.snapshot()?.pairs(Bounds::new())?;
+    /// let mut pairs = store.snapshot()?.pairs().run()?;
     /// assert_eq!(pairs.lanes_read(), (0, 13));
     /// assert!(pairs.next().is_none());
     /// assert_eq!(pairs.lanes_read(), (13, 13));
@@ -222,7 +202,7 @@ impl Pairs {
             return Ok(true);
         }
         if let Some(piece) = read {
-            let threads = settings.options.thread_count();
+            let threads = settings.options.threads;
             let with_codes = settings.with_codes;
             self.batch
                 .read_piece(snapshot, piece, with_codes, threads)?;

@@ -41,7 +41,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn new(
+    pub(super) fn new(
         snapshot: &SnapshotView,
         bounds: Bounds,
         options: JoinOptions,
@@ -67,7 +67,7 @@ impl Settings {
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,
             // What is left out of a bucket that is cut short is counted document by document.
-            hides_equal: links_only && options.max_representatives().is_none(),
+            hides_equal: links_only && options.max_bucket.is_none(),
             batch_documents: (BATCH_BYTES / document_bytes).max(MIN_BATCH_DOCUMENTS),
             document_bytes: document_bytes as u64,
             layout: shape.values,
@@ -76,7 +76,7 @@ impl Settings {
 
     /// Returns how many of the groups of a bucket are compared with all of it.
     pub(super) fn representatives(&self, groups: usize) -> usize {
-        let max = self.options.max_representatives();
+        let max = self.options.max_bucket;
         max.map_or(groups, |max| max.min(groups))
     }
 

@@ -6,6 +6,7 @@ mod verified;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::join::options::JoinOptions;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
 use crate::query::By;
@@ -13,6 +14,7 @@ use crate::schema::{MinHash, Near, Schema, SimHash};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
+use crate::types::Document;
 
 /// SplitMix64.
 struct Random(u64);
@@ -63,7 +65,7 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
 fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     // In larger runs more equal documents are noted.
-    let options = StoreOptions::new().flush_after(if seed % 2 == 0 { 40 } else { 90 });
+    let options = StoreOptions::new().flush_after(if seed.is_multiple_of(2) { 40 } else { 90 });
     let store = options.create(folder.path().join("s"), schema).unwrap();
     let mut random = Random(seed);
     for round in 0..7u32 {
@@ -85,7 +87,7 @@ fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
         transaction.commit().unwrap();
     }
     let snapshot = store.snapshot().unwrap();
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     let unsealed = stats.memtable_documents;
     assert!(
         stats.runs.len() > 1 && unsealed > 0,
@@ -240,10 +242,10 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let clusters = components(&expected);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
-        let mut options = JoinOptions::new().threads(threads);
-        if let Some(most) = most {
-            options = options.max_bucket(most);
-        }
+        let options = JoinOptions {
+            threads,
+            max_bucket: most,
+        };
         let mut pairs = join(snapshot, bounds, options, false, batch_documents);
         let (order, found) = in_order(&mut pairs);
         assert_eq!(found, expected, "{bounds:?} {most:?} {batch_documents:?}");
@@ -301,12 +303,14 @@ fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
         }
         let fingerprint = u64::from(family).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let signature = Signature::from_parts(Some(values), Some(fingerprint ^ 1 << member));
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
     let mut forest: Vec<BTreeSet<_>> = Vec::new();
-    for pair in snapshot.pairs(Bounds::new()).unwrap() {
+    for pair in snapshot.pairs().run().unwrap() {
         let pair = pair.unwrap();
         let (mut joined, apart): (Vec<_>, Vec<_>) = std::mem::take(&mut forest)
             .into_iter()
@@ -316,7 +320,7 @@ fn collapsing_documents_that_are_alike_leaves_clusters_as_they_are() {
         forest.push(joined.into_iter().flatten().collect());
     }
     forest.sort();
-    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    let clusters = snapshot.clusters().run().unwrap();
     let clusters: Vec<BTreeSet<_>> = clusters.map(BTreeSet::from_iter).collect();
     assert_eq!(clusters.len(), 7);
     assert_eq!(clusters, forest);

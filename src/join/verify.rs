@@ -24,7 +24,7 @@ pub(super) fn verify_round(
     verify: &PairSimilarity,
     settings: &Settings,
 ) -> Vec<Result<Pair>> {
-    let threads = settings.options.thread_count();
+    let threads = settings.options.threads;
     let threads = threads.min(candidates.len() / MIN_PER_THREAD).max(1);
     let share = candidates.len().div_ceil(threads).max(1);
     let mut shares = candidates.chunks(share);

@@ -3,14 +3,15 @@
 //! Rows are copied as they are: their checksums cover table, key and value, not the place in the
 //! file. The pages around them are made anew, full.
 
+use std::fmt;
 use std::ops::{Bound, ControlFlow};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard, PERMUTED,
-    PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError, TableDefinition,
-    TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic, engine_error,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
+    PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError,
+    TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
     file_size, io_error, must_not_exist, row_check,
 };
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ use crate::invariant::invariant;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::types::go_on;
+use crate::types::{Phase, Progress, Watch};
 
 /// Rows that are read together, and then written: many at a time go into whole pages.
 const PIECE_BYTES: usize = 4 << 20;
@@ -28,25 +29,63 @@ const PIECE_BYTES: usize = 4 << 20;
 /// the engine lists them in memory until then.
 const TRANSACTION_BYTES: u64 = 64 << 20;
 
-/// The name of the operation in errors.
-const WORK: &str = "the backup";
+/// A copy of a store that [`run`](Self::run) makes. Made by
+/// [`Snapshot::backup`](crate::Snapshot::backup), where there is an example.
+#[must_use = "a backup does nothing until it is run"]
+pub struct Backup<'a> {
+    snapshot: &'a SnapshotView,
+    path: PathBuf,
+    options: StoreOptions,
+    watch: Watch<'a>,
+}
 
-/// An event of [`Snapshot::backup_with`](crate::Snapshot::backup_with).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BackupEvent {
-    /// Progress of the copy.
-    Copied {
-        /// Rows copied so far, of all tables.
-        rows: u64,
-        /// Rows of all tables.
-        total: u64,
-        /// Bytes of keys and values copied so far.
-        bytes: u64,
-        /// Upper bound of the bytes to copy: the length of the store's file, in which pages may be
-        /// free.
-        total_bytes: u64,
-    },
+impl<'a> Backup<'a> {
+    pub(crate) fn new(snapshot: &'a SnapshotView, path: &Path) -> Self {
+        Self {
+            snapshot,
+            path: path.into(),
+            options: StoreOptions::new(),
+            watch: Watch::new("the backup"),
+        }
+    }
+
+    /// Sets the options with which the copy is written, of which the cache alone matters; the default
+    /// [`StoreOptions`] if not set.
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets what is told of the progress, about every 4 MiB, and may stop the backup: see [`Progress`].
+    /// There is no copy then.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.watch.set(callback);
+        self
+    }
+
+    /// Makes the copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name of the copy: it stays as it is.
+    /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
+    /// [`Error::UnknownFeatures`] if a newer release must do it, for the store may have tables that
+    /// this one does not know; [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::Stopped`] if the progress callback breaks off; [`Error::Io`] if the disk is full, for
+    /// one. There is no copy then.
+    pub fn run(self) -> Result<BackupReport> {
+        let (snapshot, path, options) = (self.snapshot, &self.path, &self.options);
+        self.watch
+            .run(|watch| back_up(snapshot, path, options, watch))
+    }
+}
+
+impl fmt::Debug for Backup<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backup")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The result of a backup.
@@ -62,13 +101,12 @@ pub struct BackupReport {
 }
 
 /// Copies a snapshot into a new file under `path`.
-pub(crate) fn backup_with(
+fn back_up(
     snapshot: &SnapshotView,
-    path: impl AsRef<Path>,
+    path: &Path,
     options: &StoreOptions,
-    mut watch: impl FnMut(BackupEvent) -> ControlFlow<()>,
+    watch: &mut Watch<'_>,
 ) -> Result<BackupReport> {
-    let path = path.as_ref();
     options.validate()?;
     let files = options.shared_files();
     must_not_exist(path, files)?;
@@ -86,10 +124,8 @@ pub(crate) fn backup_with(
         engine,
         written_bytes: 0,
         rows: 0,
-        bytes: 0,
         total: snapshot.context().run_checked(|| row_count(snapshot))?,
-        total_bytes: file_size(&snapshot.context().path, &snapshot.context().options)?.0,
-        watch: &mut watch,
+        watch,
     };
     copy.tell()?;
     copy.all_tables()?;
@@ -108,7 +144,11 @@ pub(crate) fn backup_with(
 /// them would be another store.
 fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     let read = &snapshot.inner.tables()?.read;
-    let row = read.open_table(META)?.get(header::HEADER)?;
+    let row = read
+        .open_table(META)
+        .engine()?
+        .get(header::HEADER)
+        .engine()?;
     let row =
         row.ok_or_else(|| Error::corrupt("table meta", "found no row header, expected one"))?;
     let header = Header::decode(row.value())?;
@@ -123,7 +163,7 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
         return Err(Error::UnknownFeatures { flags });
     }
     let known = table_names();
-    let mut tables = read.list_tables()?;
+    let mut tables = read.list_tables().engine()?;
     match tables.find(|table| !known.contains(&table.name())) {
         None => Ok(()),
         Some(table) => {
@@ -135,21 +175,21 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
 }
 
 /// Returns the number of rows of all tables.
-fn row_count(snapshot: &SnapshotView) -> Result<u64> {
+pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     let tables = snapshot.inner.tables()?;
     let read = &tables.read;
     let counts = [
-        read.open_table(META)?.len()?,
-        read.open_table(LANES)?.len()?,
-        read.open_table(RUNS)?.len()?,
-        read.open_table(DEAD)?.len()?,
-        read.open_table(EQUAL)?.len()?,
-        tables.documents.len()?,
-        tables.signatures.len()?,
-        tables.keys.len()?,
-        tables.bands.len()?,
-        tables.permuted.len()?,
-        tables.filters.len()?,
+        read.open_table(META).engine()?.len().engine()?,
+        read.open_table(LANES).engine()?.len().engine()?,
+        read.open_table(RUNS).engine()?.len().engine()?,
+        read.open_table(DEAD).engine()?.len().engine()?,
+        read.open_table(EQUAL).engine()?.len().engine()?,
+        tables.documents.len().engine()?,
+        tables.signatures.len().engine()?,
+        tables.keys.len().engine()?,
+        tables.bands.len().engine()?,
+        tables.permuted.len().engine()?,
+        tables.filters.len().engine()?,
     ];
     Ok(counts.into_iter().fold(0, u64::saturating_add))
 }
@@ -200,7 +240,7 @@ impl CopiedRows {
             let Some(row) = rows.next() else {
                 break;
             };
-            let (key, value) = row?;
+            let (key, value) = row.engine()?;
             let (key, value) = (key.value(), value.value());
             let key = K::as_bytes(&key);
             let key = key.as_ref();
@@ -226,7 +266,7 @@ impl CopiedRows {
 type OwnedRow<K> = (OwnedAccessGuard<K>, OwnedAccessGuard<&'static [u8]>);
 
 /// A copy that is being made.
-struct StoreCopy<'a> {
+struct StoreCopy<'a, 'w> {
     snapshot: &'a SnapshotView,
     path: &'a Path,
     // before the file that it is of
@@ -235,21 +275,13 @@ struct StoreCopy<'a> {
     /// Bytes that the transaction has written.
     written_bytes: u64,
     rows: u64,
-    bytes: u64,
     total: u64,
-    total_bytes: u64,
-    watch: &'a mut dyn FnMut(BackupEvent) -> ControlFlow<()>,
+    watch: &'a mut Watch<'w>,
 }
 
-impl StoreCopy<'_> {
+impl StoreCopy<'_, '_> {
     fn tell(&mut self) -> Result<()> {
-        let event = BackupEvent::Copied {
-            rows: self.rows,
-            total: self.total,
-            bytes: self.bytes,
-            total_bytes: self.total_bytes.max(self.bytes),
-        };
-        go_on((self.watch)(event), WORK)
+        self.watch.tell(Phase::CopyingRows, self.rows, self.total)
     }
 
     fn all_tables(&mut self) -> Result<()> {
@@ -272,9 +304,15 @@ impl StoreCopy<'_> {
     ) -> Result<()> {
         let context = self.snapshot.context();
         let (mut rows, expected) = context.run_checked(|| {
-            let opened = self.snapshot.inner.tables()?.read.open_table(table)?;
-            let rows = opened.range_owned::<K::SelfType<'_>>(..)?;
-            Ok((PanicSafe::new(rows), opened.len()?))
+            let opened = self
+                .snapshot
+                .inner
+                .tables()?
+                .read
+                .open_table(table)
+                .engine()?;
+            let rows = opened.range_owned::<K::SelfType<'_>>(..).engine()?;
+            Ok((PanicSafe::new(rows), opened.len().engine()?))
         })?;
         let before = self.rows;
         let mut piece = CopiedRows::default();
@@ -306,18 +344,19 @@ impl StoreCopy<'_> {
                 Some(write) => write.get()?,
                 none => none.insert(PanicSafe::new(engine.begin_write()?)).get()?,
             };
-            let mut table = write.open_table(table)?;
-            let mut cursor = table.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+            let mut table = write.open_table(table).engine()?;
+            let mut cursor = table
+                .upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)
+                .engine()?;
             for (key, value) in piece.rows() {
                 let key = <K as Value>::from_bytes(key);
-                cursor.insert_before(key, value).map_err(engine_error)?;
+                cursor.insert_before(key, value).engine()?;
             }
-            Ok(cursor.close()?)
+            cursor.close().engine()
         });
         written.map_err(|error| copy_error(self.path, error))?;
         let bytes = piece.bytes.len() as u64;
         self.rows += piece.lengths.len() as u64;
-        self.bytes += bytes;
         self.written_bytes += bytes;
         if self.written_bytes >= TRANSACTION_BYTES {
             self.commit()?;
@@ -330,7 +369,7 @@ impl StoreCopy<'_> {
         let Some(write) = self.write.take() else {
             return Ok(());
         };
-        let committed = catch_engine_panic(|| Ok(write.into_inner()?.commit()?));
+        let committed = catch_engine_panic(|| write.into_inner()?.commit().engine());
         committed.map_err(|error| copy_error(self.path, error))
     }
 

@@ -8,11 +8,13 @@ use crate::engine::file_size;
 use crate::engine::{catch_engine_panic, close_packed, open_database, verify_pages};
 use crate::error::Result;
 use crate::index::{MergePlan, RunShape, level_of};
+use crate::invariant::OrBug;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::state;
 use crate::state::may_write;
-use crate::write::Transaction;
+use crate::types::{Operation, Phase, Watch};
+use crate::write::{Transaction, Writer};
 
 /// The result of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,22 +27,40 @@ pub struct CompactReport {
 }
 
 /// Merges all runs into one, and gives free pages back to the disk.
-pub(crate) fn compact_with(
-    path: impl AsRef<Path>,
+pub(crate) fn compact<'a>(path: &Path, options: &StoreOptions) -> Operation<'a, CompactReport> {
+    let (path, options) = (path.to_path_buf(), options.clone());
+    Operation::new("the compaction", move |watch| {
+        compact_file(&path, &options, watch)
+    })
+}
+
+fn compact_file(
+    path: &Path,
     options: &StoreOptions,
+    watch: &mut Watch<'_>,
 ) -> Result<CompactReport> {
-    let path = path.as_ref();
     // Merging and moving would give damaged pages good checksums, and moving does not even end
     // where those that say what is free are damaged.
     if may_write(path, options)? {
-        verify_pages(path, options)?;
+        verify_pages(path, options, Phase::VerifyingPages, watch)?;
     }
     let store = Arc::new(state::open(path, options)?);
     let (_, size_before_bytes) = file_size(path, options)?;
-    while compact_some(Transaction::begin(&store)?)? {}
+    let mut merging = Merging {
+        phase: Phase::FinishingMerges,
+        done: 0,
+    };
+    while merging.advance(Transaction::begin(&store)?, watch)? {}
     drop(store);
     let database = open_database(path, options)?;
-    catch_engine_panic(|| close_packed(database))?;
+    let mut passes = 0;
+    watch.tell(Phase::MovingPages, passes, None)?;
+    catch_engine_panic(|| {
+        close_packed(database, || {
+            passes += 1;
+            watch.tell(Phase::MovingPages, passes, None)
+        })
+    })?;
     let (_, size_after_bytes) = file_size(path, options)?;
     let message =
         format_args!("compacted: {size_before_bytes} bytes before, {size_after_bytes} now");
@@ -54,26 +74,66 @@ pub(crate) fn compact_with(
 /// Postings that one transaction of a compaction merges: bounds the pages that it writes.
 const POSTINGS_PER_COMMIT: u64 = 1 << 23;
 
-/// Goes on merging all runs into one. Returns whether there was anything left to do.
-fn compact_some(mut transaction: Transaction) -> Result<bool> {
-    let is_busy = transaction.change(|writer| {
-        if writer.runs.outputs.is_empty() {
-            let shapes = writer.runs.shapes();
-            let dead: u64 = shapes.iter().map(|run| run.dead).sum();
-            if shapes.len() < 2 && dead == 0 {
-                return Ok(false);
+/// The merge of all runs into one, after the merges that are under way.
+struct Merging {
+    phase: Phase,
+    /// Postings that were merged in this phase.
+    done: u64,
+}
+
+impl Merging {
+    /// Merges on, in a transaction of its own. Returns whether there was anything left to do.
+    fn advance(&mut self, mut transaction: Transaction, watch: &mut Watch<'_>) -> Result<bool> {
+        let left = transaction.change(|writer| {
+            if writer.runs.outputs.is_empty() && !self.begin_last(writer)? {
+                return Ok(None);
             }
-            let documents = shapes.iter().map(RunShape::live).sum();
-            let flush_after = writer.store.context.options.flush_after_documents;
-            let plan = MergePlan {
-                runs: shapes.iter().map(|run| run.run).collect(),
-                level: level_of(documents, flush_after),
-            };
-            writer.begin_merge(&plan, 0)?;
-        }
-        writer.advance_merges(POSTINGS_PER_COMMIT)?;
+            let before = postings_left(writer)?;
+            watch.tell(self.phase, self.done, self.done + before)?;
+            writer.advance_merges(POSTINGS_PER_COMMIT)?;
+            let left = postings_left(writer)?;
+            let merged = before.checked_sub(left);
+            self.done += merged.or_bug("a merge has more left than before")?;
+            Ok(Some(left))
+        })?;
+        transaction.commit()?;
+        let Some(left) = left else {
+            return Ok(false);
+        };
+        watch.tell(self.phase, self.done, self.done + left)?;
         Ok(true)
-    })?;
-    transaction.commit()?;
-    Ok(is_busy)
+    }
+
+    /// Begins the merge of all runs. Returns false if there is one at most, with nothing to drop.
+    fn begin_last(&mut self, writer: &mut Writer) -> Result<bool> {
+        let shapes = writer.runs.shapes();
+        let dead: u64 = shapes.iter().map(|run| run.dead).sum();
+        if shapes.len() < 2 && dead == 0 {
+            return Ok(false);
+        }
+        let documents = shapes.iter().map(RunShape::live).sum();
+        let flush_after = writer.store.context.options.flush_after_documents;
+        let plan = MergePlan {
+            runs: shapes.iter().map(|run| run.run).collect(),
+            level: level_of(documents, flush_after),
+        };
+        writer.begin_merge(&plan, 0)?;
+        *self = Self {
+            phase: Phase::MergingRuns,
+            done: 0,
+        };
+        Ok(true)
+    }
+}
+
+/// Returns the number of postings that the merges under way have still to read.
+fn postings_left(writer: &Writer) -> Result<u64> {
+    let mut postings = 0_u64;
+    for output in &writer.runs.outputs {
+        let inputs = writer.runs.inputs(output);
+        for input in inputs.or_bug("the runs that are being merged")? {
+            postings += input.descriptor.postings();
+        }
+    }
+    Ok(postings)
 }

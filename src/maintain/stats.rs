@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
     ReadTransaction, ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition,
     TableHandle, Value, file_size,
 };
@@ -13,10 +13,11 @@ use crate::error::Result;
 use crate::format::RunDescriptor;
 use crate::invariant::OrBug;
 use crate::lanes::LaneRole;
+use crate::maintain::backup::row_count;
 use crate::read::PostingTable;
 use crate::read::SnapshotView;
 use crate::schema::DesignReport;
-use crate::types::DocumentId;
+use crate::types::{DocumentId, Operation, Phase, Watch};
 use crate::write::KEY_FILTER_BITS;
 
 /// Number of the largest buckets that are listed.
@@ -190,7 +191,11 @@ impl Counted {
 }
 
 /// Returns figures of a snapshot and its file. Reads all rows of all tables.
-pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
+pub(crate) fn stats(snapshot: &SnapshotView) -> Operation<'_, Stats> {
+    Operation::new("the statistics", |watch| count(snapshot, watch))
+}
+
+fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
     snapshot.context().run_checked(|| {
         let committed = &snapshot.inner.version;
         let state = committed.state;
@@ -203,7 +208,8 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
             blocks: run.descriptor.blocks(),
             dead: run.dead,
         });
-        let tables = all_table_stats(&snapshot.inner.tables()?.read)?;
+        let tables = all_table_stats(snapshot, watch)?;
+        let lanes = lane_stats(snapshot);
         let total: u64 = tables.iter().map(TableStats::total_bytes).sum();
         let (file_bytes, allocated_bytes) =
             file_size(&snapshot.context().path, &snapshot.context().options)?;
@@ -220,8 +226,8 @@ pub(crate) fn stats(snapshot: &SnapshotView) -> Result<Stats> {
             filter_cache_bytes: snapshot.context().filters.size_bytes(),
             runs: runs.collect(),
             merges: merge_stats(snapshot),
-            lanes: lane_stats(snapshot),
-            buckets: largest_buckets(snapshot)?,
+            buckets: largest_buckets(snapshot, &lanes, watch)?,
+            lanes,
             file_bytes,
             allocated_bytes,
             compact_gain_bytes: allocated_bytes.saturating_sub(kept),
@@ -305,7 +311,11 @@ fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {
         .collect()
 }
 
-fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
+fn largest_buckets(
+    snapshot: &SnapshotView,
+    all_lanes: &[LaneStats],
+    watch: &mut Watch<'_>,
+) -> Result<Vec<BucketStats>> {
     let lanes = &snapshot.context().lanes;
     let dead = &snapshot.inner.version.dead;
     let unsealed = snapshot.unsealed_ids()?;
@@ -317,6 +327,11 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
             unsealed.binary_search(&id).is_ok()
         }
     };
+    let of_buckets = all_lanes.iter().filter(|lane| lane.lane > 0);
+    let total = of_buckets
+        .map(|lane| lane.postings)
+        .fold(0, u64::saturating_add);
+    let mut done = 0;
     // The least of the largest on top; among equals the one with the lowest lane and id stays.
     let mut largest = BinaryHeap::new();
     for (role, lane) in lanes
@@ -336,6 +351,8 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
         let (mut high, mut counted) = (None, Counted::default());
         for posting in snapshot.inner.lane_stream(PostingTable::of(role), lane)? {
             let posting = posting?;
+            watch.step(Phase::CountingPostings, done, total)?;
+            done += 1;
             if !is_live(posting.id) {
                 continue;
             }
@@ -347,6 +364,16 @@ fn largest_buckets(snapshot: &SnapshotView) -> Result<Vec<BucketStats>> {
         }
         note(counted);
     }
+    watch.tell(Phase::CountingPostings, done, total)?;
+    named_buckets(snapshot, largest)
+}
+
+/// The largest buckets on a heap, each with its lane and its first documents.
+type LargestBuckets = BinaryHeap<Reverse<(u64, Reverse<(u16, Vec<u64>)>)>>;
+
+/// Returns the buckets, largest first, with keys of some of their documents.
+fn named_buckets(snapshot: &SnapshotView, largest: LargestBuckets) -> Result<Vec<BucketStats>> {
+    let lanes = &snapshot.context().lanes;
     let mut buckets = Vec::new();
     for Reverse((documents, Reverse((lane, first)))) in largest.into_sorted_vec() {
         let role = lanes
@@ -375,38 +402,59 @@ fn dead_rows(tables: &[TableStats], live: u64) -> u64 {
     documents.map_or(0, |table| table.rows.saturating_sub(live))
 }
 
-fn all_table_stats(read: &ReadTransaction) -> Result<Vec<TableStats>> {
-    let mut stats = vec![table_stats(read, META)?];
-    stats.push(table_stats(read, LANES)?);
-    stats.push(table_stats(read, RUNS)?);
+fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec<TableStats>> {
+    let mut rows = RowCount {
+        read: &snapshot.inner.tables()?.read,
+        done: 0,
+        total: row_count(snapshot)?,
+        watch,
+    };
+    let mut stats = vec![rows.table_stats(META)?];
+    stats.push(rows.table_stats(LANES)?);
+    stats.push(rows.table_stats(RUNS)?);
     for table in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
-        stats.push(table_stats(read, table)?);
+        stats.push(rows.table_stats(table)?);
     }
     for table in [KEYS, BANDS, PERMUTED] {
-        stats.push(table_stats(read, table)?);
+        stats.push(rows.table_stats(table)?);
     }
-    stats.push(table_stats(read, FILTERS)?);
+    stats.push(rows.table_stats(FILTERS)?);
+    rows.watch
+        .tell(Phase::CountingRows, rows.done, rows.total)?;
     Ok(stats)
 }
 
-fn table_stats<K: Key + 'static, V: Value + 'static>(
-    read: &ReadTransaction,
-    definition: TableDefinition<'_, K, V>,
-) -> Result<TableStats> {
-    let table = read.open_table(definition)?;
-    // The engine's walk for its figures does not end where damaged pages form a circle, and
-    // overflows the stack. Reading all rows does end there, with an error.
-    let mut rows = 0;
-    for row in ReadableTable::iter(&table)? {
-        row?;
-        rows += 1;
+/// The rows of all tables as they are counted.
+struct RowCount<'a, 'w> {
+    read: &'a ReadTransaction,
+    done: u64,
+    total: u64,
+    watch: &'a mut Watch<'w>,
+}
+
+impl RowCount<'_, '_> {
+    fn table_stats<K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        definition: TableDefinition<'_, K, V>,
+    ) -> Result<TableStats> {
+        let table = self.read.open_table(definition).engine()?;
+        // The engine's walk for its figures does not end where damaged pages form a circle, and
+        // overflows the stack. Reading all rows does end there, with an error.
+        let mut rows = 0;
+        for row in ReadableTable::iter(&table).engine()? {
+            row.engine()?;
+            self.watch
+                .step(Phase::CountingRows, self.done, self.total)?;
+            self.done += 1;
+            rows += 1;
+        }
+        let stats = table.stats().engine()?;
+        Ok(TableStats {
+            name: definition.name().to_owned(),
+            rows,
+            stored_bytes: stats.stored_bytes(),
+            metadata_bytes: stats.metadata_bytes(),
+            fragmented_bytes: stats.fragmented_bytes(),
+        })
     }
-    let stats = table.stats()?;
-    Ok(TableStats {
-        name: definition.name().to_owned(),
-        rows,
-        stored_bytes: stats.stored_bytes(),
-        metadata_bytes: stats.metadata_bytes(),
-        fragmented_bytes: stats.fragmented_bytes(),
-    })
 }

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::observe::counter::{Counter, LocalCounter};
 use crate::observe::metrics::{Counters, Metrics};
+use crate::sync::IgnorePoison;
 use crate::types::Novelty;
 
 /// Counters that all handles of an open file share.
@@ -86,9 +87,7 @@ impl SharedCounters {
     }
 
     fn lock_snapshots(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
-        self.snapshots
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.snapshots.lock().ignore_poison()
     }
 
     /// Returns true the first time, so that the warning is logged once.

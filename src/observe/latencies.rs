@@ -12,11 +12,11 @@ const BUCKETS: usize = 32;
 ///
 /// ```
 /// use std::time::Duration;
-/// # use resemblance::{MinHash, Schema, Store};
+/// # use resemblance::{Document, MinHash, Schema, Store};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// # store.append(&store.sketcher().hashes([1])?)?;
+/// # store.insert(Document::without_key(), &store.sketcher().hashes([1])?)?;
 /// let commits = store.metrics().commit_latencies;
 /// assert_eq!(commits.count, 1);
 /// assert!(commits.quantile(0.99) <= commits.longest);

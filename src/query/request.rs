@@ -220,13 +220,13 @@ impl<'a, A> Query<'a, A> {
     /// to their end count less than those that were: they tell the documents apart less.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("404: there is no such page on this site")?;
     /// for _ in 0..10 {
-    ///     store.append(&page)?;
+    ///     store.insert(Document::without_key(), &page)?;
     /// }
     /// let snapshot = store.snapshot()?;
     /// let matches = snapshot.query(&page).probe_budget(3).run()?;
@@ -289,13 +289,13 @@ impl<'a> Query<'a> {
     /// take up to 48 bytes of memory each (with a [`scan`](Self::scan): every document).
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let stored = ["a b c d e f g h", "a b c d e f g h i"];
     /// for text in stored {
-    ///     store.append(&store.sketch_text(text)?)?;
+    ///     store.insert(Document::without_key(), &store.sketch_text(text)?)?;
     /// }
     /// let page = store.sketch_text(stored[0])?;
     /// let snapshot = store.snapshot()?;
@@ -336,12 +336,12 @@ impl<'a> Query<'a, Vec<Matches>> {
     /// given the index of the signature that asks.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// store.append(&page)?;
+    /// store.insert(Document::without_key(), &page)?;
     /// let (snapshot, pages) = (store.snapshot()?, [page.clone(), page]);
     /// let answers = snapshot.query(&pages).verify(|index, _| Ok(Some(index as f64))).run()?;
     /// assert!(answers[0].is_empty() && answers[1][0].is_exact());
@@ -417,7 +417,12 @@ pub(crate) fn in_batch(error: Error, index: usize) -> Error {
             found: of(found),
             expected,
         },
-        Error::SignatureMismatch { found, expected } => Error::SignatureMismatch {
+        Error::SignatureMismatch {
+            part,
+            found,
+            expected,
+        } => Error::SignatureMismatch {
+            part,
             found: of(found),
             expected,
         },

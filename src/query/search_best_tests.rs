@@ -140,7 +140,9 @@ pub(super) fn create(
 fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {
     for _ in 0..random.below(60) {
         let signature = signature(schema, random);
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
         if random.below(4) == 0 {
             let id = random.below(transaction.len() * 2 + 1);
             transaction.remove_id(DocumentId::new(id)).unwrap();

@@ -9,8 +9,7 @@ use crate::schema::{Rebanding, Schema};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::transaction::WriteTransaction;
-use crate::types::{DocumentId, Matches};
-use crate::{BulkOptions, RepairOptions};
+use crate::types::{Document, DocumentId, Matches};
 
 /// Documents, most of them equal to others, some of which are replaced or go again.
 fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {
@@ -25,7 +24,11 @@ fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Rand
                 let key = random.below(40).to_string();
                 transaction.upsert(&*key, &signature).unwrap();
             }
-            _ => drop(transaction.append(&signature).unwrap()),
+            _ => drop(
+                transaction
+                    .insert(Document::without_key(), &signature)
+                    .unwrap(),
+            ),
         }
     }
 }
@@ -44,7 +47,7 @@ fn assert_as_one_by_one<'q>(store: &Store, query: impl Fn() -> Query<'q, Matches
 /// Asserts it for queries of a snapshot. Returns the number of signatures that they left unread.
 fn assert_snapshot(store: &Store, snapshot: &Snapshot, random: &mut Random) -> u64 {
     let mut unread = 0;
-    let report = snapshot.check().unwrap();
+    let report = snapshot.check().run().unwrap();
     assert!(report.is_clean(), "{report:?}");
     for limit in [0, 1, 2, 7, usize::MAX] {
         let signature = signature(snapshot.schema(), random);
@@ -114,15 +117,16 @@ fn assert_copies(path: &Path, schema: &Schema, options: &StoreOptions, random: &
         .snapshot()
         .unwrap()
         .backup(&backup)
+        .run()
         .unwrap();
     look(&backup);
-    Store::repair(path, &repaired, &RepairOptions::new()).unwrap();
+    Store::repair(path, &repaired).run().unwrap();
     look(&repaired);
-    options.compact(path).unwrap();
+    options.compact(path).run().unwrap();
     look(path);
     if schema.can_reband().is_ok() && schema.minhash().is_some() {
         let rebanding = Rebanding::new().banding(4, 2);
-        Store::reband(path, &rebanding, &BulkOptions::new()).unwrap();
+        Store::reband(path, &rebanding).run().unwrap();
         look(path);
     }
     unread

@@ -166,12 +166,15 @@ fn a_bucket_of_many_blocks_is_found_whole() {
     for number in 0..20_000 {
         let other = Signature::from_minhash(vec![number; 16]);
         transaction
-            .append(if number % 10 == 0 { &other } else { &hot })
+            .insert(
+                Document::without_key(),
+                if number % 10 == 0 { &other } else { &hot },
+            )
             .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     assert!(stats.runs.len() > 1);
     let signatures = [hot.clone(), Signature::from_minhash(vec![10; 16]), hot];
     let answers = snapshot.query(&signatures).limit(2).run().unwrap();
@@ -255,7 +258,7 @@ fn many_are_inserted_if_new_as_one_after_the_other() {
             assert!(count(|novelty| matches!(novelty, Novelty::NearDuplicate(_))) > 100);
             assert!(count(|novelty| matches!(novelty, Novelty::SameKey(_))) > 100);
             drop((many, apart));
-            let report = Store::check(folder.path().join("many")).unwrap();
+            let report = Store::check(folder.path().join("many")).run().unwrap();
             assert!(report.is_clean(), "{:#?}", report.problems);
         }
     }

@@ -58,7 +58,10 @@ fn filled(with_fingerprint: bool) -> (tempfile::TempDir, Snapshot) {
     let mut transaction = store.begin_write().unwrap();
     for number in 0..300 {
         transaction
-            .append(&signature(number, with_fingerprint))
+            .insert(
+                Document::without_key(),
+                &signature(number, with_fingerprint),
+            )
             .unwrap();
     }
     transaction.commit().unwrap();
@@ -210,7 +213,9 @@ fn batches_are_verified_as_one_by_one() {
         for store in [&together, &apart] {
             let mut transaction = store.begin_write().unwrap();
             for signature in &earlier {
-                transaction.append(signature).unwrap();
+                transaction
+                    .insert(Document::without_key(), signature)
+                    .unwrap();
             }
             transaction.commit().unwrap();
         }
@@ -259,7 +264,7 @@ fn batches_are_verified_as_one_by_one() {
 fn a_wrong_closure_does_no_harm_to_the_store() {
     let (_folder, store) = store(false);
     let page = signature(1, false);
-    store.append(&page).unwrap();
+    store.insert(Document::without_key(), &page).unwrap();
     let snapshot = store.snapshot().unwrap();
     for wrong in [f64::NAN, f64::INFINITY, -0.5, 1.5] {
         let query = snapshot.query(&page).verify(|_| Ok(Some(wrong)));

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::engine::ReadableTable;
+use crate::engine::{EngineResult, ReadableTable};
 use crate::error::Result;
 use crate::invariant::at;
 use crate::read::view::VisitRows;
@@ -38,7 +38,7 @@ pub(crate) fn visit_rows<T: ReadableTable<u64, &'static [u8]>>(
                 visit(id, None)?;
                 continue;
             }
-            let row = table.get(id)?;
+            let row = table.get(id).engine()?;
             visit(id, row.as_ref().map(|row| row.value()))?;
         }
     }
@@ -52,11 +52,11 @@ fn walk<T: ReadableTable<u64, &'static [u8]>>(
     range: RangeInclusive<u64>,
     visit: &mut VisitRows<'_>,
 ) -> Result<()> {
-    let mut rows = table.range(range)?;
-    let mut row = rows.next().transpose()?;
+    let mut rows = table.range(range).engine()?;
+    let mut row = rows.next().transpose().engine()?;
     for &id in ids {
         while row.as_ref().is_some_and(|(found, _)| found.value() < id) {
-            row = rows.next().transpose()?;
+            row = rows.next().transpose().engine()?;
         }
         let found = row.as_ref().filter(|(found, _)| found.value() == id);
         visit(id, found.map(|(_, row)| row.value()))?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use crate::engine::{OwnedRange, PanicSafe};
+use crate::engine::{EngineResult, OwnedRange, PanicSafe};
 use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::read::snapshot_view::SnapshotView;
@@ -73,14 +73,14 @@ impl Records {
         snapshot.context().run_checked(|| {
             if let Position::Start = position {
                 let documents = &snapshot.inner.tables()?.documents;
-                let range = documents.range_owned::<u64>(first_id..)?;
+                let range = documents.range_owned::<u64>(first_id..).engine()?;
                 *position = Position::Within(Box::new(PanicSafe::new(range)));
             }
             let Position::Within(range) = position else {
                 return Ok(None);
             };
             for entry in range.as_mut() {
-                let (id, row) = entry?;
+                let (id, row) = entry.engine()?;
                 let id = id.value();
                 if snapshot.inner.is_dead(id) {
                     continue;

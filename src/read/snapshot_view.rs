@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::{EQUAL, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable};
+use crate::engine::{
+    EQUAL, EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
+};
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::observe::LiveSnapshot;
@@ -103,8 +105,8 @@ impl SnapshotView {
     pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
         let first = self.inner.version.state.sealed_below;
         let mut ids = Vec::new();
-        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..)? {
-            ids.push(entry?.0.value());
+        for entry in ReadableTable::range(&self.inner.tables()?.signatures, first..).engine()? {
+            ids.push(entry.engine()?.0.value());
         }
         Ok(ids)
     }
@@ -163,7 +165,7 @@ impl ReadView for SnapshotState {
             return visit(None);
         }
         self.context().reads.add_documents(1);
-        let row = self.tables()?.documents.get(id)?;
+        let row = self.tables()?.documents.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
@@ -174,8 +176,8 @@ impl ReadView for SnapshotState {
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        for entry in self.tables()?.signatures.iter()? {
-            let (id, row) = entry?;
+        for entry in self.tables()?.signatures.iter().engine()? {
+            let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
             }
@@ -184,8 +186,8 @@ impl ReadView for SnapshotState {
     }
 
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        let table = self.tables()?.read.open_table(EQUAL)?;
-        let row = ReadableTable::get(&table, chunk)?;
+        let table = self.tables()?.read.open_table(EQUAL).engine()?;
+        let row = ReadableTable::get(&table, chunk).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 

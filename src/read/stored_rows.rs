@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::engine::EngineResult;
 use crate::error::Result;
 use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
@@ -29,8 +30,8 @@ impl StoredRows {
         self.ends.clear();
         let end = ids.end;
         snapshot.context().run_checked(|| {
-            for entry in snapshot.inner.tables()?.documents.range(ids)? {
-                let (id, row) = entry?;
+            for entry in snapshot.inner.tables()?.documents.range(ids).engine()? {
+                let (id, row) = entry.engine()?;
                 let id = id.value();
                 let is_full = self.bytes.len() >= PIECE_BYTES || self.ends.len() >= PIECE_DOCUMENTS;
                 if is_full {

@@ -49,6 +49,17 @@ impl Schema {
         )
     }
 
+    /// Returns a part of the recipe, by its name, in words.
+    pub(crate) fn recipe_part(&self, name: &str) -> Option<String> {
+        if name == "weights" {
+            return Some(self.weights_in_words());
+        }
+        let mut parts = self.recipe_parts().into_iter();
+        parts
+            .find(|(part, _)| *part == name)
+            .map(|(_, words)| words)
+    }
+
     fn recipe_parts(&self) -> [(&'static str, String); 6] {
         let recipe = &self.recipe;
         let minhash = recipe

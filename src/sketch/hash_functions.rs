@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::frequencies::DocumentFrequencies;
-use super::hash::feature_hash;
 use super::min_hash::AnyMinHasher;
-use super::recipe::{MinHashKind, Recipe};
+use super::recipe::{MinHashKind, Recipe, RecipeMark};
 use super::signature::{Fingerprint, Signature};
 use super::simhash::SimHasher;
 use super::values::MinHashValues;
@@ -17,8 +16,8 @@ pub(super) struct HashFunctions {
     pub(super) recipe: Recipe,
     /// The weights of features, where the schema has any.
     pub(super) weights: Option<Arc<DocumentFrequencies>>,
-    /// [`Recipe::fingerprint`], with that of the weights, computed once.
-    pub(super) recipe_fingerprint: u64,
+    /// [`Recipe::mark`], computed once.
+    pub(super) mark: RecipeMark,
     pub(super) minhash: Option<AnyMinHasher>,
     pub(super) simhash: Option<SimHasher>,
 }
@@ -26,13 +25,9 @@ pub(super) struct HashFunctions {
 impl HashFunctions {
     /// The functions of a recipe that has been validated. Takes about a microsecond.
     pub(super) fn new(recipe: Recipe, weights: Option<Arc<DocumentFrequencies>>) -> Self {
-        let plain = recipe.fingerprint();
-        let weighted = weights.as_ref().map(|weights| {
-            let parts = [plain.to_le_bytes(), weights.fingerprint().to_le_bytes()];
-            feature_hash(&parts.concat())
-        });
+        let of_weights = weights.as_ref().map(|weights| weights.fingerprint());
         Self {
-            recipe_fingerprint: weighted.unwrap_or(plain),
+            mark: recipe.mark(of_weights),
             weights,
             minhash: recipe
                 .minhash
@@ -61,6 +56,6 @@ impl HashFunctions {
         simhash: Option<Fingerprint>,
         is_empty: bool,
     ) -> Signature {
-        Signature::new(values, simhash, is_empty, Some(self.recipe_fingerprint))
+        Signature::new(values, simhash, is_empty, Some(self.mark))
     }
 }

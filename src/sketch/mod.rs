@@ -33,7 +33,7 @@ pub(crate) use hash::feature_hash;
 pub(crate) use hash::mix64;
 pub use minhash::Permutations;
 pub use recipe::{EmptyDocuments, MinHashKind};
-pub(crate) use recipe::{MinHashRecipe, Recipe};
+pub(crate) use recipe::{MinHashRecipe, Recipe, RecipeMark};
 pub use signature::Signature;
 pub(crate) use signature::{Fingerprint, StoredCodes};
 pub use sketcher::Sketcher;

@@ -121,6 +121,43 @@ pub(crate) struct Recipe {
     pub(crate) simhash_bits: Option<u16>,
 }
 
+/// The names of the parts of a recipe, in the order of [`RecipeMark`]'s.
+const PARTS: [&str; 6] = [
+    "text",
+    "seed",
+    "MinHash",
+    "SimHash",
+    "empty documents",
+    "weights",
+];
+
+/// The mark of a recipe on the signatures that it makes. Marks are equal if their recipes are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecipeMark {
+    /// A hash of the recipe and its weights. Frozen.
+    pub(crate) fingerprint: u64,
+    /// 8 bits of a hash of each part, which tell the part that differs, and are not compared for else:
+    /// of 256 pairs of parts that differ one looks equal.
+    parts: [u8; PARTS.len()],
+}
+
+impl PartialEq for RecipeMark {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl RecipeMark {
+    /// Returns the name of the first part in which two recipes that are not equal seem to differ.
+    pub(crate) fn differing_part(&self, other: &Self) -> &'static str {
+        let mut parts = PARTS.iter().zip(self.parts.iter().zip(&other.parts));
+        // What is in no part of its own is in how texts are read: the version of Unicode.
+        parts
+            .find(|(_, (a, b))| a != b)
+            .map_or("recipe", |(name, _)| name)
+    }
+}
+
 impl Recipe {
     pub(crate) fn validate(&self) -> Result<()> {
         if let Some(text) = self.text {
@@ -152,6 +189,35 @@ impl Recipe {
             ));
         }
         Ok(())
+    }
+
+    /// Returns the mark of the signatures that this recipe makes, with the weights of features in it.
+    pub(super) fn mark(&self, weights: Option<u64>) -> RecipeMark {
+        let plain = self.fingerprint();
+        let weighted = weights.map(|weights| {
+            let parts = [plain.to_le_bytes(), weights.to_le_bytes()];
+            feature_hash(&parts.concat())
+        });
+        let bits = |part: &[u8]| feature_hash(part).to_le_bytes()[0];
+        let mut text = Vec::new();
+        if let Some(recipe) = self.text {
+            recipe.append_to(&mut text);
+        }
+        let minhash = self.minhash.map(|minhash| {
+            let [low, high] = minhash.values.to_le_bytes();
+            [low, high, minhash.kind.code()]
+        });
+        RecipeMark {
+            fingerprint: weighted.unwrap_or(plain),
+            parts: [
+                bits(&text),
+                bits(&self.seed.to_le_bytes()),
+                bits(minhash.as_ref().map_or(&[], |minhash| minhash)),
+                bits(&self.simhash_bits.unwrap_or(0).to_le_bytes()),
+                bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
+                bits(&weights.unwrap_or(0).to_le_bytes()),
+            ],
+        }
     }
 
     /// A hash of the whole recipe, the version of the Unicode data included. Frozen.

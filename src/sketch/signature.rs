@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::bottom_k;
 use super::hash::mix64;
+use super::recipe::RecipeMark;
 use super::values::{MinHashValues, ValueLayout};
 use crate::error::{Error, Result};
 
@@ -35,8 +36,8 @@ pub struct Signature {
     values: Option<MinHashValues>,
     simhash: Option<Fingerprint>,
     is_empty: bool,
-    /// The fingerprint of the recipe that made it; `None` for ready-made parts.
-    recipe: Option<u64>,
+    /// The recipe that made it; `None` for ready-made parts.
+    recipe: Option<RecipeMark>,
     /// If the values were cut: the codes of the bands, which were made before.
     codes: Option<StoredCodes>,
 }
@@ -188,12 +189,12 @@ impl Signature {
         self
     }
 
-    /// The signature of these parts, marked with the fingerprint of the recipe that made them.
+    /// The signature of these parts, marked with the recipe that made them.
     pub(crate) fn new(
         values: Option<MinHashValues>,
         simhash: Option<Fingerprint>,
         is_empty: bool,
-        recipe: Option<u64>,
+        recipe: Option<RecipeMark>,
     ) -> Self {
         Self {
             values: values.filter(|values| !values.is_empty()),
@@ -209,7 +210,7 @@ impl Signature {
         minhash: Option<Vec<u32>>,
         simhash: Option<u64>,
         is_empty: bool,
-        recipe: Option<u64>,
+        recipe: Option<RecipeMark>,
     ) -> Self {
         Self {
             is_empty,
@@ -224,7 +225,7 @@ impl Signature {
         values: Option<(ValueLayout, &[u8], bool)>,
         simhash: Option<Fingerprint>,
         is_empty: bool,
-        recipe: Option<u64>,
+        recipe: Option<RecipeMark>,
         codes: Option<StoredCodes>,
     ) -> Self {
         let values = values.map(|(layout, bytes, are_samples)| match layout {
@@ -287,7 +288,7 @@ impl Signature {
     }
 
     /// The recipe that made it; `None` for ready-made parts.
-    pub(crate) fn recipe_fingerprint(&self) -> Option<u64> {
+    pub(crate) fn recipe_mark(&self) -> Option<RecipeMark> {
         self.recipe
     }
 
@@ -378,7 +379,8 @@ impl Signature {
         self.check_recipe(other)?;
         let (Some(a), Some(b)) = (&self.values, &other.values) else {
             return Err(Error::signature(
-                "no MinHash values",
+                "MinHash values",
+                "none",
                 "MinHash values in both signatures",
             ));
         };
@@ -409,12 +411,12 @@ impl Signature {
     pub fn merge(&self, other: &Self) -> Result<Self> {
         self.check_recipe(other)?;
         if self.simhash.is_some() || other.simhash.is_some() {
-            let expected = "MinHash values alone: fingerprints cannot be merged";
-            return Err(Error::signature("a SimHash fingerprint", expected));
+            let expected = "none: fingerprints cannot be merged";
+            return Err(Error::signature("SimHash fingerprint", "one", expected));
         }
         let (Some(a), Some(b)) = (&self.values, &other.values) else {
             let expected = "MinHash values in both signatures";
-            return Err(Error::signature("no MinHash values", expected));
+            return Err(Error::signature("MinHash values", "none", expected));
         };
         let is_empty = self.is_empty && other.is_empty;
         let recipe = self.recipe.or(other.recipe);
@@ -445,7 +447,11 @@ impl Signature {
         let cut = self.values.as_ref().and_then(|values| values.cut(bits));
         let Some(values) = cut else {
             let expected = "MinHash values of 32 bits";
-            return Err(Error::signature("no whole MinHash values", expected));
+            return Err(Error::signature(
+                "MinHash values",
+                "no whole ones",
+                expected,
+            ));
         };
         Ok(Self {
             values: Some(values),
@@ -470,8 +476,9 @@ impl Signature {
         match (self.simhash, other.simhash) {
             (Some(a), Some(b)) if a.bits == b.bits => Ok((a.value ^ b.value).count_ones()),
             _ => Err(Error::signature(
-                "no fingerprint, or one of another width",
-                "a SimHash fingerprint of as many bits in both signatures",
+                "SimHash fingerprint",
+                "none, or one of another width",
+                "one of as many bits in both signatures",
             )),
         }
     }
@@ -479,8 +486,9 @@ impl Signature {
     fn check_recipe(&self, other: &Self) -> Result<()> {
         match (self.recipe, other.recipe) {
             (Some(a), Some(b)) if a != b => Err(Error::signature(
-                format!("recipe {b:016x}"),
-                format!("recipe {a:016x}"),
+                a.differing_part(&b),
+                "two that differ",
+                "the same in both signatures",
             )),
             _ => Ok(()),
         }

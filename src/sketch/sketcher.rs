@@ -7,7 +7,7 @@ use super::draft::{SignatureDraft, StreamedText};
 use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
-use super::recipe::Recipe;
+use super::recipe::{Recipe, RecipeMark};
 use super::signature::Signature;
 use super::simhash;
 use crate::error::{Error, Result};
@@ -57,9 +57,9 @@ impl Sketcher {
         &self.functions.recipe
     }
 
-    /// The fingerprint of the recipe, with which this sketcher marks its signatures.
-    pub(crate) fn recipe_fingerprint(&self) -> u64 {
-        self.functions.recipe_fingerprint
+    /// The mark of the recipe on the signatures of this sketcher.
+    pub(crate) fn recipe_mark(&self) -> RecipeMark {
+        self.functions.mark
     }
 
     /// The signature of a text: that of the set of its shingles.

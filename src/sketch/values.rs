@@ -379,7 +379,7 @@ impl MinHashValues {
         if count != other_count || !fits || is_bottom_k(self) || is_bottom_k(other) {
             let found = format!("{other_count} MinHash values of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
-            return Err(Error::signature(found, expected));
+            return Err(Error::signature("MinHash values", found, expected));
         }
         let bits = bits.min(other_bits);
         let is_cut = cut(self).or(cut(other)).unwrap_or(false);
@@ -415,6 +415,7 @@ impl MinHashValues {
                 })
             }
             _ => Err(Error::signature(
+                "MinHash values",
                 "values that cannot be merged",
                 "minima of whole values, as many in both, or the smallest hashes of both",
             )),

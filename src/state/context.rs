@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
@@ -12,8 +12,8 @@ use crate::lanes::LaneSet;
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, MinHashKind, Signature, Sketcher, ValueLayout};
-use crate::sync::HomeProcess;
+use crate::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher, ValueLayout};
+use crate::sync::{HomeProcess, IgnorePoison};
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
@@ -21,8 +21,8 @@ pub(crate) struct SharedContext {
     pub(crate) schema: Schema,
     pub(crate) lanes: LaneSet,
     pub(crate) sketcher: Sketcher,
-    /// The fingerprint of the recipe, which signatures made or read here carry.
-    pub(crate) recipe: u64,
+    /// The mark that signatures made or read here carry.
+    pub(crate) recipe: RecipeMark,
     shape: Shape,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
@@ -39,7 +39,7 @@ impl SharedContext {
             path,
             shape: shape_of(&schema),
             lanes: schema.lane_set()?,
-            recipe: sketcher.recipe_fingerprint(),
+            recipe: sketcher.recipe_mark(),
             sketcher,
             schema,
             health: Health::default(),
@@ -64,22 +64,24 @@ impl SharedContext {
         let bits = signature.simhash_bits().unwrap_or(0);
         if bits != self.shape.fingerprint_bits {
             let fingerprint = |bits| match bits {
-                0 => "no SimHash fingerprint".to_owned(),
-                bits => format!("a SimHash fingerprint of {bits} bits"),
+                0 => "none".to_owned(),
+                bits => format!("one of {bits} bits"),
             };
             let expected = fingerprint(self.shape.fingerprint_bits);
             return Err(Error::signature(
+                "SimHash fingerprint",
                 fingerprint(bits),
                 format!("{expected}, as in the schema"),
             ));
         }
-        match signature.recipe_fingerprint() {
+        match signature.recipe_mark() {
             Some(recipe) if recipe != self.recipe => {
-                let found = format!("one made by recipe {recipe:016x}");
-                Err(Error::signature(
-                    found,
-                    format!("recipe {:016x}, the store's", self.recipe),
-                ))
+                let part = self.recipe.differing_part(&recipe);
+                let expected = match self.schema.recipe_part(part) {
+                    Some(own) => format!("{own}, as in the schema"),
+                    None => "the recipe of the schema".to_owned(),
+                };
+                Err(Error::signature(part, "one made with another", expected))
             }
             _ => Ok(()),
         }
@@ -88,9 +90,9 @@ impl SharedContext {
     /// Checks that the MinHash values have the form of the schema, or can be cut to it.
     fn check_values(&self, signature: &Signature) -> Result<()> {
         let describe = |count: usize, bits: u8| match (count, bits) {
-            (0, _) => "no MinHash values".to_owned(),
-            (most, 64) => format!("the smallest {most} hashes"),
-            (count, bits) => format!("{count} MinHash values of {bits} bits"),
+            (0, _) => "none".to_owned(),
+            (count, 64) => format!("the smallest {count} hashes"),
+            (count, bits) => format!("{count} of {bits} bits"),
         };
         let own = self
             .shape
@@ -99,7 +101,7 @@ impl SharedContext {
         let found = signature.value_shape().unwrap_or((0, 0));
         let mismatch = || {
             let expected = format!("{}, as in the schema", describe(own.0, own.1));
-            Error::signature(describe(found.0, found.1), expected)
+            Error::signature("MinHash values", describe(found.0, found.1), expected)
         };
         // Whole values of 32 bits are cut where fewer bits are stored.
         let fits = found.0 == own.0 && (found.1 == own.1 || (found.1 == 32 && own.1 < 32));
@@ -115,7 +117,8 @@ impl SharedContext {
                 .find(|value| own.1 < 32 && **value > largest && !signature.is_empty())
             {
                 Some(value) => Err(Error::signature(
-                    format!("the MinHash value {value}"),
+                    "MinHash values",
+                    format!("the value {value}"),
                     format!("values of {} bits, as in the schema", own.1),
                 )),
                 None => Ok(()),
@@ -123,10 +126,12 @@ impl SharedContext {
         }
         match signature.stored_codes() {
             None if found.1 == own.1 => Err(Error::signature(
+                "MinHash values",
                 "values that were cut, without the codes of their bands",
                 "whole values, or a signature that was read from a store with the same bands",
             )),
             Some(codes) if Some(codes.banding) != self.shape.codes => Err(Error::signature(
+                "MinHash values",
                 "values that were cut, filed under other bands",
                 "whole values, or a signature that was read from a store with the same bands",
             )),
@@ -242,11 +247,7 @@ pub(crate) struct Health {
 }
 
 fn check(reason: &Mutex<Option<String>>) -> Result<()> {
-    match reason
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-    {
+    match reason.lock().ignore_poison().as_ref() {
         Some(reason) => Err(Error::Closed {
             reason: reason.clone(),
         }),
@@ -283,13 +284,10 @@ impl Health {
     }
 
     fn close(&self, reason: String) {
-        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.closed.lock().ignore_poison() = Some(reason);
     }
 
     pub(crate) fn close_writes(&self, reason: String) {
-        *self
-            .writes_closed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.writes_closed.lock().ignore_poison() = Some(reason);
     }
 }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS,
-    ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
-    catch_panic, io_error, must_not_exist, overlay,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED,
+    RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError,
+    TemporaryFile, catch_panic, engine_error, io_error, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -98,46 +98,50 @@ fn begin_session(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
 fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     let write = engine.begin_write()?;
     {
-        let mut meta = write.open_table(META)?;
+        let mut meta = write.open_table(META).engine()?;
         let weights = context.schema.weights();
         let features = weights.map_or(0, |_| header::HAS_WEIGHTS);
         let current = Header {
             refuse: features,
             ..Header::CURRENT
         };
-        meta.insert(header::HEADER, current.encode().as_slice())?;
+        meta.insert(header::HEADER, current.encode().as_slice())
+            .engine()?;
         if let Some(weights) = weights {
             let pairs: Vec<(u64, u64)> = weights.iter().collect();
             let row = header::encode_meta(header::WEIGHTS, &(weights.documents(), pairs))?;
-            meta.insert(header::WEIGHTS, row.as_slice())?;
+            meta.insert(header::WEIGHTS, row.as_slice()).engine()?;
         }
         let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
-        meta.insert(header::SCHEMA, schema.as_slice())?;
+        meta.insert(header::SCHEMA, schema.as_slice()).engine()?;
         let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
-        meta.insert(header::SELF_TEST, self_test.as_slice())?;
+        meta.insert(header::SELF_TEST, self_test.as_slice())
+            .engine()?;
         let state = header::encode_meta(header::STATE, &State::INITIAL)?;
-        meta.insert(header::STATE, state.as_slice())?;
-        let mut lanes = write.open_table(LANES)?;
+        meta.insert(header::STATE, state.as_slice()).engine()?;
+        let mut lanes = write.open_table(LANES).engine()?;
         for (role, lane) in context.lanes.roles().zip(0u16..) {
-            lanes.insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())?;
+            lanes
+                .insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())
+                .engine()?;
         }
         // Tables that stay empty are made now, too: a reader cannot open one that was never made.
         for rows in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
-            write.open_table(rows)?;
+            write.open_table(rows).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
-            write.open_table(blocks)?;
+            write.open_table(blocks).engine()?;
         }
-        write.open_table(RUNS)?;
-        write.open_table(FILTERS)?;
+        write.open_table(RUNS).engine()?;
+        write.open_table(FILTERS).engine()?;
     }
-    Ok(write.commit()?)
+    write.commit().engine()
 }
 
 /// Returns the fingerprint of the recipe, and a hash of the signatures that it makes of the test
 /// documents.
 fn self_test(context: &SharedContext) -> Result<(u64, u64)> {
-    Ok((context.recipe, context.sketcher.self_test()?))
+    Ok((context.recipe.fingerprint, context.sketcher.self_test()?))
 }
 
 pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
@@ -200,7 +204,7 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     catch_panic(&engine.counters, || {
         let meta = meta(path, &engine.begin_read()?)?;
         let may_write = admit(path, &meta)?;
-        let row = meta.get(header::SCHEMA)?;
+        let row = meta.get(header::SCHEMA).engine()?;
         let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
         // Loading reports a schema that cannot be read.
         let has_bands = |schema: Schema| schema.minhash().is_some();
@@ -216,7 +220,7 @@ type MetaTable = ReadOnlyTable<&'static str, &'static [u8]>;
 
 fn meta(path: &Path, read: &ReadTransaction) -> Result<MetaTable> {
     read.open_table(META).map_err(|error| match error {
-        TableError::Storage(error) => error.into(),
+        TableError::Storage(error) => engine_error(error),
         _ => not_a_store(path, "it is a redb database without the tables of a store"),
     })
 }
@@ -230,7 +234,7 @@ fn not_a_store(path: &Path, reason: &str) -> Error {
 
 /// Returns true if the header lets this release write, and false if it lets it read only.
 fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
-    let Some(found) = meta.get(header::HEADER)? else {
+    let Some(found) = meta.get(header::HEADER).engine()? else {
         return Err(not_a_store(
             path,
             "it is a redb database without the header of a store",
@@ -277,7 +281,7 @@ fn load(
     let read = engine.begin_read()?;
     let meta = meta(path, &read)?;
     let row = |name: &str| -> Result<Vec<u8>> {
-        let row = meta.get(name)?.map(|row| row.value().to_vec());
+        let row = meta.get(name).engine()?.map(|row| row.value().to_vec());
         row.ok_or_else(|| {
             Error::corrupt(
                 format!("table meta, row {name}"),
@@ -307,7 +311,7 @@ fn load(
     }
     check_lanes(&read, &context)?;
     let state = read_state(&read)?;
-    let dead = Tombstones::read(&read.open_table(DEAD)?)?;
+    let dead = Tombstones::read(&read.open_table(DEAD).engine()?)?;
     if dead.len() != state.dead_documents {
         let (found, expected) = (dead.len(), state.dead_documents);
         let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
@@ -331,10 +335,10 @@ fn load(
 }
 
 fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
-    let table = read.open_table(LANES)?;
+    let table = read.open_table(LANES).engine()?;
     let mut roles = context.lanes.roles().zip(0u16..);
-    for entry in table.iter()? {
-        let (lane, row) = entry?;
+    for entry in table.iter().engine()? {
+        let (lane, row) = entry.engine()?;
         let found = (LaneRow::decode(lane.value(), row.value())?, lane.value());
         let expected = roles
             .next()
@@ -355,8 +359,8 @@ fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
 
 fn load_runs(read: &ReadTransaction, state: &State, dead: &Tombstones) -> Result<RunSet> {
     let mut runs = RunSet::default();
-    for entry in read.open_table(RUNS)?.iter()? {
-        let (run, row) = entry?;
+    for entry in read.open_table(RUNS).engine()?.iter().engine()? {
+        let (run, row) = entry.engine()?;
         let descriptor = decode_run(run.value(), row.value())?;
         if descriptor.inputs.is_empty() {
             runs.insert(Run {
@@ -393,12 +397,12 @@ fn load_memtable(
     context: &SharedContext,
     state: &State,
 ) -> Result<Memtable> {
-    let signatures = read.open_table(SIGNATURES)?;
+    let signatures = read.open_table(SIGNATURES).engine()?;
     let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
     let (mut codes, mut row) = (Vec::new(), Vec::new());
     // The memtable itself is never written: these rows serve as its log.
-    for entry in signatures.range(state.sealed_below..)? {
-        let (id, signature) = entry?;
+    for entry in signatures.range(state.sealed_below..).engine()? {
+        let (id, signature) = entry.engine()?;
         let id = id.value();
         if id >= state.next_id {
             // The next insert would overwrite it.

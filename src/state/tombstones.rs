@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::engine::{ReadableTable, Table};
+use crate::engine::{EngineResult, ReadableTable, Table};
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DeadChunk};
 use crate::invariant::OrBug;
@@ -26,8 +26,8 @@ impl Tombstones {
     pub(crate) fn read<T: ReadableTable<u64, &'static [u8]>>(table: &T) -> Result<Self> {
         let mut chunks = BTreeMap::new();
         let mut documents = 0;
-        for entry in table.iter()? {
-            let (chunk, row) = entry?;
+        for entry in table.iter().engine()? {
+            let (chunk, row) = entry.engine()?;
             let chunk = chunk.value();
             let bitmap = DeadChunk::decode(chunk, row.value())?;
             documents += bitmap.count();
@@ -196,11 +196,13 @@ impl TombstoneDelta {
             let bitmap = self.set.chunks.get(&chunk);
             match bitmap.filter(|bitmap| !bitmap.is_clear()) {
                 Some(bitmap) => {
-                    table.insert(chunk, bitmap.encode(chunk).as_slice())?;
+                    table
+                        .insert(chunk, bitmap.encode(chunk).as_slice())
+                        .engine()?;
                 }
                 None => {
                     // The format allows no row without a set bit.
-                    table.remove(chunk)?;
+                    table.remove(chunk).engine()?;
                     Arc::make_mut(&mut self.set.chunks).remove(&chunk);
                 }
             }

@@ -1,13 +1,13 @@
 //! The version set: gives each snapshot the version that belongs to the commit it reads in the file.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use crate::engine::{META, ReadTransaction, RedbFile};
+use crate::engine::{EngineResult, META, ReadTransaction, RedbFile};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
 use crate::invariant::OrBug;
 use crate::state::version::Version;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{IgnorePoison, Mutex, MutexGuard};
 
 /// The versions that a reader may need: the one of the last commit, and while a commit is under way
 /// also the one that it makes.
@@ -28,7 +28,7 @@ impl VersionSet {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Version>>> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.versions.lock().ignore_poison()
     }
 
     /// Returns the version of the last commit. Only the writer may call this: it knows that no commit is
@@ -109,8 +109,8 @@ impl VersionSet {
 
 /// Reads the state of a snapshot of the file.
 pub(super) fn read_state(read: &ReadTransaction) -> Result<State> {
-    let table = read.open_table(META)?;
-    let row = table.get(header::STATE)?;
+    let table = read.open_table(META).engine()?;
+    let row = table.get(header::STATE).engine()?;
     let row =
         row.ok_or_else(|| Error::corrupt("table meta", "found no row state, expected one"))?;
     header::decode_state(row.value())

@@ -1,14 +1,15 @@
 //! The writer lock: one writer at a time, first come, first served, and no thread waits for itself.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, HomeProcess, Mutex, MutexGuard, ThreadId, thread};
+use crate::sync::{Condvar, HomeProcess, IgnorePoison, Mutex, MutexGuard, ThreadId, thread};
 
 /// The lock of a store's write transaction.
 ///
-/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock.
+/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock. A
+/// transaction may move between threads: the one that changed it last holds the lock.
 /// Waiting threads get it in the order in which they came: a thread that writes over and over keeps
 /// nobody out.
 #[derive(Debug, Default)]
@@ -32,12 +33,13 @@ struct Waiter {
 
 impl WriterLock {
     fn lock(&self) -> MutexGuard<'_, LockQueue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().ignore_poison()
     }
 
-    fn guard(self: &Arc<Self>) -> WriterGuard {
+    fn guard(self: &Arc<Self>, holder: ThreadId) -> WriterGuard {
         WriterGuard {
             lock: Arc::clone(self),
+            holder,
             home: HomeProcess::current(),
         }
     }
@@ -60,12 +62,11 @@ impl WriterLock {
                 // Whoever leaves makes the next waiting thread the holder at once. If it only set the lock
                 // free, a thread that comes now could take it before the one that was woken.
                 while queue.holder != Some(current) {
-                    let woken = turn.has_turn.wait(queue);
-                    queue = woken.unwrap_or_else(PoisonError::into_inner);
+                    queue = turn.has_turn.wait(queue).ignore_poison();
                 }
             }
         }
-        Ok(self.guard())
+        Ok(self.guard(current))
     }
 
     /// Takes the lock, or returns [`Error::Busy`] if any thread holds it.
@@ -74,8 +75,9 @@ impl WriterLock {
         if queue.holder.is_some() {
             return Err(Error::Busy);
         }
-        queue.holder = Some(thread::current().id());
-        Ok(self.guard())
+        let current = thread::current().id();
+        queue.holder = Some(current);
+        Ok(self.guard(current))
     }
 
     /// Returns true if this thread holds the lock, so that waiting for a writer would never end.
@@ -88,7 +90,19 @@ impl WriterLock {
 #[derive(Debug)]
 pub(crate) struct WriterGuard {
     lock: Arc<WriterLock>,
+    holder: ThreadId,
     home: HomeProcess,
+}
+
+impl WriterGuard {
+    /// Makes this thread the holder: the transaction may have been begun by another one.
+    pub(crate) fn hold_here(&mut self) {
+        let current = thread::current().id();
+        if self.holder != current {
+            self.holder = current;
+            self.lock.lock().holder = Some(current);
+        }
+    }
 }
 
 impl Drop for WriterGuard {

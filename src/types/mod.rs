@@ -6,6 +6,7 @@ mod check_report;
 mod document;
 mod key_text;
 mod matches;
+mod operation;
 mod progress;
 
 pub(crate) use crate::id::DocumentId;
@@ -14,4 +15,6 @@ pub use document::{Document, Novelty, Record, Revision, Upserted};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use key_text::key_text;
 pub use matches::{BeyondBudget, Match, Matches, Scope};
-pub(crate) use progress::go_on;
+pub use operation::Operation;
+pub(crate) use progress::Watch;
+pub use progress::{Phase, Progress};

@@ -1,16 +1,235 @@
-//! Stopping long work from its progress callback.
+//! How far long work is, and how a caller stops it.
 
+use std::any::Any;
+use std::fmt;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::error::{Error, Result};
 
-/// Returns an error if the progress callback breaks off; `work` names what is stopped.
-pub(crate) fn go_on(answer: ControlFlow<()>, work: &str) -> Result<()> {
-    match answer {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::Io {
-            action: format!("{work} was stopped"),
-            source: std::io::ErrorKind::Interrupted.into(),
-        }),
+/// Work that is done between two calls of a callback, in units of a phase that counts one by one.
+const UNITS_PER_CALL: u64 = 4_096;
+
+/// How far a long operation is. Every operation takes a callback for it, `on_progress`.
+///
+/// An operation has one or several phases, one after the other. In each it calls at the start, at
+/// the end, and in between; [`done`](Self::done) never falls within a phase, and ends at
+/// [`total`](Self::total) where that is known, unless the phase says otherwise.
+///
+/// The callback runs in the thread of `run`. If it returns
+/// [`ControlFlow::Break`](std::ops::ControlFlow::Break), the operation does no more and returns
+/// [`Error::Stopped`](crate::Error::Stopped); each operation says which of its work stays. A panic of
+/// the callback stops it in the same way, and then goes on through `run`.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use resemblance::Error;
+/// # use resemblance::{MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+/// let report = Store::check(&path)
+///     .on_progress(|progress| {
+///         eprintln!("{progress}"); // checking documents: 4096 of 120000 documents
+///         ControlFlow::Continue(())
+///     })
+///     .run()?;
+/// assert!(report.is_clean());
+///
+/// let stopped = Store::check(&path).on_progress(|_| ControlFlow::Break(())).run();
+/// assert!(matches!(stopped, Err(Error::Stopped { .. })));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// How much of it is done, in the unit of the phase.
+    pub done: u64,
+    /// How much there is to do, in the same unit; `None` if that shows only on the way.
+    pub total: Option<u64>,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (phase, done, unit) = (self.phase, self.done, self.phase.unit());
+        match self.total {
+            Some(total) => write!(f, "{phase}: {done} of {total} {unit}"),
+            None => write!(f, "{phase}: {done} {unit}"),
+        }
+    }
+}
+
+/// A part of a long operation. It prints as plain words, such as "sorting postings".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The pages of the file are read, and their checksums compared. Bytes of the file; free pages
+    /// are passed over, and count as done at the end. The engine does it in one step, but for `check`.
+    VerifyingPages,
+    /// The engine compares its record of free pages with the pages that are in use, in one step.
+    /// Bytes of the file.
+    CheckingFreePages,
+    /// All pages of a damaged file are searched for rows. Bytes of the file.
+    ScanningPages,
+    /// Documents are read. Of a damaged file those that can be kept are counted: they can be fewer
+    /// than the file says there were, and more if it was scanned.
+    ReadingDocuments,
+    /// The rows of documents are compared with each other. Documents, removed ones included as long
+    /// as their rows are there.
+    CheckingDocuments,
+    /// Postings are compared with what the rows ask for. Postings; those of keys are read twice.
+    CheckingPostings,
+    /// Postings that are still in memory are sorted, in one step. Postings of all lanes.
+    SortingPostings,
+    /// Postings are written, lane by lane. Postings of all lanes.
+    WritingPostings,
+    /// Rows of documents go whose keys other ones have. Documents.
+    RemovingDuplicates,
+    /// Rows of all tables are copied. Rows.
+    CopyingRows,
+    /// Documents are written to a stream. Documents.
+    WritingDocuments,
+    /// Documents of a stream are stored, or left out, for good. Documents of the stream.
+    StoringDocuments,
+    /// Documents are examined, and evicted if they are to go. Documents examined, of those that were
+    /// there at the beginning; fewer if others remove some meanwhile.
+    EvictingDocuments,
+    /// Merges that were under way are brought to their ends. Postings; the total grows if another
+    /// merge becomes due.
+    FinishingMerges,
+    /// All runs are merged into one. Postings.
+    MergingRuns,
+    /// The engine moves pages to the front of the file, which is then cut. Passes over the file; it is
+    /// not known beforehand how many there are, and most of the work is done by the first.
+    MovingPages,
+    /// Rows are counted, table by table. Rows.
+    CountingRows,
+    /// Postings are counted by buckets, lane by lane. Postings, without those of keys.
+    CountingPostings,
+}
+
+impl Phase {
+    /// Returns what the phase counts, such as "documents".
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::VerifyingPages | Self::CheckingFreePages | Self::ScanningPages => "bytes",
+            Self::ReadingDocuments
+            | Self::CheckingDocuments
+            | Self::RemovingDuplicates
+            | Self::WritingDocuments
+            | Self::StoringDocuments
+            | Self::EvictingDocuments => "documents",
+            Self::CheckingPostings
+            | Self::SortingPostings
+            | Self::WritingPostings
+            | Self::FinishingMerges
+            | Self::MergingRuns
+            | Self::CountingPostings => "postings",
+            Self::CopyingRows | Self::CountingRows => "rows",
+            Self::MovingPages => "passes",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::VerifyingPages => "verifying pages",
+            Self::CheckingFreePages => "checking free pages",
+            Self::ScanningPages => "searching pages for rows",
+            Self::ReadingDocuments => "reading documents",
+            Self::CheckingDocuments => "checking documents",
+            Self::CheckingPostings => "checking postings",
+            Self::SortingPostings => "sorting postings",
+            Self::WritingPostings => "writing postings",
+            Self::RemovingDuplicates => "removing documents with repeated keys",
+            Self::CopyingRows => "copying rows",
+            Self::WritingDocuments => "writing documents",
+            Self::StoringDocuments => "storing documents",
+            Self::EvictingDocuments => "evicting documents",
+            Self::FinishingMerges => "finishing merges",
+            Self::MergingRuns => "merging runs",
+            Self::MovingPages => "moving pages",
+            Self::CountingRows => "counting rows",
+            Self::CountingPostings => "counting postings",
+        })
+    }
+}
+
+/// The caller's progress callback, if there is one, and the name of the work that it can stop.
+pub(crate) struct Watch<'a> {
+    work: &'static str,
+    callback: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + 'a>>,
+    /// A panic of the caller's, held here until the engine has been left: there it is taken for damage.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(work: &'static str) -> Self {
+        Self {
+            work,
+            callback: None,
+            panic: None,
+        }
+    }
+
+    pub(crate) fn set(&mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) {
+        self.callback = Some(Box::new(callback));
+    }
+
+    /// Does the work, and lets a panic of the caller's go on.
+    pub(crate) fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let result = work(&mut self);
+        match self.panic {
+            Some(panic) => resume_unwind(panic),
+            None => result,
+        }
+    }
+
+    /// Tells the caller how far the work is. An error says that it is to stop.
+    pub(crate) fn tell(
+        &mut self,
+        phase: Phase,
+        done: u64,
+        total: impl Into<Option<u64>>,
+    ) -> Result<()> {
+        let Some(callback) = &mut self.callback else {
+            return Ok(());
+        };
+        let progress = Progress {
+            phase,
+            done,
+            total: total.into(),
+        };
+        let answer = catch_unwind(AssertUnwindSafe(|| callback(progress)));
+        let answer = answer.unwrap_or_else(|panic| {
+            self.panic = Some(panic);
+            ControlFlow::Break(())
+        });
+        self.obey(answer)
+    }
+
+    /// Returns an error if a callback of the caller's breaks the work off.
+    pub(crate) fn obey(&self, answer: ControlFlow<()>) -> Result<()> {
+        match answer {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Stopped { work: self.work }),
+        }
+    }
+
+    /// Tells the caller at some of the steps of a loop, in each of which one unit is done.
+    pub(crate) fn step(
+        &mut self,
+        phase: Phase,
+        done: u64,
+        total: impl Into<Option<u64>>,
+    ) -> Result<()> {
+        if done.is_multiple_of(UNITS_PER_CALL) {
+            self.tell(phase, done, total)?;
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::engine::{EQUAL, ReadableTable, ReadableTableMetadata, SIGNATURES, WriteTransaction};
+use crate::engine::{
+    EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, SIGNATURES, WriteTransaction,
+};
 use crate::error::{Error, Result};
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk, Posting, SignatureRow};
 use crate::lanes::LaneSet;
@@ -92,13 +94,13 @@ impl EqualCollector {
             let of_chunk = std::iter::from_fn(|| ids.next_if(|id| id / CHUNK_DOCUMENTS == chunk));
             let of_chunk: Vec<u64> = of_chunk.collect();
             let mut members = digests(context, write, &of_chunk)?;
-            let mut table = write.open_table(EQUAL)?;
-            if let Some(row) = ReadableTable::get(&table, chunk)? {
+            let mut table = write.open_table(EQUAL).engine()?;
+            if let Some(row) = ReadableTable::get(&table, chunk).engine()? {
                 members.extend(EqualChunk::decode(chunk, row.value())?.members(chunk));
             }
             keep_many(&mut members);
             if let Some(row) = EqualChunk::new(&members) {
-                table.insert(chunk, row.encode(chunk).as_slice())?;
+                table.insert(chunk, row.encode(chunk).as_slice()).engine()?;
             }
         }
         Ok(())
@@ -112,7 +114,7 @@ fn digests(
     ids: &[u64],
 ) -> Result<Vec<(u64, u128)>> {
     let mut members = Vec::with_capacity(ids.len());
-    let table = write.open_table(SIGNATURES)?;
+    let table = write.open_table(SIGNATURES).engine()?;
     visit_rows(&table, ids, &|_| false, &mut |id, row| {
         let row = row.ok_or_else(|| {
             let place = format!("table {SIGNATURES}, document {id}");
@@ -143,8 +145,8 @@ pub(super) fn forget_dropped(
     ids: &RangeInclusive<u64>,
     dropped: &MergeDrops,
 ) -> Result<()> {
-    let mut table = write.open_table(EQUAL)?;
-    if table.is_empty()? {
+    let mut table = write.open_table(EQUAL).engine()?;
+    if table.is_empty().engine()? {
         return Ok(());
     }
     let is_dropped = |id: u64| ids.contains(&id) && dropped.contains(id);
@@ -155,7 +157,7 @@ pub(super) fn forget_dropped(
         }
         let chunk = id / CHUNK_DOCUMENTS;
         next = (chunk + 1).checked_mul(CHUNK_DOCUMENTS);
-        let row = ReadableTable::get(&table, chunk)?;
+        let row = ReadableTable::get(&table, chunk).engine()?;
         let row = row
             .map(|row| EqualChunk::decode(chunk, row.value()))
             .transpose()?;
@@ -165,8 +167,12 @@ pub(super) fn forget_dropped(
         let left = row.members(chunk).filter(|(id, _)| !is_dropped(*id));
         match EqualChunk::new(&left.collect::<Vec<_>>()) {
             Some(left) if left == row => {}
-            Some(left) => drop(table.insert(chunk, left.encode(chunk).as_slice())?),
-            None => drop(table.remove(chunk)?),
+            Some(left) => drop(
+                table
+                    .insert(chunk, left.encode(chunk).as_slice())
+                    .engine()?,
+            ),
+            None => drop(table.remove(chunk).engine()?),
         }
     }
     Ok(())

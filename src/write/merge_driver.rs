@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::engine::RUNS;
+use crate::engine::{EngineResult, RUNS};
 use crate::error::{Error, Result};
 use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
@@ -311,14 +311,14 @@ impl Writer {
     fn end_merge(&mut self, advance: Advance) -> Result<()> {
         let mut output = advance.output;
         {
-            let mut runs = self.write()?.open_table(RUNS)?;
+            let mut runs = self.write()?.open_table(RUNS).engine()?;
             for input in advance
                 .inputs
                 .iter()
                 .map(|input| input.run)
                 .chain([output.run])
             {
-                runs.remove(input)?;
+                runs.remove(input).engine()?;
             }
         }
         let inputs = std::mem::take(&mut output.inputs);
@@ -374,8 +374,8 @@ impl Writer {
 
     fn write_descriptor(&self, descriptor: &RunDescriptor) -> Result<()> {
         let row = encode_run(descriptor)?;
-        let mut runs = self.write()?.open_table(RUNS)?;
-        runs.insert(descriptor.run, row.as_slice())?;
+        let mut runs = self.write()?.open_table(RUNS).engine()?;
+        runs.insert(descriptor.run, row.as_slice()).engine()?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::engine::{DOCUMENTS, RowTable, SIGNATURES, WriteTransaction, engine_error};
+use crate::engine::{DOCUMENTS, EngineResult, RowTable, SIGNATURES, WriteTransaction};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
 
@@ -135,9 +135,9 @@ fn insert_rows<'r>(
     table: RowTable,
     rows: impl Iterator<Item = (u64, &'r [u8])>,
 ) -> Result<()> {
-    let mut table = write.open_table(table)?;
+    let mut table = write.open_table(table).engine()?;
     for (id, row) in rows {
-        table.insert(id, row)?;
+        table.insert(id, row).engine()?;
     }
     Ok(())
 }
@@ -148,10 +148,10 @@ pub(crate) fn append_rows<'r>(
     table: RowTable,
     rows: impl Iterator<Item = (u64, &'r [u8])>,
 ) -> Result<()> {
-    let mut table = write.open_table(table)?;
-    let mut cursor = table.upper_bound_mut(Bound::<u64>::Unbounded)?;
+    let mut table = write.open_table(table).engine()?;
+    let mut cursor = table.upper_bound_mut(Bound::<u64>::Unbounded).engine()?;
     for (id, row) in rows {
-        cursor.insert_before(id, row).map_err(engine_error)?;
+        cursor.insert_before(id, row).engine()?;
     }
-    Ok(cursor.close()?)
+    cursor.close().engine()
 }

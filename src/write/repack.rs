@@ -7,7 +7,7 @@
 use std::ops::{Bound, Range};
 
 use crate::engine::{
-    DOCUMENTS, ReadableTable, RowTable, SIGNATURES, Table, TableHandle, engine_error,
+    DOCUMENTS, EngineResult, ReadableTable, RowTable, SIGNATURES, Table, TableHandle,
 };
 use crate::error::{Error, Result};
 use crate::format::RunDescriptor;
@@ -87,8 +87,8 @@ impl Writer {
         }
         let (mut done, mut moved) = (0, 0);
         let write = self.write()?;
-        let mut documents = write.open_table(DOCUMENTS)?;
-        let mut signatures = write.open_table(SIGNATURES)?;
+        let mut documents = write.open_table(DOCUMENTS).engine()?;
+        let mut signatures = write.open_table(SIGNATURES).engine()?;
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
             // `rows_from` skips to the next document that is dropped: the rows before it stay as they are.
@@ -123,15 +123,15 @@ fn read_window(
     let mut window = Window::default();
     let mut next = dropped.first_from(ids.start);
     let mut end = ids.end;
-    let mut signature_rows = signatures.range(ids.clone())?;
-    for entry in documents.range(ids.clone())? {
-        let (id, document) = entry?;
+    let mut signature_rows = signatures.range(ids.clone()).engine()?;
+    for entry in documents.range(ids.clone()).engine()? {
+        let (id, document) = entry.engine()?;
         let id = id.value();
         if window.size_bytes >= WINDOW_BYTES {
             end = id;
             break;
         }
-        let signature = signature_rows.next().transpose()?;
+        let signature = signature_rows.next().transpose().engine()?;
         let signature = signature.filter(|(found, _)| found.value() == id);
         let Some((_, signature)) = signature else {
             return Err(no_row(SIGNATURES, id, "invariant 1"));
@@ -152,7 +152,7 @@ fn read_window(
     if let Some(missing) = next.filter(|next| *next < end) {
         return Err(no_row(DOCUMENTS, missing, "invariant 4"));
     }
-    let orphan = signature_rows.next().transpose()?;
+    let orphan = signature_rows.next().transpose().engine()?;
     if let Some((orphan, _)) = orphan.filter(|(found, _)| found.value() < end) {
         return Err(no_row(DOCUMENTS, orphan.value(), "invariant 1"));
     }
@@ -176,18 +176,16 @@ fn rewrite(
 ) -> Result<()> {
     if !window.is_dense() {
         for id in &window.dropped {
-            let is_removed = table.remove(id)?.is_some();
+            let is_removed = table.remove(id).engine()?.is_some();
             invariant!(is_removed, "document {id} has lost a row since it was read");
         }
         return Ok(());
     }
     // Pages fill up if the whole range goes out and the rest is appended. Single removals would leave gaps.
-    table.retain_in(ids.clone(), |_, _| false)?;
-    let mut cursor = table.lower_bound_mut(Bound::Included(ids.start))?;
+    table.retain_in(ids.clone(), |_, _| false).engine()?;
+    let mut cursor = table.lower_bound_mut(Bound::Included(ids.start)).engine()?;
     for (id, row) in live {
-        cursor
-            .insert_before(id, row.as_slice())
-            .map_err(engine_error)?;
+        cursor.insert_before(id, row.as_slice()).engine()?;
     }
-    Ok(cursor.close()?)
+    cursor.close().engine()
 }

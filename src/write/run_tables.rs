@@ -1,6 +1,6 @@
 //! The tables that runs are written to.
 
-use crate::engine::{BANDS, BlockTable, FILTERS, KEYS, PERMUTED, WriteTransaction};
+use crate::engine::{BANDS, BlockTable, EngineResult, FILTERS, KEYS, PERMUTED, WriteTransaction};
 use crate::error::Result;
 use crate::index::RunTables;
 use crate::read::PostingTable;
@@ -9,8 +9,8 @@ use crate::read::PostingTable;
 pub(crate) fn run_tables(write: &WriteTransaction, table: PostingTable) -> Result<RunTables<'_>> {
     Ok(RunTables {
         name: table.name(),
-        blocks: write.open_table(block_table(table))?,
-        filters: write.open_table(FILTERS)?,
+        blocks: write.open_table(block_table(table)).engine()?,
+        filters: write.open_table(FILTERS).engine()?,
     })
 }
 

@@ -1,7 +1,6 @@
 //! The write transaction: changes that are committed together, and the rule when it may go on.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -18,8 +17,7 @@ pub(crate) struct Transaction {
     // Declared, and so dropped, before the guard: the engine's transaction must end before the next
     // writer may begin.
     pub(super) writer: Writer,
-    _guard: WriterGuard,
-    _stays_on_its_thread: PhantomData<*const ()>,
+    guard: WriterGuard,
 }
 
 impl fmt::Debug for Transaction {
@@ -57,8 +55,7 @@ impl Transaction {
     fn with_guard(store: Arc<OpenStore>, guard: WriterGuard) -> Result<Self> {
         Ok(Self {
             writer: Writer::begin(store)?,
-            _guard: guard,
-            _stays_on_its_thread: PhantomData,
+            guard,
         })
     }
 
@@ -66,6 +63,7 @@ impl Transaction {
     /// callers check input before.
     pub(crate) fn change<T>(&mut self, run: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.writer.check_usable()?;
+        self.guard.hold_here();
         let store = Arc::clone(&self.writer.store);
         let writer = &mut self.writer;
         let result = store.context.run_checked(|| run(writer));
@@ -203,6 +201,7 @@ impl Transaction {
 
     pub(crate) fn commit(mut self) -> Result<()> {
         self.writer.check_usable()?;
+        self.guard.hold_here();
         let store = Arc::clone(&self.writer.store);
         let writer = &mut self.writer;
         store.context.run_checked(|| writer.commit())

@@ -1,7 +1,7 @@
 //! Upserts, and changes of documents that keep their postings: touches, and upserts of the same
 //! signature.
 
-use crate::engine::DOCUMENTS;
+use crate::engine::{DOCUMENTS, EngineResult};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, SIGNATURES, SignatureRow};
 use crate::invariant::{OrBug, invariant};
@@ -87,7 +87,11 @@ impl Writer {
 
     fn replace_document_row(&mut self, id: u64, row: &[u8]) -> Result<()> {
         if !self.pending.replace_document(id, row)? {
-            self.write()?.open_table(DOCUMENTS)?.insert(id, row)?;
+            self.write()?
+                .open_table(DOCUMENTS)
+                .engine()?
+                .insert(id, row)
+                .engine()?;
             self.note_removed_rows(1);
         }
         self.mark_changed();

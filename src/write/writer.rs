@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    DEAD, DOCUMENTS, EQUAL, META, PanicSafe, ReadableTable, SIGNATURES, WriteTransaction,
-    catch_engine_panic,
+    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PanicSafe, ReadableTable, SIGNATURES,
+    WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, State, header};
@@ -190,7 +190,15 @@ impl Writer {
     /// Adds a tombstone for a document in the range of the run at a position, and returns true if the
     /// document was there.
     fn add_tombstone(&mut self, id: u64, position: usize) -> Result<bool> {
-        if self.dead.set.contains(id) || self.write()?.open_table(DOCUMENTS)?.get(id)?.is_none() {
+        if self.dead.set.contains(id)
+            || self
+                .write()?
+                .open_table(DOCUMENTS)
+                .engine()?
+                .get(id)
+                .engine()?
+                .is_none()
+        {
             return Ok(false);
         }
         let run = Arc::make_mut(at_mut(&mut self.runs.standing, position)?);
@@ -211,10 +219,22 @@ impl Writer {
             return Ok(true);
         }
         let write = self.write()?;
-        if write.open_table(DOCUMENTS)?.remove(id)?.is_none() {
+        if write
+            .open_table(DOCUMENTS)
+            .engine()?
+            .remove(id)
+            .engine()?
+            .is_none()
+        {
             return Ok(false);
         }
-        if write.open_table(SIGNATURES)?.remove(id)?.is_none() {
+        if write
+            .open_table(SIGNATURES)
+            .engine()?
+            .remove(id)
+            .engine()?
+            .is_none()
+        {
             let place = format!("table signatures, document {id}");
             let detail = "found no row, expected one (invariant 1)";
             return Err(Error::corrupt(place, detail));
@@ -270,7 +290,7 @@ impl Writer {
     fn flush_tombstones(&mut self) -> Result<()> {
         if self.dead.is_changed() {
             let write = open_write(self.write.as_ref())?;
-            self.dead.flush(&mut write.open_table(DEAD)?)?;
+            self.dead.flush(&mut write.open_table(DEAD).engine()?)?;
         }
         Ok(())
     }
@@ -298,9 +318,9 @@ impl Writer {
         self.state.commit = self.state.next_commit()?;
         self.state.dead_documents = self.dead.set.len();
         {
-            let mut meta = self.write()?.open_table(META)?;
+            let mut meta = self.write()?.open_table(META).engine()?;
             let row = header::encode_meta(header::STATE, &self.state)?;
-            meta.insert(header::STATE, row.as_slice())?;
+            meta.insert(header::STATE, row.as_slice()).engine()?;
         }
         let memtable = self.buffer.get_mut().drain_into(&self.memtable);
         let version = Version {
@@ -320,7 +340,7 @@ impl Writer {
             _ => None,
         };
         let versions = &self.store.versions;
-        let outcome = versions.commit(version, || catch_engine_panic(|| Ok(write.commit()?)));
+        let outcome = versions.commit(version, || catch_engine_panic(|| write.commit().engine()));
         drop(before);
         // The file may hold this commit or the one before: a crash between the writes of a commit looks
         // the same. Only opening it again tells which.
@@ -348,7 +368,7 @@ impl Drop for Writer {
             }
             // A damaged file can make the engine panic here as well. The file stays as it was, and
             // there is nobody to whom an error could be returned.
-            let _ = catch_engine_panic(|| Ok(write.abort()?));
+            let _ = catch_engine_panic(|| write.abort().engine());
             self.note_dropped();
         }
     }
@@ -410,8 +430,8 @@ impl ReadView for Writer {
         if self.pending.covers(id) {
             return visit(self.pending.document(id));
         }
-        let table = self.write()?.open_table(DOCUMENTS)?;
-        let row = table.get(id)?;
+        let table = self.write()?.open_table(DOCUMENTS).engine()?;
+        let row = table.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 
@@ -424,16 +444,16 @@ impl ReadView for Writer {
                 }
                 continue;
             }
-            let table = self.write()?.open_table(SIGNATURES)?;
+            let table = self.write()?.open_table(SIGNATURES).engine()?;
             visit_rows(&table, ids, &|id| self.is_dead(id), visit)?;
         }
         Ok(())
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        let table = self.write()?.open_table(SIGNATURES)?;
-        for entry in table.iter()? {
-            let (id, row) = entry?;
+        let table = self.write()?.open_table(SIGNATURES).engine()?;
+        for entry in table.iter().engine()? {
+            let (id, row) = entry.engine()?;
             if !self.is_dead(id.value()) {
                 visit(id.value(), row.value())?;
             }
@@ -445,8 +465,8 @@ impl ReadView for Writer {
     }
 
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {
-        let table = self.write()?.open_table(EQUAL)?;
-        let row = ReadableTable::get(&table, chunk)?;
+        let table = self.write()?.open_table(EQUAL).engine()?;
+        let row = ReadableTable::get(&table, chunk).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 

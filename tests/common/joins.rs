@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use resemblance::{Bounds, DocumentId, Error, JoinOptions, Pair, Result, Snapshot};
+use resemblance::{Bounds, DocumentId, Error, Join, Pair, Result, Snapshot};
 
 use super::oracle::{Found, Model, components};
 use super::question::{Question, told};
@@ -28,16 +28,24 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
     let (bounds, expected) = (question.bounds(), model.pairs(&question));
     let Some(expected) = expected else {
         let refused = |result| matches!(result, Err(Error::InvalidParameter { .. }));
-        assert!(refused(snapshot.pairs(bounds).map(drop)), "{question:?}");
-        assert!(refused(snapshot.clusters(bounds).map(drop)), "{question:?}");
-        assert!(refused(snapshot.expect_join(bounds).map(drop)));
+        assert!(
+            refused(snapshot.pairs().bounds(bounds).run().map(drop)),
+            "{question:?}"
+        );
+        assert!(
+            refused(snapshot.clusters().bounds(bounds).run().map(drop)),
+            "{question:?}"
+        );
+        assert!(refused(
+            snapshot.pairs().bounds(bounds).estimate().map(drop)
+        ));
         return;
     };
     COMPARED.fetch_add(2, Relaxed);
-    let estimate = snapshot.expect_join(bounds).unwrap();
+    let estimate = snapshot.pairs().bounds(bounds).estimate().unwrap();
     assert_eq!(estimate.documents, snapshot.len());
-    let found = pairs(snapshot, &question, &JoinOptions::new());
-    let by_two = pairs(snapshot, &question, &JoinOptions::new().threads(2));
+    let found = pairs(snapshot, &question, 1);
+    let by_two = pairs(snapshot, &question, 2);
     assert_eq!(found, by_two, "{question:?}, by two threads");
     assert_eq!(by_ids(&found), said(model, &expected), "{question:?}");
     let clusters: Vec<Vec<u64>> = clusters(snapshot, &question)
@@ -50,21 +58,22 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
     }
 }
 
-fn pairs(snapshot: &Snapshot, question: &Question, options: &JoinOptions) -> Vec<Pair> {
-    let bounds = question.bounds();
-    let pairs = match question.verify {
-        Some(_) => snapshot.pairs_verified(bounds, options, told_of_pair),
-        None => snapshot.pairs_with(bounds, options),
-    };
+/// The search that a question is about.
+fn asked<A>(join: Join<A>, question: &Question) -> Join<A> {
+    let join = join.bounds(question.bounds());
+    match question.verify {
+        Some(_) => join.verify(told_of_pair),
+        None => join,
+    }
+}
+
+fn pairs(snapshot: &Snapshot, question: &Question, threads: usize) -> Vec<Pair> {
+    let pairs = asked(snapshot.pairs(), question).threads(threads).run();
     pairs.unwrap().map(Result::unwrap).collect()
 }
 
 fn clusters(snapshot: &Snapshot, question: &Question) -> Vec<Vec<DocumentId>> {
-    let (bounds, options) = (question.bounds(), JoinOptions::new());
-    let clusters = match question.verify {
-        Some(_) => snapshot.clusters_verified(bounds, &options, told_of_pair),
-        None => snapshot.clusters(bounds),
-    };
+    let clusters = asked(snapshot.clusters(), question).run();
     clusters.unwrap().collect()
 }
 
@@ -88,8 +97,8 @@ fn said(model: &Model, expected: &BTreeMap<(u64, u64), Found>) -> BTreeMap<(u64,
 
 /// What large buckets leave out is told: no more pairs are missing than it says.
 fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64), Said>) {
-    let options = JoinOptions::new().max_bucket(2);
-    let mut pairs = snapshot.pairs_with(bounds, &options).unwrap();
+    let join = snapshot.pairs().bounds(bounds).max_bucket(2);
+    let mut pairs = join.run().unwrap();
     let found: Vec<Pair> = pairs.by_ref().map(Result::unwrap).collect();
     let (found, left_out) = (by_ids(&found), pairs.left_out());
     assert!(
@@ -104,7 +113,7 @@ fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64)
 /// The counts of a store, and its largest buckets.
 pub(crate) fn stats_like(snapshot: &Snapshot, model: &Model) {
     COMPARED.fetch_add(1, Relaxed);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     let documents = model.documents.len() as u64;
     assert_eq!((stats.documents, stats.next_id), (documents, model.next_id));
     assert_eq!(

@@ -84,7 +84,7 @@ pub(crate) fn sealing_after(documents: u64) -> StoreOptions {
 
 /// That the invariants of the file hold. Nobody may have it open.
 pub(crate) fn check_clean(path: &std::path::Path) {
-    let report = Store::check(path).unwrap();
+    let report = Store::check(path).run().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
 }
 

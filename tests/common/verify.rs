@@ -102,7 +102,7 @@ pub(crate) fn holds(store: &Store, model: &Model) -> Result<bool> {
             assert_eq!(found, Some(*id));
         }
     }
-    Ok(expected.next().is_none() && snapshot.stats()?.next_id == model.next_id)
+    Ok(expected.next().is_none() && snapshot.stats().run()?.next_id == model.next_id)
 }
 
 /// What is reported: without MinHash only what the caller says.

@@ -4,7 +4,7 @@ use crate::common::engine::seal;
 use crate::common::memory::MemoryFiles;
 use crate::common::sealing_after;
 use crate::common::small::{schema, signature};
-use resemblance::{BulkOptions, Error, RepairOptions, Store, StoreOptions};
+use resemblance::{BulkOptions, Error, Repair, Store, StoreOptions};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 const STORE: &str = "store";
@@ -23,11 +23,11 @@ fn stored() -> Vec<u8> {
     files.read(STORE)
 }
 
-fn repairing(options: &StoreOptions) -> RepairOptions {
+fn repairing<'a>(options: &StoreOptions) -> Repair<'a> {
     let bulk = BulkOptions::new()
         .store(options.clone())
         .memory_bytes(1 << 20);
-    RepairOptions::new().bulk(bulk.temp_dir(std::env::temp_dir()))
+    Store::repair(STORE, "target").bulk(bulk.temp_dir(std::env::temp_dir()))
 }
 
 /// Everything that opens a file.
@@ -44,14 +44,10 @@ fn attempts(bytes: &[u8]) -> Vec<(&'static str, Option<Error>, bool)> {
     vec![
         attempt("open", &|options| options.open(STORE).err()),
         attempt("read", &|options| options.open_read_only(STORE).err()),
-        attempt("check", &|options| options.check(STORE).err()),
-        attempt("compact", &|options| options.compact(STORE).err()),
-        attempt("repair", &|options| {
-            Store::repair(STORE, "target", &repairing(options)).err()
-        }),
-        attempt("scan", &|options| {
-            Store::repair(STORE, "target", &repairing(options).scan(true)).err()
-        }),
+        attempt("check", &|options| options.check(STORE).run().err()),
+        attempt("compact", &|options| options.compact(STORE).run().err()),
+        attempt("repair", &|options| repairing(options).run().err()),
+        attempt("scan", &|options| repairing(options).scan(true).run().err()),
     ]
 }
 
@@ -146,7 +142,7 @@ fn damage_is_still_damage() {
             matches!(error, Error::Corrupt { .. }),
             "byte {at}: {error:?}"
         );
-        assert!(!options.check(STORE).unwrap().is_clean());
-        Store::repair(STORE, "target", &repairing(&options)).unwrap();
+        assert!(!options.check(STORE).run().unwrap().is_clean());
+        repairing(&options).run().unwrap();
     }
 }

@@ -13,8 +13,7 @@ use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Random, sealing_after};
 use resemblance::{
-    BulkOptions, Document, Error, MinHash, RepairOptions, RepairReport, Schema, Signature, SimHash,
-    Store,
+    BulkOptions, Document, Error, MinHash, Repair, RepairReport, Schema, Signature, SimHash, Store,
 };
 
 const STORE: &str = "store";
@@ -76,27 +75,26 @@ fn ids(contents: &Contents) -> BTreeSet<u64> {
     contents.keys().copied().collect()
 }
 
-fn repair_options(files: &MemoryFiles) -> RepairOptions {
+fn repair_in<'a>(files: &MemoryFiles) -> Repair<'a> {
     let store = files.options(&sealing_after(64));
     let threads = std::num::NonZeroUsize::MIN;
     let bulk = BulkOptions::new().store(store).memory_bytes(1 << 20);
     let temporary = std::env::temp_dir();
-    RepairOptions::new().bulk(bulk.threads(threads).temp_dir(temporary))
+    Store::repair(STORE, TARGET).bulk(bulk.threads(threads).temp_dir(temporary))
 }
 
 /// Repairs a file; what the new store has, which is as sound as one made at once. The old one stays.
 fn try_repair(
     bytes: &[u8],
-    change: impl Fn(RepairOptions) -> RepairOptions,
+    change: impl Fn(Repair<'static>) -> Repair<'static>,
 ) -> Result<(RepairReport, Contents), Error> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
-    let options = change(repair_options(&files));
-    let report = Store::repair(STORE, TARGET, &options);
+    let report = change(repair_in(&files)).run();
     assert!(files.read(STORE) == bytes, "the damaged file was changed");
     let report = report.inspect_err(|_| assert_eq!(files.names(), [Path::new(STORE)]))?;
     assert_eq!(files.names(), [STORE, TARGET].map(Path::new));
     let store_options = files.options(&sealing_after(64));
-    let checked = store_options.check(TARGET).unwrap();
+    let checked = store_options.check(TARGET).run().unwrap();
     assert!(checked.is_clean(), "{:#?}", checked.problems);
     let store = store_options.open(TARGET).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -110,7 +108,7 @@ fn try_repair(
 }
 
 fn repair(bytes: &[u8]) -> (RepairReport, Contents) {
-    try_repair(bytes, |options| options).unwrap()
+    try_repair(bytes, |repair| repair).unwrap()
 }
 
 /// What is not kept is told.
@@ -154,7 +152,7 @@ fn a_sound_store_is_kept_as_it_is() {
 
     // Ids that were given are not given again.
     let target = MemoryFiles::with(STORE, bytes);
-    Store::repair(STORE, TARGET, &repair_options(&target)).unwrap();
+    repair_in(&target).run().unwrap();
     let store = target.options(&sealing_after(64)).open(TARGET).unwrap();
     let id = store.insert("new", &signature(9_999)).unwrap();
     assert!(before.keys().all(|before| *before < id.get()));
@@ -186,7 +184,7 @@ fn nothing_is_overwritten_and_writers_are_kept_out() {
     let store = options.create(&path, schema()).unwrap();
     store.insert("a", &signature(1)).unwrap();
     let target = place.file("target");
-    let repair = || Store::repair(&path, &target, &RepairOptions::new());
+    let repair = || Store::repair(&path, &target).run();
     assert!(matches!(repair(), Err(Error::Locked { .. })));
     drop(store);
     std::fs::write(&target, "precious").unwrap();
@@ -196,13 +194,13 @@ fn nothing_is_overwritten_and_writers_are_kept_out() {
     let reader = Store::open_read_only(&path).unwrap();
     assert!(repair().unwrap().is_complete(), "readers do not matter");
     drop(reader);
-    let missing = Store::repair(place.file("missing"), &target, &RepairOptions::new());
+    let missing = Store::repair(place.file("missing"), &target).run();
     assert!(matches!(missing, Err(Error::NotFound { .. })));
-    let other = Store::repair(&target, &target, &RepairOptions::new());
+    let other = Store::repair(&target, &target).run();
     assert!(matches!(other, Err(Error::AlreadyExists { .. })));
     std::fs::write(place.file("text"), "some text").unwrap();
     let new = place.file("new");
-    let foreign = Store::repair(place.file("text"), &new, &RepairOptions::new());
+    let foreign = Store::repair(place.file("text"), &new).run();
     assert!(matches!(foreign, Err(Error::NotAStore { .. })));
     assert!(!new.exists());
 }

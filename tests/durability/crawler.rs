@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::common::killing::{command, store_of};
 use crate::common::{Place, Random, check_clean};
 use example::site::{HOME, Site};
-use resemblance::{Bounds, Store};
+use resemblance::Store;
 
 const ARTICLES: u64 = 120;
 
@@ -78,7 +78,7 @@ fn acknowledged(store: &Path) -> Vec<Line> {
 /// The pages in a store by what they are about; that none is near another.
 fn subjects(store: &Store) -> BTreeMap<String, String> {
     let snapshot = store.snapshot().unwrap();
-    let pairs: Vec<_> = snapshot.pairs(Bounds::new()).unwrap().collect();
+    let pairs: Vec<_> = snapshot.pairs().run().unwrap().collect();
     assert!(pairs.is_empty(), "taken twice: {pairs:?}");
     let mut subjects = BTreeMap::new();
     for record in snapshot.iter() {

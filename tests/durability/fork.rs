@@ -13,7 +13,7 @@ use std::thread;
 
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, sealing_after};
-use resemblance::{Bounds, Error, Signature, Store, StoreOptions};
+use resemblance::{Document, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
 const CHILD_SECONDS: u32 = 60;
@@ -68,14 +68,14 @@ fn refuses(store: &Store, one: &Signature) {
     forked(store.insert("new", one));
     forked(store.insert_if_new("new", one));
     forked(store.upsert("new", one));
-    forked(store.append(one));
+    forked(store.insert(Document::without_key(), one));
     forked(store.remove(0_u32.to_le_bytes()));
     forked(store.touch(0_u32.to_le_bytes(), 7));
     forked(store.begin_write());
     forked(store.try_begin_write());
     forked(store.deduplicator());
     forked(store.flush());
-    forked(store.evict_older_than(u64::MAX));
+    forked(store.evict(EvictPolicy::OlderThan(u64::MAX)).run());
     forked(store.clone().close());
     forked(store.queue().insert("new", one));
     forked(store.queue().flush());
@@ -136,12 +136,13 @@ fn everything_that_was_made_of_a_handle_is_refused() {
         forked(snapshot.get(0_u32.to_le_bytes()));
         forked(snapshot.query(&one).run());
         forked(snapshot.iter().next().expect("a fork's iterator says so"));
-        forked(snapshot.stats());
-        forked(snapshot.check());
-        forked(snapshot.backup(place.file("copy.rsm")));
+        forked(snapshot.stats().run());
+        forked(snapshot.check().run());
+        forked(snapshot.backup(place.file("copy.rsm")).run());
         forked(
             snapshot
-                .pairs(Bounds::new())
+                .pairs()
+                .run()
                 .and_then(|mut pairs| pairs.next().unwrap()),
         );
         forked(transaction.insert("child", &one));
@@ -234,7 +235,7 @@ fn a_child_that_is_forked_within_a_call_changes_no_file() {
     let copy = place.file("copy.rsm");
     let mut children = Vec::new();
     let parent = std::process::id();
-    let report = snapshot.backup_with(&copy, &StoreOptions::new(), |_| {
+    let report = snapshot.backup(&copy).on_progress(|_| {
         if std::process::id() == parent && children.is_empty() {
             // SAFETY: the child only returns out of the backup, and then ends.
             let child = unsafe { libc::fork() };
@@ -245,6 +246,7 @@ fn a_child_that_is_forked_within_a_call_changes_no_file() {
             false => ControlFlow::Break(()),
         }
     });
+    let report = report.run();
     if std::process::id() != parent {
         // SAFETY: plain numbers.
         unsafe { libc::_exit(i32::from(report.is_ok())) };
@@ -287,7 +289,7 @@ fn pairs_that_were_found_before_a_fork_are_refused() {
     for key in ["a", "b", "c"] {
         store.insert(key, &signature(1_000)).unwrap();
     }
-    let mut pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    let mut pairs = store.snapshot().unwrap().pairs().run().unwrap();
     pairs.next().unwrap().unwrap();
     let mut begun = Some(pairs);
     in_child(|| forked(begun.take().unwrap().next().unwrap()));

@@ -73,7 +73,7 @@ fn play() {
         if done.is_multiple_of(40) {
             drop(store);
             if done.is_multiple_of(80) {
-                Store::compact(&path).unwrap();
+                Store::compact(&path).run().unwrap();
             }
             store = open(done / 40);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::memory::MemoryFiles;
 use crate::common::small::{schema, signature};
 use redb::{BackendError, StorageBackend};
-use resemblance::{Access, BulkOptions, Error, Files, RepairOptions, Store, StoreOptions};
+use resemblance::{Access, BulkOptions, Error, Files, Store, StoreOptions};
 
 /// Files that other processes can open, on a system that answers with an error to every lock.
 #[derive(Clone, Debug)]
@@ -126,16 +126,16 @@ fn a_store_that_cannot_be_locked_is_refused_unless_told_otherwise() {
         let bytes = files.read(path);
         unsupported(options.open(path));
         unsupported(options.open_read_only(path));
-        unsupported(options.check(path));
-        unsupported(options.compact(path));
+        unsupported(options.check(path).run());
+        unsupported(options.compact(path).run());
         let other = Path::new("other.rsm");
-        unsupported(Store::repair(path, other, &RepairOptions::new().bulk(bulk)));
+        unsupported(Store::repair(path, other).bulk(bulk).run());
         assert_eq!(files.read(path), bytes);
 
         let store = allowed.open(path).unwrap();
         assert!(store.snapshot().unwrap().contains("a").unwrap());
         drop(store);
-        assert!(allowed.check(path).unwrap().is_clean());
+        assert!(allowed.check(path).run().unwrap().is_clean());
     }
 }
 

@@ -10,10 +10,7 @@ use std::process::Command;
 
 use crate::common::Place;
 use crate::common::small::{filled, schema, signature};
-use resemblance::{
-    BulkOptions, Document, MinHash, Rebanding, RepairOptions, Schema, Signature, Store,
-    StoreOptions,
-};
+use resemblance::{BulkOptions, Document, MinHash, Rebanding, Schema, Signature, Store};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -57,10 +54,11 @@ fn a_build_is_private_until_it_is_a_store() {
     assert_eq!(during.len(), 1);
     assert!(during.values().all(|mode| *mode == 0o600), "{during:?}");
     build
-        .finish_with(|_| {
+        .on_progress(|_| {
             assert!(modes(&folder).values().all(|mode| *mode == 0o600));
             ControlFlow::Continue(())
         })
+        .finish()
         .unwrap();
     assert_eq!(modes(&folder), [("store.rsm".to_owned(), usual)].into());
     Store::create(place.file("created.rsm"), schema()).unwrap();
@@ -84,13 +82,11 @@ fn copies_have_the_mode_of_their_source() {
             assert!(others.all(|mode| mode == 0o600), "{during:?}");
             ControlFlow::Continue(())
         };
-        snapshot
-            .backup_with(&copy, &StoreOptions::new(), watch)
-            .unwrap();
+        snapshot.backup(&copy).on_progress(watch).run().unwrap();
         drop(snapshot);
         assert_eq!(mode(&copy), given);
         let repaired = place.file("repaired.rsm");
-        Store::repair(&path, &repaired, &RepairOptions::new()).unwrap();
+        Store::repair(&path, &repaired).run().unwrap();
         assert_eq!(mode(&repaired), given);
     }
 }
@@ -104,14 +100,17 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
     set_mode(&path, 0o640);
     for number in 0..20 {
         store
-            .append(&Signature::from_minhash(vec![number; 64]))
+            .insert(
+                Document::without_key(),
+                &Signature::from_minhash(vec![number; 64]),
+            )
             .unwrap();
     }
     assert!(store.close().unwrap());
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     assert_eq!(mode(&path), 0o640);
     let rebanding = Rebanding::new().threshold(0.5);
-    Store::reband(&path, &rebanding, &BulkOptions::new()).unwrap();
+    Store::reband(&path, &rebanding).run().unwrap();
     assert_eq!(mode(&path), 0o640);
 }
 

@@ -29,8 +29,8 @@ fn one_handle_writes_or_many_read() {
     let store = Store::open(&path).unwrap();
     assert!(locked(Store::open(&path).err().unwrap()));
     assert!(locked(Store::open_read_only(&path).err().unwrap()));
-    assert!(locked(Store::check(&path).err().unwrap()));
-    assert!(locked(Store::compact(&path).err().unwrap()));
+    assert!(locked(Store::check(&path).run().err().unwrap()));
+    assert!(locked(Store::compact(&path).run().err().unwrap()));
     assert_eq!(child("opens", &path), "locked");
     drop(store);
     assert_eq!(child("opens", &path), "opened");
@@ -44,7 +44,7 @@ fn one_handle_writes_or_many_read() {
         let refused = |error: Option<Error>| assert!(matches!(error, Some(Error::ReadOnly)));
         refused(reader.begin_write().err());
         refused(reader.try_begin_write().err());
-        refused(reader.append(&signature(1)).err());
+        refused(reader.insert(Document::without_key(), &signature(1)).err());
         refused(reader.insert_if_new("k", &signature(1)).err());
         refused(reader.remove("k").err());
         assert_eq!(reader.snapshot().unwrap().len(), 30);
@@ -145,7 +145,7 @@ fn fills(path: &Path) {
         Error::Io { .. } | Error::Closed { .. } | Error::Storage(_)
     );
     // Afterwards the handle says what to do, and never that something is stored that is not.
-    let later = store.append(&signature(1)).err();
+    let later = store.insert(Document::without_key(), &signature(1)).err();
     let closed = matches!(later, Some(Error::Closed { .. } | Error::Io { .. }));
     // Reading goes on, or is refused; it never shows what was not committed.
     let read = store
@@ -182,7 +182,9 @@ fn a_full_disk_loses_nothing_that_was_committed() {
         (committed..=committed + 1).contains(&documents),
         "{documents}: {said}"
     );
-    store.append(&signature(99)).unwrap();
+    store
+        .insert(Document::without_key(), &signature(99))
+        .unwrap();
     drop(store);
     check_clean(&path);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::small::{filled, signature};
 use crate::common::{Place, sealing_after};
-use resemblance::{Bounds, Error, Store};
+use resemblance::{Document, Error, Store};
 
 /// Runs what only reads beside a reader, from a file that cannot be written, and compares its bytes.
 #[track_caller]
@@ -27,23 +27,26 @@ fn changes_nothing(path: &Path, read: impl Fn()) {
 fn read_everything(path: &Path, documents: u64) {
     let store = Store::open_read_only(path).unwrap();
     assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
-    assert!(matches!(store.append(&signature(1)), Err(Error::ReadOnly)));
+    assert!(matches!(
+        store.insert(Document::without_key(), &signature(1)),
+        Err(Error::ReadOnly)
+    ));
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.len(), documents);
-    assert_eq!(snapshot.stats().unwrap().documents, documents);
+    assert_eq!(snapshot.stats().run().unwrap().documents, documents);
     assert_eq!(snapshot.iter().count() as u64, documents);
     for number in 0..documents as u32 {
         assert!(snapshot.contains(number.to_le_bytes()).unwrap());
         assert!(!snapshot.query(&signature(number)).run().unwrap().is_empty());
     }
-    assert_eq!(snapshot.pairs(Bounds::new()).unwrap().count(), 0);
-    assert!(snapshot.check().unwrap().is_clean());
+    assert_eq!(snapshot.pairs().run().unwrap().count(), 0);
+    assert!(snapshot.check().run().unwrap().is_clean());
     drop(snapshot);
     assert!(store.close().unwrap());
 }
 
 fn check_is_clean(path: &Path, documents: u64) {
-    let report = Store::check(path).unwrap();
+    let report = Store::check(path).run().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
     assert_eq!(report.documents, documents);
 }
@@ -103,13 +106,19 @@ fn nobody_writes_while_a_store_is_checked_or_read_after_a_crash() {
     let path = place.store();
     filled(&path, 20);
     let store = Store::open(&path).unwrap();
-    assert!(matches!(Store::check(&path), Err(Error::Locked { .. })));
+    assert!(matches!(
+        Store::check(&path).run(),
+        Err(Error::Locked { .. })
+    ));
     let copy = place.file("copy.rsm");
     fs::copy(&path, &copy).unwrap();
     drop(store);
     let reader = Store::open_read_only(&copy).unwrap();
     assert!(matches!(Store::open(&copy), Err(Error::Locked { .. })));
-    assert!(matches!(Store::compact(&copy), Err(Error::Locked { .. })));
+    assert!(matches!(
+        Store::compact(&copy).run(),
+        Err(Error::Locked { .. })
+    ));
     drop(reader);
     drop(Store::open(&copy).unwrap());
     check_is_clean(&copy, 20);

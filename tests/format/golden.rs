@@ -92,7 +92,7 @@ fn kept_stores_take_new_documents() {
         assert_eq!(store.snapshot().unwrap().len(), before + 20, "{name}");
         drop(store);
         crate::common::check_clean(&path);
-        Store::compact(&path).unwrap();
+        Store::compact(&path).run().unwrap();
         crate::common::check_clean(&path);
     }
 }

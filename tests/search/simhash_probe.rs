@@ -1,7 +1,7 @@
 //! SimHash through the whole store: every pair within the distance is found, and none beyond.
 
 use crate::common::{Place, Random, sealing_after};
-use resemblance::{Error, Query, Schema, Signature, SimHash, Store};
+use resemblance::{Document, Error, Query, Schema, Signature, SimHash, Store};
 
 fn schema(max_distance: u8, expected_documents: u64) -> Schema {
     let simhash = SimHash::bits64().max_distance(max_distance);
@@ -87,7 +87,9 @@ fn every_neighbour_finds_the_fingerprint_wherever_it_is_filed() {
                 let mut transaction = store.begin_write().unwrap();
                 for _ in 0..count {
                     let far = fingerprint ^ random.bits(20 + random.0 as u32 % 20);
-                    transaction.append(&Signature::from_simhash(far)).unwrap();
+                    transaction
+                        .insert(Document::without_key(), &Signature::from_simhash(far))
+                        .unwrap();
                 }
                 transaction.commit().unwrap();
             };
@@ -99,7 +101,10 @@ fn every_neighbour_finds_the_fingerprint_wherever_it_is_filed() {
             let store = store(&place, schema, 20);
             strangers(&mut random, &store, 5);
             let mut transaction = store.begin_write().unwrap();
-            let id = transaction.append(&signature).unwrap().get();
+            let id = transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap()
+                .get();
             neighbours_find(&part(0), fingerprint, id, |s| answer(transaction.query(s)));
             transaction.commit().unwrap();
             in_snapshot(&store, &part(1), id); // in the memtable
@@ -126,7 +131,7 @@ fn beyond_the_distance_is_an_error_and_a_scan_is_not() {
     let store = store(&place, schema(3, 1_000), 10);
     let signature = Signature::from_simhash(0x0123_4567_89ab_cdef);
     let far = Signature::from_simhash(0x0123_4567_89ab_cdef ^ 0xf);
-    store.append(&signature).unwrap();
+    store.insert(Document::without_key(), &signature).unwrap();
     let snapshot = store.snapshot().unwrap();
     for most in [4, 5, 64, u32::MAX] {
         let refused = snapshot.query(&far).max_distance(most).run();

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Bounds, BulkBuild, BulkEvent, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments,
-    Error, MinHash, Near, Schema, SimHash, Store,
+    BulkBuild, BulkOptions, BulkReport, Document, DuplicateKeys, EmptyDocuments, Error, MinHash,
+    Near, Schema, SimHash, Store,
 };
 
 fn schemas() -> Vec<Schema> {
@@ -59,7 +59,12 @@ fn inputs(schema: &Schema, documents: u64) -> Vec<Entry> {
     (0..documents).map(input).collect()
 }
 
-fn begin(path: &Path, schema: &Schema, options: &BulkOptions, inputs: &[Entry]) -> BulkBuild {
+fn begin(
+    path: &Path,
+    schema: &Schema,
+    options: &BulkOptions,
+    inputs: &[Entry],
+) -> BulkBuild<'static> {
     let mut build = Store::bulk_build(path, schema.clone(), options).unwrap();
     for (number, input) in (0..).zip(inputs) {
         let id = build.insert(input.document(), &input.signature).unwrap();
@@ -114,7 +119,7 @@ fn assert_alike(built: &Store, expected: &Store, inputs: &[Entry]) {
         }
     }
     let pairs = [&built, &expected].map(|snapshot| {
-        let pairs = snapshot.pairs(Bounds::new()).unwrap();
+        let pairs = snapshot.pairs().run().unwrap();
         let named = pairs.map(|pair| {
             let pair = pair.unwrap();
             let measures = (pair.similarity.map(f64::to_bits), pair.distance);
@@ -171,7 +176,7 @@ fn spills_change_nothing_whatever_the_threads() {
         );
         check_clean(&place.store());
         let built = Store::open(place.store()).unwrap();
-        let stats = built.snapshot().unwrap().stats().unwrap();
+        let stats = built.snapshot().unwrap().stats().run().unwrap();
         assert_eq!((stats.runs.len(), stats.memtable_documents), (1, 0));
         if threads == 1 {
             let filled = insert_all(&place.file("filled.rsm"), schema, &inputs);
@@ -209,13 +214,11 @@ fn of_a_key_that_comes_twice_the_first_document_stays() {
         let options = small().duplicate_keys(DuplicateKeys::KeepFirst);
         let build = begin(&place.store(), schema, &options, &inputs);
         let mut left_out = Vec::new();
-        let report = build.finish_with(|event| {
-            if let BulkEvent::Duplicate { id, key } = event {
-                left_out.push((id.get(), key.to_vec()));
-            }
+        let noting = build.on_duplicate(|id, key| {
+            left_out.push((id.get(), key.to_vec()));
             ControlFlow::Continue(())
         });
-        let report = report.unwrap();
+        let report = noting.finish().unwrap();
         assert_eq!(
             (report.documents, report.duplicates),
             (kept, documents - kept)
@@ -294,41 +297,6 @@ fn nothing_is_left_of_a_build_that_does_not_finish() {
     assert!(!place.store().exists() && !names().is_empty());
     drop(build);
     assert!(names().is_empty());
-
-    // Stopped at the first, at some and at the last chunk.
-    let (mut chunks, mut postings) = (0, 0);
-    let count = |event: BulkEvent<'_>| {
-        if let BulkEvent::Merged {
-            postings: done,
-            total,
-        } = event
-        {
-            assert!(done > postings && done <= total);
-            (chunks, postings) = (chunks + 1, done);
-        }
-        ControlFlow::Continue(())
-    };
-    let report = begin(&place.store(), schema, &small(), &inputs).finish_with(count);
-    assert!(report.unwrap().spills > 0 && chunks > 50);
-    std::fs::remove_file(place.store()).unwrap();
-    for stop in [1, 7, chunks] {
-        let mut seen = 0;
-        let stopped = begin(&place.store(), schema, &small(), &inputs).finish_with(|_| {
-            seen += 1;
-            if seen == stop {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        match stopped.unwrap_err() {
-            Error::Io { source, .. } => {
-                assert_eq!(source.kind(), std::io::ErrorKind::Interrupted);
-            }
-            error => panic!("{error}"),
-        }
-        assert!(names().is_empty());
-    }
 }
 
 #[test]
@@ -380,6 +348,7 @@ fn estimates_come_near() {
             .snapshot()
             .unwrap()
             .stats()
+            .run()
             .unwrap();
         let tables = stats.tables.iter().map(|table| table.total_bytes());
         let ratio = (estimate.store_bytes - (2 << 20)) as f64 / tables.sum::<u64>() as f64;

@@ -12,16 +12,11 @@ use crate::common::memory::MemoryFiles;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
 use resemblance::{
-    Document, DocumentId, Error, EvictEvent, EvictOptions, EvictReport, Result, Snapshot, Store,
-    StoredDocument,
+    Document, DocumentId, Error, EvictPolicy, EvictReport, Phase, Snapshot, Store, StoredDocument,
 };
 
 /// Stamps by id.
 type Stamps = BTreeMap<u64, u64>;
-
-fn go_on(_: EvictEvent) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn stamps(snapshot: &Snapshot) -> Stamps {
     let records = snapshot.iter().map(|record| record.unwrap());
@@ -32,7 +27,7 @@ fn stamps(snapshot: &Snapshot) -> Stamps {
 
 /// Adds documents whose keys are their ids.
 fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64) -> u64) {
-    let first = store.snapshot().unwrap().stats().unwrap().next_id;
+    let first = store.snapshot().unwrap().stats().run().unwrap().next_id;
     let mut transaction = store.begin_write().unwrap();
     for id in first..first + u64::from(count) {
         let (key, payload) = (id.to_le_bytes(), vec![id as u8; id as usize % 50]);
@@ -64,16 +59,11 @@ fn is_chosen(divisor: u64) -> impl Fn(&StoredDocument<'_>) -> bool {
     }
 }
 
-fn evict(
-    store: &Store,
-    which: Which,
-    options: &EvictOptions,
-    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> Result<EvictReport> {
+fn policy(which: Which) -> EvictPolicy<'static> {
     match which {
-        Which::OlderThan(stamp) => store.evict_older_than_with(stamp, options, watch),
-        Which::KeepNewest(documents) => store.keep_newest_with(documents, options, watch),
-        Which::Where(divisor) => store.evict_where_with(is_chosen(divisor), options, watch),
+        Which::OlderThan(stamp) => EvictPolicy::OlderThan(stamp),
+        Which::KeepNewest(documents) => EvictPolicy::KeepNewest(documents),
+        Which::Where(divisor) => EvictPolicy::matching(is_chosen(divisor)),
     }
 }
 
@@ -116,16 +106,15 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
     let mut model = Stamps::new();
     add(&store, &mut model, 200, |id| id % 10);
     // All are read at once, and 120 chosen; a slice takes 10 of them.
-    let options = EvictOptions::new().slice_documents(10);
-    let mut slices = 0;
+    let mut calls = 0;
     let report = store
-        .evict_older_than_with(6, &options, |event| {
-            let EvictEvent::Examined { evicted, total, .. } = event else {
-                panic!("{event:?}");
-            };
-            assert_eq!(total, 200);
-            slices += u64::from(evicted > 0);
-            if evicted == 10 && slices == 1 {
+        .evict(EvictPolicy::OlderThan(6))
+        .slice_documents(10)
+        .on_progress(|_| {
+            calls += 1;
+            // The first call is before anything is read, the second after the first slice.
+            if calls == 2 {
+                assert_eq!(store.snapshot().unwrap().len(), 190);
                 // The second slice is of 10 to 19 of the chosen: 20 to 25, 30 to 33.
                 disturb(&store, &[20, 21, 22, 23, 33]);
                 let late = Document::new("late").stamp(1);
@@ -135,6 +124,7 @@ fn what_changes_before_its_turn_is_spared_and_counted() {
             }
             ControlFlow::Continue(())
         })
+        .run()
         .unwrap();
     // 21 touched, 22 removed, 23 replaced; 20 and 33 are as old as ever.
     assert_eq!((report.evicted, report.spared), (117, 3));
@@ -155,11 +145,13 @@ fn keeping_the_newest_takes_none_in_excess() {
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 100, |id| id);
-    let options = EvictOptions::new().slice_documents(5);
     let mut is_disturbed = false;
     let report = store
-        .keep_newest_with(60, &options, |event| {
-            if matches!(event, EvictEvent::Examined { evicted: 5, .. }) && !is_disturbed {
+        .evict(EvictPolicy::KeepNewest(60))
+        .slice_documents(5)
+        .on_progress(|_| {
+            // After the first slice.
+            if !is_disturbed && store.snapshot().unwrap().len() == 95 {
                 is_disturbed = true;
                 // One that stays becomes the oldest of all, after it was looked at; and more come.
                 store.touch(99u64.to_le_bytes(), 0).unwrap();
@@ -167,6 +159,7 @@ fn keeping_the_newest_takes_none_in_excess() {
             }
             ControlFlow::Continue(())
         })
+        .run()
         .unwrap();
     assert!(is_disturbed);
     assert_eq!((report.evicted, report.spared), (40, 0));
@@ -174,10 +167,27 @@ fn keeping_the_newest_takes_none_in_excess() {
     model.insert(99, 0);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
     // As of now 99 is the oldest, with the 20 that came.
-    assert_eq!(store.keep_newest(59).unwrap().evicted, 21);
-    assert_eq!(store.keep_newest(59).unwrap(), EvictReport::default());
+    assert_eq!(
+        store
+            .evict(EvictPolicy::KeepNewest(59))
+            .run()
+            .unwrap()
+            .evicted,
+        21
+    );
+    assert_eq!(
+        store.evict(EvictPolicy::KeepNewest(59)).run().unwrap(),
+        EvictReport::default()
+    );
     assert_eq!(stamps(&store.snapshot().unwrap()).len(), 59);
-    assert_eq!(store.keep_newest(0).unwrap().evicted, 59);
+    assert_eq!(
+        store
+            .evict(EvictPolicy::KeepNewest(0))
+            .run()
+            .unwrap()
+            .evicted,
+        59
+    );
     assert!(store.snapshot().unwrap().is_empty());
 }
 
@@ -196,32 +206,31 @@ fn stopped_or_crashed_it_goes_on() {
             .filter(|(id, _)| !gone.contains(id))
             .map(|(id, stamp)| (*id, *stamp))
             .collect();
-        let slices = EvictOptions::new().slice_documents(9);
         let mut images = Vec::new();
-        let mut evicted_by_then = Vec::new();
-        let mut calls = 0;
+        let mut runs = 0;
         for stop_after in 1..100 {
-            let mut events = 0;
-            let report = evict(&store, which, &slices, |event| {
-                events += 1;
-                if let EvictEvent::Examined { evicted, .. } = event {
+            let mut calls = 0;
+            let eviction = store.evict(policy(which)).slice_documents(9);
+            let report = eviction.on_progress(|progress| {
+                calls += 1;
+                if progress.phase == Phase::EvictingDocuments {
                     images.push(files.read(path));
-                    evicted_by_then.push(evicted);
                 }
-                match events < stop_after {
+                match calls < stop_after {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
             });
-            calls += 1;
-            let report = report.unwrap();
+            runs += 1;
+            let report = report.run();
             let held = stamps(&store.snapshot().unwrap());
             assert!(after.keys().all(|id| held.contains_key(id)));
-            if !report.stopped {
-                break;
+            match report {
+                Ok(_) => break,
+                Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
             }
         }
-        assert!(calls > 2, "{which:?} was never broken off");
+        assert!(runs > 2, "{which:?} was never broken off");
         assert_eq!(stamps(&store.snapshot().unwrap()), after, "{which:?}");
         for image in images {
             let crashed = MemoryFiles::with(path, image);
@@ -230,10 +239,10 @@ fn stopped_or_crashed_it_goes_on() {
             assert!(after.keys().all(|id| held.contains_key(id)));
             assert!(held.keys().all(|id| model.contains_key(id)));
             // The rule by number goes on as well: what is gone was the oldest.
-            let again = evict(&store, which, &slices, go_on).unwrap();
+            let again = store.evict(policy(which)).run().unwrap();
             assert_eq!(again.evicted as usize, held.len() - after.len());
             assert_eq!(stamps(&store.snapshot().unwrap()), after);
-            assert!(store.snapshot().unwrap().check().unwrap().is_clean());
+            assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
         }
     }
 }
@@ -245,8 +254,8 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
     let mut model = Stamps::new();
     add(&store, &mut model, 20, |id| id);
     for documents in [0, 1_000_001] {
-        let options = EvictOptions::new().slice_documents(documents);
-        let refused = store.evict_older_than_with(5, &options, go_on);
+        let eviction = store.evict(EvictPolicy::OlderThan(5));
+        let refused = eviction.slice_documents(documents).run();
         assert!(
             matches!(&refused, Err(Error::InvalidParameter { parameter, .. })
                 if *parameter == "slice_documents"),
@@ -254,30 +263,48 @@ fn mistakes_are_refused_and_panics_are_the_callers() {
         );
     }
     let transaction = store.begin_write().unwrap();
-    assert!(matches!(store.evict_older_than(5), Err(Error::Busy)));
-    assert!(matches!(store.keep_newest(5), Err(Error::Busy)));
-    assert!(matches!(store.evict_where(|_| true), Err(Error::Busy)));
+    assert!(matches!(
+        store.evict(EvictPolicy::OlderThan(5)).run(),
+        Err(Error::Busy)
+    ));
+    assert!(matches!(
+        store.evict(EvictPolicy::KeepNewest(5)).run(),
+        Err(Error::Busy)
+    ));
+    assert!(matches!(
+        store.evict(EvictPolicy::matching(|_| true)).run(),
+        Err(Error::Busy)
+    ));
     drop(transaction);
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let asked = std::cell::Cell::new(0);
-        let options = EvictOptions::new().slice_documents(4);
-        let is_evicted = |_: &StoredDocument<'_>| {
+        let policy = EvictPolicy::matching(|_| {
             asked.set(asked.get() + 1);
             // The first four are asked about twice, and gone; within the second slice it panics.
             assert!(asked.get() < 15, "the caller's own");
             true
-        };
-        store.evict_where_with(is_evicted, &options, go_on)
+        });
+        store.evict(policy).slice_documents(4).run()
     }));
     assert!(panicked.is_err());
     model.retain(|id, _| *id >= 4);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
-    assert_eq!(store.evict_older_than(6).unwrap().evicted, 2);
+    assert_eq!(
+        store
+            .evict(EvictPolicy::OlderThan(6))
+            .run()
+            .unwrap()
+            .evicted,
+        2
+    );
     drop(store);
     let store = Store::open_read_only(place.store()).unwrap();
-    assert!(matches!(store.keep_newest(5), Err(Error::ReadOnly)));
-    let rehearsal = EvictOptions::new().dry_run(true);
-    let report = store.keep_newest_with(5, &rehearsal, go_on).unwrap();
+    assert!(matches!(
+        store.evict(EvictPolicy::KeepNewest(5)).run(),
+        Err(Error::ReadOnly)
+    ));
+    let rehearsal = store.evict(EvictPolicy::KeepNewest(5)).dry_run(true);
+    let report = rehearsal.run().unwrap();
     assert_eq!((report.evicted, report.slices), (9, 0));
 }
 
@@ -299,7 +326,7 @@ fn documents_of_all_sizes_are_shown_whole() {
         assert_eq!(document.key(), None);
         document.payload() == large
     };
-    let report = store.evict_where(is_large).unwrap();
+    let report = store.evict(EvictPolicy::matching(is_large)).run().unwrap();
     assert_eq!((report.examined, report.evicted), (4, 2));
     let left = stamps(&store.snapshot().unwrap());
     assert_eq!(left, Stamps::from([(1, 1), (3, 3)]));
@@ -329,10 +356,18 @@ fn the_space_of_what_is_evicted_is_used_again() {
         let mut model = Stamps::new();
         add(&store, &mut model, KEPT, |id| id);
         let used = |store: &Store| {
-            let tables = store.snapshot().unwrap().stats().unwrap().tables;
+            let tables = store.snapshot().unwrap().stats().run().unwrap().tables;
             tables.iter().map(|table| table.total_bytes()).sum::<u64>()
         };
-        let length = |store: &Store| store.snapshot().unwrap().stats().unwrap().allocated_bytes;
+        let length = |store: &Store| {
+            store
+                .snapshot()
+                .unwrap()
+                .stats()
+                .run()
+                .unwrap()
+                .allocated_bytes
+        };
         let (first, first_length) = (used(&store), length(&store));
         let mut lengths = Vec::new();
         for round in 0..12u64 {
@@ -340,8 +375,7 @@ fn the_space_of_what_is_evicted_is_used_again() {
                 add(&store, &mut model, ROUND / 4, |id| id);
             }
             let next = u64::from(KEPT) + (round + 1) * u64::from(ROUND);
-            let slices = EvictOptions::new().slice_documents(200);
-            let report = if by_age {
+            let policy = if by_age {
                 // Some are seen again, so that what goes lies between what stays.
                 let seen = (next - u64::from(KEPT)..next).step_by(3);
                 let mut transaction = store.begin_write().unwrap();
@@ -351,10 +385,11 @@ fn the_space_of_what_is_evicted_is_used_again() {
                         .unwrap();
                 }
                 transaction.commit().unwrap();
-                store.keep_newest_with(KEPT.into(), &slices, go_on)
+                EvictPolicy::KeepNewest(KEPT.into())
             } else {
-                store.evict_older_than_with(next - u64::from(KEPT), &slices, go_on)
+                EvictPolicy::OlderThan(next - u64::from(KEPT))
             };
+            let report = store.evict(policy).slice_documents(200).run();
             assert_eq!(report.unwrap().evicted, ROUND.into());
             let used = used(&store);
             assert!(

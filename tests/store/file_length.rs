@@ -12,7 +12,7 @@ use resemblance::{
 /// The length of a file, its blocks on the disk, and the pages of tables that `stats` counts, in bytes.
 fn sizes(path: &Path) -> (u64, u64, u64) {
     let store = Store::open_read_only(path).unwrap();
-    let stats = store.snapshot().unwrap().stats().unwrap();
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
     let tables = stats.tables.iter();
     let used = tables
         .map(|table| table.stored_bytes + table.metadata_bytes + table.fragmented_bytes)
@@ -95,12 +95,12 @@ fn after_compact_and_reband() {
     transaction.commit().unwrap();
     assert!(store.close().unwrap());
     println!("before: {:?}", sizes(&path));
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     is_as_long_as_its_content(&path);
     check_clean(&path);
     let rebanding = Rebanding::new().threshold(0.5);
-    Store::reband(&path, &rebanding, &BulkOptions::new()).unwrap();
-    Store::compact(&path).unwrap();
+    Store::reband(&path, &rebanding).run().unwrap();
+    Store::compact(&path).run().unwrap();
     is_as_long_as_its_content(&path);
     check_clean(&path);
 }

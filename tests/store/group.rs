@@ -175,7 +175,11 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
                 } else {
                     drop(ticket);
                 }
-                queued.extend(store.queue().append(&signature(content + 50_000)));
+                queued.extend(
+                    store
+                        .queue()
+                        .insert(Document::without_key(), &signature(content + 50_000)),
+                );
             }
         }
         held.insert(key, (stamp, content));

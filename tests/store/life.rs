@@ -20,7 +20,9 @@ fn touches_of_the_largest_and_the_smallest() {
     let mut transaction = store.begin_write().unwrap();
     let large = Document::new("").stamp(1).payload(&payload);
     let id = transaction.insert(large, &signature(1)).unwrap();
-    let bare = transaction.append(&signature(2)).unwrap();
+    let bare = transaction
+        .insert(Document::without_key(), &signature(2))
+        .unwrap();
     assert_eq!(transaction.touch("", 2).unwrap(), Some(id));
     assert!(transaction.touch_id(bare, u64::MAX).unwrap());
     transaction.commit().unwrap();
@@ -84,7 +86,7 @@ fn what_is_as_it_was_is_not_written() {
         // Further on in the memtable, then in a run.
         store.insert([number], &signature(number.into())).unwrap();
     }
-    assert_eq!(store.snapshot().unwrap().stats().unwrap().next_id, 8);
+    assert_eq!(store.snapshot().unwrap().stats().run().unwrap().next_id, 8);
     // The short form gives stamp 0 and no payload.
     let bare = store.upsert("page", &signature(1)).unwrap();
     assert_eq!((bare.id, bare.replaced), (first.id, None));
@@ -95,7 +97,7 @@ fn what_is_as_it_was_is_not_written() {
     let other = transaction.upsert(Document::without_key(), &signature(1));
     assert_eq!(other.unwrap().revision, Revision::First);
     transaction.commit().unwrap();
-    assert!(store.snapshot().unwrap().check().unwrap().is_clean());
+    assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
 }
 
 fn revision(store: &Store, signature: &Signature) -> Revision {

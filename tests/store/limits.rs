@@ -56,7 +56,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         mismatch(transaction.insert("new", misfit).err());
         mismatch(transaction.upsert("present", misfit).err());
         mismatch(transaction.insert_if_new("present", misfit).err());
-        mismatch(transaction.append(misfit).err());
+        mismatch(transaction.insert(Document::without_key(), misfit).err());
         mismatch(transaction.query(misfit).run().err());
         mismatch(transaction.query(misfit).scan().run().err());
         let snapshot = store.snapshot().unwrap();

@@ -20,6 +20,7 @@ mod limits;
 mod merges;
 mod metrics;
 mod open;
+mod progress;
 mod reband;
 mod records;
 mod removal;

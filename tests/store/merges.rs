@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{Place, check_clean};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{
-    DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
+    Document, DocumentId, Error, MergeStats, MinHash, Schema, Signature, Stats, Store, StoreOptions,
 };
 
 const LANES: u64 = 21;
@@ -41,11 +41,11 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
 }
 
 fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().unwrap()
+    store.snapshot().unwrap().stats().run().unwrap()
 }
 
 fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
-    let stats = store.snapshot().unwrap().stats().unwrap();
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
     stats
         .merges
         .into_iter()
@@ -116,13 +116,13 @@ fn what_is_under_way_goes_on_when_the_store_is_opened_again() {
     assert!(shrunk > 10, "{shrunk}");
     let store = Store::open(place.store()).unwrap();
     holds(&store, 110 * DOCUMENTS_A_COMMIT);
-    let before = store.snapshot().unwrap().stats().unwrap();
+    let before = store.snapshot().unwrap().stats().run().unwrap();
     assert!(before.runs.len() > 1);
     drop(store);
     // Compaction ends what is under way.
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     let store = Store::open(place.store()).unwrap();
-    let after = store.snapshot().unwrap().stats().unwrap();
+    let after = store.snapshot().unwrap().stats().run().unwrap();
     assert_eq!((after.runs.len(), after.merges.len()), (1, 0));
     holds(&store, 110 * DOCUMENTS_A_COMMIT);
     drop(store);
@@ -213,7 +213,9 @@ fn a_damaged_block_stops_a_merge_and_loses_nothing() {
         let mut transaction = store.begin_write().unwrap();
         let mut outcome = Ok(());
         for number in 3 * SEAL_AFTER..9 * SEAL_AFTER {
-            outcome = transaction.append(&signature(number)).map(|_| ());
+            outcome = transaction
+                .insert(Document::without_key(), &signature(number))
+                .map(|_| ());
             if outcome.is_err() {
                 break;
             }
@@ -306,7 +308,9 @@ fn rows_of_removed_documents_stay_until_a_merge_drops_them() {
                 // More than the page cache holds, so that some of it is in the file already.
                 let mut transaction = store.begin_write().unwrap();
                 for number in documents..documents + SEAL_AFTER {
-                    transaction.append(&signature(number)).unwrap();
+                    transaction
+                        .insert(Document::without_key(), &signature(number))
+                        .unwrap();
                 }
                 std::fs::copy(place.store(), &image).unwrap();
                 drop(transaction);
@@ -347,7 +351,7 @@ fn what_dies_during_a_merge_is_dropped_by_the_next() {
     holds_without(&store, 5 * SEAL_AFTER, 10, 1_000);
     drop(store);
     check_clean(&place.store());
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     check_clean(&place.store());
     let store = Store::open(place.store()).unwrap();
     assert_eq!(stats(&store).dead_rows, 0);
@@ -371,12 +375,14 @@ fn a_dead_document_without_rows_is_damage() {
     }
     write.commit().unwrap();
     drop(database);
-    let report = Store::check(place.store()).unwrap();
+    let report = Store::check(place.store()).run().unwrap();
     let found: Vec<u8> = report.problems.iter().map(|p| p.invariant).collect();
     assert_eq!(found, [4], "{:#?}", report.problems);
     let store = options().open(place.store()).unwrap();
     // The seal begins the merge, and the first rows that it drops are these.
-    let error = store.append(&signature(4 * SEAL_AFTER)).err();
+    let error = store
+        .insert(Document::without_key(), &signature(4 * SEAL_AFTER))
+        .err();
     assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
 }
 
@@ -396,15 +402,22 @@ fn stats_say_what_compact_would_gain() {
         .snapshot()
         .unwrap()
         .stats()
+        .run()
         .unwrap()
         .compact_gain_bytes;
     drop(store);
     let size = |path| {
         let store = Store::open(path).unwrap();
-        store.snapshot().unwrap().stats().unwrap().allocated_bytes
+        store
+            .snapshot()
+            .unwrap()
+            .stats()
+            .run()
+            .unwrap()
+            .allocated_bytes
     };
     let before = size(place.store());
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     let gained = before - size(place.store());
     assert!(expected > before / 4, "{expected} of {before}");
     assert!(

@@ -34,7 +34,9 @@ fn a_history_is_counted_call_by_call() {
     assert_eq!(novelties, [false, false, true]);
     assert!(store.remove("a").unwrap().is_some());
     assert!(store.remove("nothing").unwrap().is_none());
-    store.append(&signature(8)).unwrap();
+    store
+        .insert(Document::without_key(), &signature(8))
+        .unwrap();
 
     let mut transaction = store.begin_write().unwrap();
     transaction.insert("rolled back", &signature(9)).unwrap();
@@ -100,7 +102,9 @@ fn queries_and_what_they_compare_are_counted() {
     let store = sealing_after(8).create(place.store(), schema()).unwrap();
     let mut transaction = store.begin_write().unwrap();
     for number in 0..60 {
-        transaction.append(&signature(number % 20)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(number % 20))
+            .unwrap();
     }
     transaction.commit().unwrap();
     let before = store.metrics();
@@ -140,7 +144,7 @@ fn seals_and_merges_add_up_to_the_runs() {
     // A merge is done as a whole, once it is behind by all of it.
     let options = sealing_after(8).merge_slice(1 << 30);
     let store = options.create(place.store(), schema()).unwrap();
-    let stats = || store.snapshot().unwrap().stats().unwrap();
+    let stats = || store.snapshot().unwrap().stats().run().unwrap();
     let mut ended = 0;
     for number in 0..400u32 {
         store
@@ -293,11 +297,17 @@ fn a_commit_that_fails_is_counted_as_such() {
         .options(&sealing_after(8))
         .create("a", schema())
         .unwrap();
-    store.append(&signature(1)).unwrap();
+    store
+        .insert(Document::without_key(), &signature(1))
+        .unwrap();
     let syncs = store.metrics().sync_latencies.count;
     files.watch.fails.store(true, Ordering::SeqCst);
-    store.append(&signature(2)).unwrap_err();
-    store.append(&signature(3)).unwrap_err();
+    store
+        .insert(Document::without_key(), &signature(2))
+        .unwrap_err();
+    store
+        .insert(Document::without_key(), &signature(3))
+        .unwrap_err();
     let metrics = store.metrics();
     // The second was not let in any more.
     assert_eq!(
@@ -344,7 +354,9 @@ fn what_threads_do_adds_up() {
                         _ => {
                             let mut transaction = store.begin_write().unwrap();
                             transaction.upsert(key, &signature).unwrap();
-                            transaction.append(&signature).unwrap();
+                            transaction
+                                .insert(Document::without_key(), &signature)
+                                .unwrap();
                             if random.below(2) == 0 {
                                 transaction.commit().unwrap();
                             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, sealing_after};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Error, FORMAT_VERSION, Store};
+use resemblance::{Document, Error, FORMAT_VERSION, Store};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 
@@ -22,7 +22,7 @@ fn all_refuse(path: &Path, expected: impl Fn(&Error) -> bool) {
         Store::open(path).err(),
         Store::open_read_only(path).err(),
         check(path),
-        Store::compact(path).err(),
+        Store::compact(path).run().err(),
     ];
     for (attempt, error) in attempts.iter().enumerate() {
         let error = error
@@ -34,7 +34,7 @@ fn all_refuse(path: &Path, expected: impl Fn(&Error) -> bool) {
 
 /// What a check finds first, whether it can go on or not.
 fn check(path: &Path) -> Option<Error> {
-    match Store::check(path) {
+    match Store::check(path).run() {
         Ok(report) => {
             let first = report.problems.into_iter().next();
             first.map(|problem| Error::Corrupt {
@@ -153,13 +153,19 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
 
     // Flags that may be ignored, and fields that a newer release appends.
     put(header(FORMAT_VERSION, 1, [u64::MAX, 0, 0]));
-    Store::open(&path).unwrap().append(&signature(50)).unwrap();
+    Store::open(&path)
+        .unwrap()
+        .insert(Document::without_key(), &signature(50))
+        .unwrap();
     let mut longer = header(FORMAT_VERSION, 1, [0; 3]);
     longer.truncate(longer.len() - 4);
     longer.extend(b"more");
     seal("header", &mut longer);
     put(longer);
-    Store::open(&path).unwrap().append(&signature(51)).unwrap();
+    Store::open(&path)
+        .unwrap()
+        .insert(Document::without_key(), &signature(51))
+        .unwrap();
 
     // What this release can read, but must not write.
     for bytes in [
@@ -169,11 +175,14 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
         put(bytes);
         let store = Store::open(&path).unwrap();
         assert_eq!(store.snapshot().unwrap().len(), 22);
-        assert!(matches!(store.append(&signature(1)), Err(Error::ReadOnly)));
+        assert!(matches!(
+            store.insert(Document::without_key(), &signature(1)),
+            Err(Error::ReadOnly)
+        ));
         drop(store);
         let before = fs::read(&path).unwrap();
-        assert!(matches!(Store::compact(&path), Err(Error::ReadOnly)));
-        assert!(Store::check(&path).unwrap().is_clean());
+        assert!(matches!(Store::compact(&path).run(), Err(Error::ReadOnly)));
+        assert!(Store::check(&path).run().unwrap().is_clean());
         drop(Store::open(&path).unwrap());
         assert!(fs::read(&path).unwrap() == before, "it was written");
     }
@@ -240,7 +249,7 @@ fn a_lost_mark_of_a_dead_document_is_seen() {
         path
     };
     let same = change(&|_| true);
-    assert!(Store::check(&same).unwrap().is_clean());
+    assert!(Store::check(&same).run().unwrap().is_clean());
     assert_eq!(Store::open(&same).unwrap().snapshot().unwrap().len(), 28);
     all_refuse(&change(&|_| false), is_corrupt);
     // The bit of document 3, in the first byte behind the kind; one more; one of no run.

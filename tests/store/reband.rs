@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Bounds, BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near,
-    Rebanding, Schema, Signature, SimHash, Snapshot, Stats, Store,
+    BulkOptions, Document, DocumentId, EmptyDocuments, MergeStats, MinHash, Near, Rebanding,
+    Schema, Signature, SimHash, Snapshot, Stats, Store,
 };
 
 /// Of each family of four one member has all features of the family, the others have their own in place
@@ -110,12 +110,12 @@ fn open(path: &Path) -> Store {
 }
 
 fn stats(path: &Path) -> Stats {
-    open(path).snapshot().unwrap().stats().unwrap()
+    open(path).snapshot().unwrap().stats().run().unwrap()
 }
 
 /// Whether the postings of some run are in two places.
 fn is_merging(store: &Store) -> bool {
-    let merges = store.snapshot().unwrap().stats().unwrap().merges;
+    let merges = store.snapshot().unwrap().stats().run().unwrap().merges;
     let is_halfway = |merge: &MergeStats| merge.postings > 0 && merge.postings_left > 0;
     merges.iter().any(is_halfway)
 }
@@ -162,7 +162,7 @@ fn answers(snapshot: &Snapshot, numbers: u64) -> Answers {
         });
         found.collect()
     });
-    let pairs = snapshot.pairs(Bounds::new()).unwrap().map(|pair| {
+    let pairs = snapshot.pairs().run().unwrap().map(|pair| {
         let pair = pair.unwrap();
         let measures = (pair.similarity.map(f64::to_bits), pair.distance);
         (pair.a.get(), pair.b.get(), measures)
@@ -194,12 +194,15 @@ fn a_rebanded_store_is_the_one_that_would_have_been_made() {
                 end += 15;
             }
             let before = answers(&store.snapshot().unwrap(), end);
-            let old = store.snapshot().unwrap().stats().unwrap();
+            let old = store.snapshot().unwrap().stats().run().unwrap();
             assert!(old.memtable_documents > 0 && old.runs.iter().any(|run| run.dead > 0));
             merging += u32::from(is_merging(&store));
             drop(store);
 
-            let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+            let report = Store::reband(place.store(), &rebanding)
+                .bulk(small())
+                .run()
+                .unwrap();
             let new = schema.rebanded(&rebanding).unwrap();
             assert_eq!(report.schema, new);
             assert_eq!((report.is_rewritten, report.spills), (true, 0));
@@ -266,8 +269,9 @@ fn spills_change_nothing_whatever_the_threads() {
     }
     transaction.commit().unwrap();
     let rebanding = Rebanding::new().threshold(0.5).max_distance(2);
-    let estimate = store.estimate_reband(&rebanding, &small()).unwrap();
     drop(store);
+    let reband = Store::reband(place.store(), &rebanding).bulk(small());
+    let estimate = reband.estimate().unwrap();
 
     let mut files = Vec::new();
     for threads in [1, 2, 5] {
@@ -275,7 +279,10 @@ fn spills_change_nothing_whatever_the_threads() {
         std::fs::copy(place.store(), &copy).unwrap();
         let options = small().threads(NonZeroUsize::new(threads).unwrap());
         let options = options.temp_dir(std::env::temp_dir());
-        let report = Store::reband(&copy, &rebanding, &options).unwrap();
+        let report = Store::reband(&copy, &rebanding)
+            .bulk(options.clone())
+            .run()
+            .unwrap();
         assert_eq!((report.documents, estimate.documents), (8_000, 8_000));
         assert!(
             report.spills > 1 && report.spilled_bytes > 8_000 * 8,

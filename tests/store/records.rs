@@ -1,6 +1,6 @@
 //! Iteration over the documents of a snapshot.
 
-use resemblance::{DocumentId, Store};
+use resemblance::{Document, DocumentId, Store};
 
 use crate::common::Place;
 use crate::common::small::{schema, signature};
@@ -16,7 +16,9 @@ fn an_iteration_begins_at_an_id_and_keeps_to_a_prefix() {
     for (number, key) in (0..).zip(keys) {
         store.insert(key, &signature(number)).unwrap();
     }
-    let unnamed = store.append(&signature(100)).unwrap();
+    let unnamed = store
+        .insert(Document::without_key(), &signature(100))
+        .unwrap();
     store.remove("a/2").unwrap();
     let left = |first: u64, prefix: &str| -> Vec<u64> {
         let all = (0..)

@@ -1,7 +1,7 @@
 //! What is removed stays removed, and the space comes back.
 
 use crate::common::{Place, Random, check_clean, sealing_after};
-use resemblance::{DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
+use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
 
 fn schema() -> Schema {
     let builder = Schema::builder().minhash(MinHash::new(64));
@@ -16,7 +16,7 @@ fn content(document: u32, version: u32) -> Signature {
 }
 
 fn stats(store: &Store) -> Stats {
-    store.snapshot().unwrap().stats().unwrap()
+    store.snapshot().unwrap().stats().run().unwrap()
 }
 
 /// Bytes of the tables that hold postings, and of all.
@@ -105,7 +105,7 @@ fn replaced_ten_times_over_the_store_is_as_large_as_at_first() {
         assert!(length <= 16 * first.1, "{length} bytes for {first:?}");
         drop(store);
         check_clean(&place.store());
-        let report = Store::compact(place.store()).unwrap();
+        let report = Store::compact(place.store()).run().unwrap();
         assert!(report.size_after_bytes <= report.size_before_bytes);
         check_clean(&place.store());
         holds(&Store::open(place.store()).unwrap(), 10);
@@ -121,7 +121,9 @@ fn removing_everything_leaves_an_empty_store() {
         for round in 0..3u64 {
             let mut transaction = store.begin_write().unwrap();
             for document in 0..120u32 {
-                transaction.append(&content(document, 0)).unwrap();
+                transaction
+                    .insert(Document::without_key(), &content(document, 0))
+                    .unwrap();
             }
             transaction.commit().unwrap();
             let first = round * 120;
@@ -149,7 +151,7 @@ fn removing_everything_leaves_an_empty_store() {
                         .is_empty()
                 );
             }
-            let stats = snapshot.stats().unwrap();
+            let stats = snapshot.stats().run().unwrap();
             assert!(stats.runs.is_empty(), "{:?}", stats.runs);
             let rows = |name: &str| {
                 stats
@@ -174,7 +176,12 @@ fn removing_everything_leaves_an_empty_store() {
         drop(store);
         check_clean(&place.store());
         let store = Store::open(place.store()).unwrap();
-        assert_eq!(store.append(&content(0, 0)).unwrap(), DocumentId::new(360));
+        assert_eq!(
+            store
+                .insert(Document::without_key(), &content(0, 0))
+                .unwrap(),
+            DocumentId::new(360)
+        );
     }
 }
 
@@ -193,7 +200,7 @@ fn documents_that_are_filed_nowhere_leave_no_trace() {
             } else {
                 content(number, 0)
             };
-            store.append(&signature).unwrap();
+            store.insert(Document::without_key(), &signature).unwrap();
         }
         for residue in [1, 0] {
             let mut transaction = store.begin_write().unwrap();

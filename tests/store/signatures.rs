@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
     DocumentFrequencies, EmptyDocuments, Error, MinHash, MinHashKind, Permutations, Result, Schema,
-    Signature, SimHash, Store, Text,
+    SchemaBuilder, Signature, SimHash, Store, Text,
 };
 
 const FAMILIES: [Permutations; 5] = [
@@ -47,6 +47,48 @@ fn mismatch<T: std::fmt::Debug>(result: Result<T>, part: &str) {
         }
         other => panic!("{other:?}, expected a mismatch of {part:?}"),
     }
+}
+
+/// A store tells in which part of its recipe a signature was made otherwise.
+#[test]
+fn the_part_of_the_recipe_that_differs_is_named() {
+    let base = || {
+        let builder = Schema::builder().text(Text::words(2));
+        builder.minhash(MinHash::new(64)).simhash(SimHash::bits64())
+    };
+    let build = |builder: SchemaBuilder| builder.build().unwrap();
+    let place = Place::new();
+    let store = Store::create(place.store(), build(base())).unwrap();
+    let of_text = |schema: Schema| schema.sketcher().text("some words of a text").unwrap();
+    store.insert("own", &of_text(build(base()))).unwrap();
+    let weights = DocumentFrequencies::new();
+    for (schema, part) in [
+        (build(base().text(Text::words(3))), "text"),
+        (build(base().seed(7)), "seed"),
+        (build(base().minhash(MinHash::one_pass(64))), "MinHash"),
+        (build(base().minhash(MinHash::new(128))), "MinHash values"),
+        (
+            build(base().simhash(SimHash::bits128())),
+            "SimHash fingerprint",
+        ),
+        (
+            build(base().empty_documents(EmptyDocuments::Alike)),
+            "empty documents",
+        ),
+        (build(base()).with_weights(weights).unwrap(), "weights"),
+    ] {
+        let signature = of_text(schema);
+        let prefix = format!("signature, {part}: ");
+        mismatch(store.insert("other", &signature), &prefix);
+        mismatch(store.snapshot().unwrap().query(&signature).run(), &prefix);
+    }
+    let other_words = of_text(build(base().text(Text::words(3))));
+    mismatch(
+        store.insert("other", &other_words),
+        &Text::words(2).to_string(),
+    );
+    let own = of_text(build(base()));
+    mismatch(own.jaccard(&other_words), "signature, text: ");
 }
 
 #[track_caller]
@@ -104,7 +146,7 @@ fn what_cannot_be_merged_is_refused() {
             "SimHash",
         ),
         (Signature::from_minhash64(&[1, 2, 3]), "cannot be merged"),
-        (Signature::from_parts(None, None), "no MinHash values"),
+        (Signature::from_parts(None, None), "found none"),
     ] {
         mismatch(a.merge(&a), part);
     }
@@ -122,10 +164,10 @@ fn what_cannot_be_merged_is_refused() {
     let kinds = kinds().into_iter().map(only).collect::<Vec<_>>();
     let seeded = make(Schema::builder().minhash(MinHash::new(64)).seed(2));
     for (place, a) in kinds.iter().enumerate() {
-        mismatch(a.merge(&seeded), "recipe");
+        mismatch(a.merge(&seeded), "seed: found two");
         for b in &kinds[place + 1..] {
-            mismatch(a.merge(b), "recipe");
-            mismatch(a.jaccard(b), "recipe");
+            mismatch(a.merge(b), "MinHash: found two");
+            mismatch(a.jaccard(b), "MinHash: found two");
         }
     }
 }
@@ -304,10 +346,7 @@ fn records_of_cut_values_move_to_stores_with_the_same_bands_only() {
     }
     let pairs = |store: &Store| -> BTreeSet<_> {
         let snapshot = store.snapshot().unwrap();
-        let pairs = snapshot
-            .pairs(resemblance::Bounds::new())
-            .unwrap()
-            .map(Result::unwrap);
+        let pairs = snapshot.pairs().run().unwrap().map(Result::unwrap);
         pairs
             .map(|pair| (pair.a, pair.b, pair.similarity.map(f64::to_bits)))
             .collect()
@@ -334,14 +373,17 @@ fn records_of_cut_values_move_to_stores_with_the_same_bands_only() {
         (minhash().code_bits(64), "other bands"),
         (minhash().value_bits(4), "2 bits"),
         (minhash().value_bits(32), "2 bits"),
-        (MinHash::one_pass(64).value_bits(2).banding(12, 4), "recipe"),
+        (
+            MinHash::one_pass(64).value_bits(2).banding(12, 4),
+            "MinHash: ",
+        ),
     ];
     for (other, part) in others {
         let place = Place::new();
         let other = Store::create(place.store(), of(other)).unwrap();
         mismatch(other.insert("k", read), part);
         mismatch(other.snapshot().unwrap().query(read).run(), part);
-        if part != "recipe" {
+        if part != "MinHash: " {
             other.insert("k", whole).unwrap();
         }
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{
-    Clusters, DocumentId, Error, MinHash, Pairs, Query, Records, Schema, Signature, SimHash,
-    Sketcher, Snapshot, Store, WriteTransaction,
+    Clusters, Document, DocumentId, Error, MinHash, Pairs, Query, Records, Schema, Signature,
+    SimHash, Sketcher, Snapshot, Store, WriteTransaction,
 };
 
 /// Compiles only for types that any thread may have.
@@ -27,6 +27,7 @@ const _: () = {
     shared_by_threads::<Signature>();
     sent_to_threads::<Error>();
     sent_to_threads::<Records>();
+    sent_to_threads::<WriteTransaction>();
     const fn shown<T: Debug>() {}
     shown::<Store>();
     shown::<WriteTransaction>();
@@ -40,17 +41,6 @@ const _: () = {
     key::<Signature>();
     const fn sync<T: Sync>() {}
     sync::<Error>();
-};
-
-/// Ambiguous, and so does not compile, if `WriteTransaction` is `Send`.
-const _: fn() = || {
-    trait UnlessSend<Marker> {
-        fn item() {}
-    }
-    impl<T: ?Sized> UnlessSend<()> for T {}
-    struct IsSend;
-    impl<T: ?Sized + Send> UnlessSend<IsSend> for T {}
-    let _ = <WriteTransaction as UnlessSend<_>>::item;
 };
 
 fn schema() -> Schema {
@@ -73,6 +63,36 @@ fn store(place: &Place, flush_after: u64) -> Store {
 }
 
 #[test]
+fn a_transaction_belongs_to_the_thread_that_changed_it_last() {
+    let place = Place::new();
+    let store = store(&place, 100);
+    let mut transaction = store.begin_write().unwrap();
+    transaction.insert("a", &member(1, 1)).unwrap();
+    assert!(matches!(store.insert("b", &member(2, 1)), Err(Error::Busy)));
+    let (changed, is_changed) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let other = store.clone();
+    let second = thread::spawn(move || {
+        transaction.insert("c", &member(3, 1)).unwrap();
+        let refused = other.insert("d", &member(4, 1));
+        assert!(matches!(refused, Err(Error::Busy)));
+        changed.send(()).unwrap();
+        ended.recv().unwrap();
+        transaction.commit().unwrap();
+    });
+    is_changed.recv().unwrap();
+    assert!(matches!(store.try_begin_write(), Err(Error::Busy)));
+    // This thread holds nothing any more, and waits.
+    let queued = store.queue().insert("e", &member(5, 1)).unwrap();
+    end.send(()).unwrap();
+    queued.wait().unwrap();
+    second.join().unwrap();
+    assert_eq!(store.snapshot().unwrap().len(), 3);
+    store.close().unwrap();
+    check_clean(&place.store());
+}
+
+#[test]
 fn a_thread_that_writes_is_busy_and_so_is_the_store() {
     let place = Place::new();
     let store = store(&place, 10);
@@ -88,7 +108,7 @@ fn a_thread_that_writes_is_busy_and_so_is_the_store() {
     busy(store.insert("b", &signature).map(drop));
     busy(store.upsert("b", &signature).map(drop));
     busy(store.insert_if_new("b", &signature).map(drop));
-    busy(store.append(&signature).map(drop));
+    busy(store.insert(Document::without_key(), &signature).map(drop));
     busy(store.remove("a").map(drop));
     thread::scope(|scope| {
         let tried = scope.spawn(|| store.try_begin_write().map(drop));
@@ -121,7 +141,9 @@ fn a_dropped_transaction_leaves_nothing() {
         }
         let mut transaction = store.begin_write().unwrap();
         for number in 0..30u64 {
-            transaction.append(&member(1, number)).unwrap();
+            transaction
+                .insert(Document::without_key(), &member(1, number))
+                .unwrap();
         }
         for number in 0..9u64 {
             assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
@@ -140,13 +162,20 @@ fn a_dropped_transaction_leaves_nothing() {
         let panicked = thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 let mut transaction = store.begin_write().unwrap();
-                transaction.append(&member(1, 99)).unwrap();
+                transaction
+                    .insert(Document::without_key(), &member(1, 99))
+                    .unwrap();
                 std::panic::resume_unwind(Box::new("stop"));
             });
             writer.join().is_err()
         });
         assert!(panicked);
-        assert_eq!(store.append(&member(1, 11)).unwrap(), DocumentId::new(10));
+        assert_eq!(
+            store
+                .insert(Document::without_key(), &member(1, 11))
+                .unwrap(),
+            DocumentId::new(10)
+        );
         assert_eq!(store.snapshot().unwrap().len(), 11);
         drop(store);
         check_clean(&place.store());
@@ -186,7 +215,7 @@ fn snapshots_do_not_stop_the_writer_and_outlive_the_handle() {
                 ids.sort_unstable();
                 assert_eq!(ids, live);
                 assert_eq!(snapshot.len(), live.len() as u64);
-                let stats = snapshot.stats().unwrap();
+                let stats = snapshot.stats().run().unwrap();
                 let documents = stats.tables.iter().find(|table| table.name == "documents");
                 let rows = documents.unwrap().rows - stats.dead_rows;
                 assert_eq!(rows, live.len() as u64);
@@ -214,7 +243,9 @@ fn a_transaction_outlives_the_handle() {
     let store = store(&place, 4);
     let mut transaction = store.begin_write().unwrap();
     drop(store);
-    transaction.append(&member(1, 1)).unwrap();
+    transaction
+        .insert(Document::without_key(), &member(1, 1))
+        .unwrap();
     transaction.commit().unwrap();
     let store = Store::open_read_only(place.store()).unwrap();
     assert_eq!(store.snapshot().unwrap().len(), 1);

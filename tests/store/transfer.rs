@@ -5,9 +5,7 @@ mod damaged;
 mod kinds;
 mod rules;
 
-use resemblance::{
-    ExportEvent, ImportOptions, ImportReport, Schema, Signature, Sketcher, Snapshot, Store,
-};
+use resemblance::{Import, ImportReport, Schema, Signature, Sketcher, Snapshot, Store};
 
 use crate::common::oracle::{Entry, contents};
 use crate::common::{Place, Random, sealing_after};
@@ -53,25 +51,14 @@ fn fill(store: &Store, entries: &[Entry]) {
 
 fn export(snapshot: &Snapshot) -> Vec<u8> {
     let mut stream = Vec::new();
-    let mut last = 0;
-    let report = snapshot.export_with(&mut stream, |event| {
-        if let ExportEvent::Written {
-            documents, total, ..
-        } = event
-        {
-            assert!(documents >= last && documents <= total && total == snapshot.len());
-            last = documents;
-        }
-        std::ops::ControlFlow::Continue(())
-    });
-    let report = report.unwrap();
+    let report = snapshot.export(&mut stream).run().unwrap();
     assert_eq!(report.documents, snapshot.len());
-    assert_eq!((report.bytes, last), (stream.len() as u64, snapshot.len()));
+    assert_eq!(report.bytes, stream.len() as u64);
     stream
 }
 
-fn import(store: &Store, stream: &[u8], options: &ImportOptions) -> ImportReport {
-    let report = store.import(stream, options).unwrap();
+fn import(import: Import<'_>) -> ImportReport {
+    let report = import.run().unwrap();
     let counted = report.inserted + report.replaced + report.skipped + report.near_duplicates;
     assert_eq!(report.read, counted, "{report:?}");
     report

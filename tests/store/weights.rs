@@ -2,8 +2,8 @@
 
 use crate::common::{Place, check_clean};
 use resemblance::{
-    BulkOptions, Document, DocumentFrequencies, Error, ImportOptions, MinHash, RepairOptions,
-    Schema, SimHash, Sketcher, Store, Text,
+    BulkOptions, Document, DocumentFrequencies, Error, MinHash, Schema, SimHash, Sketcher, Store,
+    Text,
 };
 
 const CORPUS: [&str; 6] = [
@@ -109,7 +109,7 @@ fn other_weights_are_refused() {
     let other = Store::create(place.file("plain.rsm"), plain()).unwrap();
     let signature = store.sketch_text("the cat").unwrap();
     assert!(matches!(
-        other.append(&signature),
+        other.insert(Document::without_key(), &signature),
         Err(Error::SignatureMismatch { .. })
     ));
 }
@@ -121,24 +121,23 @@ fn copies_keep_the_weights() {
     filled(&path);
     let store = Store::open(&path).unwrap();
     let copy = place.file("copy.rsm");
-    store.snapshot().unwrap().backup(&copy).unwrap();
+    store.snapshot().unwrap().backup(&copy).run().unwrap();
     finds_all(&copy);
     let mut stream = Vec::new();
-    store.snapshot().unwrap().export(&mut stream).unwrap();
+    store.snapshot().unwrap().export(&mut stream).run().unwrap();
     drop(store);
     let repaired = place.file("repaired.rsm");
-    Store::repair(&path, &repaired, &RepairOptions::new()).unwrap();
+    Store::repair(&path, &repaired).run().unwrap();
     finds_all(&repaired);
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     finds_all(&path);
     let imported = place.file("imported.rsm");
     let into = Store::create(&imported, weighted()).unwrap();
-    into.import(stream.as_slice(), &ImportOptions::new())
-        .unwrap();
+    into.import(stream.as_slice()).run().unwrap();
     assert!(into.close().unwrap());
     finds_all(&imported);
     let other = Store::create(place.file("plain.rsm"), plain()).unwrap();
-    let refused = other.import(stream.as_slice(), &ImportOptions::new());
+    let refused = other.import(stream.as_slice()).run();
     assert!(matches!(
         refused,
         Err(Error::OtherRecipe {

@@ -55,7 +55,7 @@ pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
 }
 
 pub fn compact(path: &Path) -> Result<()> {
-    store_options().compact(path)?;
+    store_options().compact(path).run()?;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ impl Engine for Ours {
     }
 
     fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
-        let stats = self.snapshot()?.stats()?;
+        let stats = self.snapshot()?.stats().run()?;
         Ok((describe(&stats), posting_bytes(&stats)))
     }
 

@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<()> {
         report(round, &store, &outcome, loaded_bytes)?;
     }
     drop(store);
-    store_options().compact(&path)?;
+    store_options().compact(&path).run()?;
     println!("compacted: {:.1} MiB", allocated_bytes(&path)? as f64 / MIB);
     Ok(())
 }
@@ -108,7 +108,7 @@ fn order(options: &Options, round: u64) -> Vec<u64> {
 }
 
 fn report(round: u64, store: &Store, outcome: &Round, loaded_bytes: u64) -> Result<()> {
-    let stats: Stats = store.snapshot()?.stats()?;
+    let stats: Stats = store.snapshot()?.stats().run()?;
     let ratio = |bytes: u64| bytes as f64 / loaded_bytes as f64;
     let mib = |bytes: u64| bytes as f64 / MIB;
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;

@@ -1,14 +1,12 @@
 //! Sorting more pairs of documents than memory holds: sorted runs in temporary files, merged at the
 //! end.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::PathBuf;
-use std::vec;
 
+use itertools::Itertools;
 use resemblance::{Error, Result};
 
 /// As many runs of one level become one of the next, which bounds the number of open files.
@@ -42,7 +40,7 @@ impl DocumentLabel {
     }
 }
 
-/// Two documents and how near they are; sorted by the documents.
+/// Two documents and how near they are.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelledPair {
     pub(crate) a: DocumentLabel,
@@ -52,6 +50,11 @@ pub(crate) struct LabelledPair {
 }
 
 impl LabelledPair {
+    /// The order of the documents.
+    fn order(&self, other: &Self) -> Ordering {
+        (&self.a, &self.b).cmp(&(&other.a, &other.b))
+    }
+
     fn memory_bytes(&self) -> u64 {
         // the boxes' own overhead counted as 16 bytes each
         (size_of::<Self>() + self.a.key.len() + self.b.key.len() + 32) as u64
@@ -113,26 +116,6 @@ fn read_label(is_without_key: bool, input: &mut impl Read) -> io::Result<Documen
     })
 }
 
-impl PartialEq for LabelledPair {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for LabelledPair {}
-
-impl PartialOrd for LabelledPair {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for LabelledPair {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.a.cmp(&other.a).then_with(|| self.b.cmp(&other.b))
-    }
-}
-
 /// Takes pairs in any order.
 pub(crate) struct PairSorter {
     memory_bytes: u64,
@@ -166,11 +149,10 @@ impl PairSorter {
 
     /// The rows in order.
     pub(crate) fn finish(mut self) -> Result<SortedPairs> {
-        self.rows.sort_unstable();
+        self.rows.sort_unstable_by(LabelledPair::order);
         let files = std::mem::take(&mut self.levels).into_iter().flatten();
-        let merge = RunMerge::new(files, std::mem::take(&mut self.rows).into_iter());
         Ok(SortedPairs {
-            merge: merge.map_err(|e| self.failure(e))?,
+            rows: merged(files, self.rows),
             temp_dir: self.temp_dir,
         })
     }
@@ -180,7 +162,7 @@ impl PairSorter {
     }
 
     fn spill(&mut self) -> io::Result<()> {
-        self.rows.sort_unstable();
+        self.rows.sort_unstable_by(LabelledPair::order);
         let mut file = self.write(self.rows.iter().map(Ok))?;
         self.rows.clear();
         self.held_bytes = 0;
@@ -196,7 +178,7 @@ impl PairSorter {
             }
             // Merged at once, so that a long sort never holds more files open than a few levels have.
             let full = std::mem::take(runs);
-            file = self.write(RunMerge::new(full.into_iter(), Vec::new().into_iter())?)?;
+            file = self.write(merged(full.into_iter(), Vec::new()))?;
             level += 1;
         }
     }
@@ -225,7 +207,7 @@ fn temporary(dir: &std::path::Path, source: io::Error) -> Error {
 
 /// All rows in order.
 pub(crate) struct SortedPairs {
-    merge: RunMerge,
+    rows: Rows,
     temp_dir: PathBuf,
 }
 
@@ -233,85 +215,27 @@ impl Iterator for SortedPairs {
     type Item = Result<LabelledPair>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = self.merge.next()?;
+        let row = self.rows.next()?;
         Some(row.map_err(|e| temporary(&self.temp_dir, e)))
     }
 }
 
-struct RunMerge {
-    heads: BinaryHeap<Reverse<RunHead>>,
-}
+type Rows = Box<dyn Iterator<Item = io::Result<LabelledPair>> + Send>;
 
-/// The next row of a run; ordered by the row.
-struct RunHead {
-    row: LabelledPair,
-    rest: SortedRun,
-}
-
-enum SortedRun {
-    File(BufReader<File>),
-    Memory(vec::IntoIter<LabelledPair>),
-}
-
-impl SortedRun {
-    fn next(&mut self) -> io::Result<Option<LabelledPair>> {
-        match self {
-            Self::File(file) => LabelledPair::read(file),
-            Self::Memory(rows) => Ok(rows.next()),
-        }
-    }
-}
-
-impl RunMerge {
-    fn new(
-        files: impl Iterator<Item = File>,
-        rows: vec::IntoIter<LabelledPair>,
-    ) -> io::Result<Self> {
-        let files = files.map(|file| SortedRun::File(BufReader::with_capacity(BUFFER_BYTES, file)));
-        let mut heads = BinaryHeap::new();
-        for mut rest in files.chain([SortedRun::Memory(rows)]) {
-            if let Some(row) = rest.next()? {
-                heads.push(Reverse(RunHead { row, rest }));
-            }
-        }
-        Ok(Self { heads })
-    }
-}
-
-impl Iterator for RunMerge {
-    type Item = io::Result<LabelledPair>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut top = self.heads.peek_mut()?;
-        match top.0.rest.next() {
-            Ok(Some(row)) => Some(Ok(std::mem::replace(&mut top.0.row, row))),
-            Ok(None) => Some(Ok(PeekMut::pop(top).0.row)),
-            Err(error) => {
-                PeekMut::pop(top);
-                Some(Err(error))
-            }
-        }
-    }
-}
-
-impl PartialEq for RunHead {
-    fn eq(&self, other: &Self) -> bool {
-        self.row == other.row
-    }
-}
-
-impl Eq for RunHead {}
-
-impl PartialOrd for RunHead {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for RunHead {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.row.cmp(&other.row)
-    }
+/// The rows of sorted files and sorted rows in memory, in order. An error comes before all that is left.
+fn merged(files: impl Iterator<Item = File>, rows: Vec<LabelledPair>) -> Rows {
+    let files = files.map(|file| {
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+        Box::new(std::iter::from_fn(move || {
+            LabelledPair::read(&mut file).transpose()
+        })) as Rows
+    });
+    let rows = Box::new(rows.into_iter().map(Ok)) as Rows;
+    let is_before = |a: &io::Result<LabelledPair>, b: &io::Result<LabelledPair>| match (a, b) {
+        (Ok(a), Ok(b)) => a.order(b).is_lt(),
+        (a, _) => a.is_err(),
+    };
+    Box::new(files.chain([rows]).kmerge_by(is_before))
 }
 
 #[cfg(test)]
@@ -349,7 +273,7 @@ mod tests {
     #[test]
     fn spilled_rows_come_back_sorted_and_whole() {
         let mut expected: Vec<LabelledPair> = (0..3000).map(row).collect();
-        expected.sort();
+        expected.sort_by(LabelledPair::order);
         let expected: Vec<_> = expected.iter().map(fields).collect();
         // in memory; a few runs; more than 16 x 16 runs, which need a third level
         for memory_bytes in [u64::MAX, 100_000, 1_000] {

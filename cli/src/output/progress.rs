@@ -1,19 +1,30 @@
 //! Progress bars on standard error for whatever takes longer than a second.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use resemblance::{Phase, Progress};
 
 const DELAY: Duration = Duration::from_secs(1);
 
+/// The unit that is shown in KiB, MiB and so on.
+const BYTES: &str = "bytes";
+
 /// What a bar says of work that tells of itself, after so much time.
-type ProgressText = dyn Fn(Duration) -> String;
+type ProgressText = dyn Fn(Duration) -> String + Send;
 
 /// A bar that appears after a second, on terminals only.
 pub(crate) struct ProgressDisplay {
-    what: &'static str,
+    what: String,
+    unit: &'static str,
     total: Option<u64>,
+    /// What an operation of the library does at the moment.
+    phase: Option<Phase>,
+    /// What an operation has told on another thread.
+    told: Arc<Mutex<Option<Progress>>>,
     is_wanted: bool,
     started: Instant,
     bar: Option<ProgressBar>,
@@ -34,9 +45,13 @@ impl ProgressDisplay {
         total: impl FnOnce() -> Option<u64>,
     ) -> Self {
         let is_wanted = !quiet && std::io::stderr().is_terminal();
+        let total = if is_wanted { total() } else { None };
         Self {
-            what,
-            total: if is_wanted { total() } else { None },
+            what: what.into(),
+            unit: if total.is_some() { BYTES } else { "documents" },
+            total,
+            phase: None,
+            told: Arc::default(),
             is_wanted,
             started: Instant::now(),
             bar: None,
@@ -48,21 +63,38 @@ impl ProgressDisplay {
     pub(crate) fn with_text(
         what: &'static str,
         quiet: bool,
-        text: impl Fn(Duration) -> String + 'static,
+        text: impl Fn(Duration) -> String + Send + 'static,
     ) -> Self {
         let mut display = Self::new(what, quiet);
         display.text = Some(Box::new(text));
         display
     }
 
+    /// Returns a progress callback for an operation on another thread; [`tick`](Self::tick) shows what
+    /// it was told last.
+    pub(crate) fn teller(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + 'static {
+        let told = Arc::clone(&self.told);
+        move |progress| {
+            // Only a panic of ours poisons it, and that is told elsewhere.
+            if let Ok(mut told) = told.lock() {
+                *told = Some(progress);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+
     /// Shows that work goes on.
     pub(crate) fn tick(&mut self) {
+        let told = self.told.lock().ok().and_then(|told| *told);
+        if let Some(progress) = told {
+            self.show(progress);
+        }
         let elapsed = self.started.elapsed();
         let text = self.text.as_ref().map(|text| text(elapsed));
-        let what = self.what;
+        let message = text.map(|text| format!("{}: {text}", self.what));
         if let Some(bar) = self.shown() {
-            if let Some(text) = text {
-                bar.set_message(format!("{what}: {text}"));
+            if let Some(message) = message {
+                bar.set_message(message);
             }
             bar.tick();
         }
@@ -70,13 +102,28 @@ impl ProgressDisplay {
 
     /// Shows how far the work is.
     pub(crate) fn update(&mut self, documents: u64, bytes: u64) {
-        let position = if self.total.is_some() {
-            bytes
-        } else {
-            documents
-        };
+        let position = if self.unit == BYTES { bytes } else { documents };
         if let Some(bar) = self.shown() {
             bar.set_position(position);
+        }
+    }
+
+    /// Shows how far an operation of the library is, each phase by a bar of its own.
+    pub(crate) fn show(&mut self, progress: Progress) {
+        if self.phase != Some(progress.phase) {
+            if let Some(bar) = self.bar.take() {
+                bar.finish_and_clear();
+            }
+            self.phase = Some(progress.phase);
+            self.what = progress.phase.to_string();
+            self.unit = progress.phase.unit();
+        }
+        self.total = progress.total;
+        if let Some(bar) = self.shown() {
+            if let Some(total) = progress.total {
+                bar.set_length(total);
+            }
+            bar.set_position(progress.done);
         }
     }
 
@@ -94,25 +141,26 @@ impl ProgressDisplay {
         }
         if self.bar.is_none() && self.started.elapsed() >= DELAY {
             let target = ProgressDrawTarget::stderr_with_hz(10);
-            let (bar, template) = match self.total {
-                Some(total) => (
-                    ProgressBar::with_draw_target(Some(total), target),
-                    "{msg} [{bar:32}] {bytes} of {total_bytes}, {eta} left",
-                ),
-                None => (
-                    ProgressBar::with_draw_target(None, target),
-                    if self.text.is_some() {
-                        "{spinner} {wide_msg}"
-                    } else {
-                        "{msg} {spinner} {pos} documents, {elapsed}"
-                    },
-                ),
-            };
-            let style = ProgressStyle::with_template(template)
+            let bar = ProgressBar::with_draw_target(self.total, target);
+            let style = ProgressStyle::with_template(&self.template())
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
-            self.bar = Some(bar.with_style(style).with_message(self.what));
+            self.bar = Some(bar.with_style(style).with_message(self.what.clone()));
         }
         self.bar.as_ref()
+    }
+
+    fn template(&self) -> String {
+        let unit = self.unit;
+        if self.text.is_some() {
+            return "{spinner} {wide_msg}".into();
+        }
+        match self.total {
+            Some(_) if unit == BYTES => {
+                "{msg} [{bar:32}] {bytes} of {total_bytes}, {eta} left".into()
+            }
+            Some(_) => format!("{{msg}} [{{bar:32}}] {{pos}} of {{len}} {unit}, {{eta}} left"),
+            None => format!("{{msg}} {{spinner}} {{pos}} {unit}, {{elapsed}}"),
+        }
     }
 }
 

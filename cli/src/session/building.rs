@@ -5,22 +5,21 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use resemblance::{
-    BulkBuild, BulkEvent, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Schema,
-    Signature, Store,
+    BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Schema, Signature, Store,
 };
 
 use super::context::Context;
+use super::watched::Watched;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
-use crate::output::ProgressDisplay;
 
 /// Called with a document that an earlier one's key keeps out, and the key.
-pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + 'r;
+pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + Send + 'r;
 
 /// A store on its way to its name.
 pub(crate) struct StoreBuilding<'c> {
     context: &'c Context,
-    build: BulkBuild,
+    build: BulkBuild<'c>,
     keeps_first: bool,
     options: BulkOptions,
     /// In messages: the user does not know the temporary one.
@@ -83,27 +82,18 @@ impl<'c> StoreBuilding<'c> {
             ..
         } = self;
         context.interrupt.check()?;
-        let documents = build.len();
-        let mut progress = ProgressDisplay::new("writing the store", context.messages.quiet);
-        let mut stopped = None;
-        let mut go_on = |result: Result<()>| match result {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure);
-                ControlFlow::Break(())
-            }
-        };
-        let finished = build.finish_with(|event| match event {
-            BulkEvent::Merged { postings, total } => {
-                let share = u128::from(documents) * u128::from(postings) / u128::from(total.max(1));
-                progress.update(u64::try_from(share).unwrap_or(documents), 0);
-                go_on(context.interrupt.check())
-            }
-            BulkEvent::Duplicate { id, key } => {
-                go_on(context.interrupt.check().and_then(|()| repeated(id, key)))
-            }
-            _ => ControlFlow::Continue(()),
-        });
+        let (mut watched, mut refused) = (Watched::new(context), None);
+        let finished = build
+            .on_progress(|progress| watched.tell(progress))
+            .on_duplicate(|id, key| match repeated(id, key) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(failure) => {
+                    refused = Some(failure);
+                    ControlFlow::Break(())
+                }
+            })
+            .finish();
+        let stopped = refused.or(watched.signal());
         match finished {
             Ok(_) => Ok(()),
             Err(Error::KeyTwice { key, second, .. }) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use resemblance::{Bounds, Clusters, JoinOptions, LeftOut, Snapshot, SuspiciousCluster};
+use resemblance::{Clusters, Join, LeftOut, SuspiciousCluster};
 
 use super::context::Context;
 use crate::failure::Result;
@@ -88,16 +88,15 @@ impl JoinProgress {
 }
 
 /// Tells how long a join is expected to take, and what, if it is long.
-pub(crate) fn announce_join(
+pub(crate) fn announce_join<A>(
     context: &Context,
-    snapshot: &Snapshot,
-    bounds: Bounds,
+    join: &Join<A>,
     product: JoinProduct,
 ) -> Result<JoinProgress> {
     if context.messages.quiet {
         return Ok(JoinProgress::default());
     }
-    let expected = snapshot.expect_join(bounds)?;
+    let expected = join.estimate()?;
     let rows = match product {
         JoinProduct::Pairs => expected.pairs,
         // A document that is in a cluster is in one pair at least.
@@ -195,12 +194,12 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
     ));
 }
 
-/// The options of a join: the tool's threads, and the limits that were given.
-pub(crate) fn join_options(context: &Context, limits: JoinLimits) -> JoinOptions {
-    let options = JoinOptions::new().threads(context.threads.min(MAX_THREADS));
+/// Gives a join the tool's threads, and the limits that were given.
+pub(crate) fn limited<A>(context: &Context, join: Join<A>, limits: JoinLimits) -> Join<A> {
+    let join = join.threads(context.threads.min(MAX_THREADS));
     match limits.max_bucket {
-        Some(documents) => options.max_bucket(documents.get() as usize),
-        None => options,
+        Some(documents) => join.max_bucket(documents.get() as usize),
+        None => join,
     }
 }
 

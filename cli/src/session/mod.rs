@@ -22,6 +22,7 @@ mod sampling;
 mod scratch_store;
 mod subject;
 mod tally;
+mod watched;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
@@ -35,7 +36,7 @@ pub(crate) use documents::{
 pub(crate) use filling::fill_store;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{
-    JoinProduct, JoinProgress, announce_join, join_options, tell_left_out, tell_suspicious,
+    JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,
 };
 pub(crate) use keys::{KeyCache, change_each};
 pub(crate) use opening::{must_take_text, open_to_read, open_to_write, tell_not_at_hand};
@@ -44,3 +45,4 @@ pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
 pub(crate) use subject::{Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
+pub(crate) use watched::Watched;

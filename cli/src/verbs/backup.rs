@@ -1,15 +1,14 @@
 //! The verb `backup`.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BackupEvent, BackupReport, Snapshot};
+use resemblance::{BackupReport, Snapshot};
 
 use crate::failure::{Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, ProgressDisplay, Results, Value, must_not_exist};
-use crate::session::{Context, open_to_read};
+use crate::output::{Column, Results, Value, must_not_exist};
+use crate::session::{Context, Watched, open_to_read};
 
 /// Copy a store, and verify it on the way
 ///
@@ -52,23 +51,16 @@ fn back_up(
     arguments: &BackupArguments,
     snapshot: &Snapshot,
 ) -> Result<BackupReport> {
-    let length = || std::fs::metadata(&arguments.store).ok().map(|m| m.len());
-    let mut progress = ProgressDisplay::with_total_bytes("copying", context.messages.quiet, length);
-    let mut stopped = None;
-    let (target, options) = (&arguments.output, &context.store_options);
-    let report = snapshot.backup_with(target, options, |event| {
-        if let BackupEvent::Copied { rows, bytes, .. } = event {
-            progress.update(rows, bytes);
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure.with_note("there is no copy"));
-                ControlFlow::Break(())
-            }
-        }
-    });
-    progress.clear();
+    let mut watched = Watched::new(context);
+    let report = snapshot
+        .backup(&arguments.output)
+        .store(context.store_options.clone())
+        .on_progress(|progress| watched.tell(progress))
+        .run();
+    let stopped = watched.signal();
     // The library names the copy in its own words; damage is the store's.
-    report.map_err(|error| stopped.unwrap_or_else(|| error.into()))
+    report.map_err(|error| match stopped {
+        Some(signal) => signal.with_note("there is no copy"),
+        None => error.into(),
+    })
 }

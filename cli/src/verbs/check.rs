@@ -30,9 +30,10 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let path = arguments.store.clone();
     let options = context.store_options.clone();
     let mut progress = ProgressDisplay::new("checking", context.messages.quiet);
-    let checked = context
-        .interrupt
-        .while_working(&mut progress, move || Ok(options.check(path)))?;
+    let tell = progress.teller();
+    let checked = context.interrupt.while_working(&mut progress, move || {
+        Ok(options.check(path).on_progress(tell).run())
+    })?;
     let columns = vec![
         Column::new("invariant"),
         Column::new("place"),

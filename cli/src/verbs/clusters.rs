@@ -12,8 +12,8 @@ use crate::options::{
 };
 use crate::output::{Column, LabelledPair, PairSorter, Results, SortedPairs, document_value};
 use crate::session::{
-    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, join_options,
-    tell_left_out, tell_suspicious,
+    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, limited, tell_left_out,
+    tell_suspicious,
 };
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -67,17 +67,20 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     )?;
     let snapshot = subject.snapshot.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = join_options(context, arguments.limits);
-    let joining = announce_join(context, &snapshot, bounds, JoinProduct::SortedClusters)?;
+    let join = limited(
+        context,
+        snapshot.clusters().bounds(bounds),
+        arguments.limits,
+    );
+    let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
-        let clusters = match features {
-            Some(features) => {
-                snapshot.clusters_verified(bounds, &join, move |a, b| features.similarity(a, b))?
-            }
-            None => snapshot.clusters_with(bounds, &join)?,
+        let join = match features {
+            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            None => join,
         };
+        let clusters = join.run()?;
         sort(clusters, keys, sorter)
     })?;
 

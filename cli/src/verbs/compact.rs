@@ -28,10 +28,10 @@ pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result
     let path = arguments.store.clone();
     let options = context.store_options.clone();
     let mut progress = ProgressDisplay::new("compacting", context.messages.quiet);
+    let tell = progress.teller();
     let report = context.interrupt.while_working(&mut progress, move || {
-        options
-            .compact(&path)
-            .map_err(|error| Failure::unfinished(path.display(), error))
+        let compacted = options.compact(&path).on_progress(tell).run();
+        compacted.map_err(|error| Failure::unfinished(path.display(), error))
     })?;
     let columns = vec![
         Column::new("size_before_bytes"),

@@ -17,7 +17,7 @@ use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally,
     JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, StoreBuilding, announce_join,
-    copy_kept, join_options, must_take_text, open_to_read, resolve_corpus, sketch_documents,
+    copy_kept, limited, must_take_text, open_to_read, resolve_corpus, sketch_documents,
     spool_sources, tell_left_out, tell_not_at_hand, tell_suspicious,
 };
 
@@ -386,14 +386,13 @@ impl DedupPlan<'_> {
         let (scratch, totals) = ScratchStore::build_unnamed(context, |path| self.build(path))?;
         let snapshot = scratch.store().snapshot()?;
         let features = self.features.take().map(Arc::new);
-        let (searched, bounds) = (snapshot.clone(), self.bounds());
-        let join = join_options(context, self.arguments.limits);
-        let joining = announce_join(context, &snapshot, bounds, JoinProduct::Clusters)?;
+        let join = snapshot.clusters().bounds(self.bounds());
+        let join = limited(context, join, self.arguments.limits);
+        let joining = announce_join(context, &join, JoinProduct::Clusters)?;
         let mut progress = joining.display("finding clusters", context.messages.quiet);
         let interrupt = context.interrupt.clone();
-        let duplicates = interrupt.while_working(&mut progress, move || {
-            Ok(searched.cluster_duplicates(bounds, &join, features)?)
-        })?;
+        let duplicates =
+            interrupt.while_working(&mut progress, move || Ok(join.duplicates(features)?))?;
         tell_left_out(context, duplicates.left_out());
         for cluster in duplicates.suspicious() {
             let first = snapshot.get_id(cluster.first)?;

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use resemblance::{EvictEvent, EvictOptions, EvictReport, Store};
+use resemblance::{EvictPolicy, EvictReport, Store};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, parse_age};
-use crate::output::{Column, ProgressDisplay, Results, Value};
-use crate::session::{Context, open_to_read, open_to_write};
+use crate::output::{Column, Results, Value};
+use crate::session::{Context, Watched, open_to_read, open_to_write};
 
 /// Remove documents by their age or number
 ///
@@ -60,29 +60,20 @@ pub(crate) fn evict(context: &Context, arguments: &EvictArguments) -> Result<Out
     if let Some(stamp) = arguments.older_than.filter(|_| !arguments.force) {
         must_leave_some(context, arguments, &store, stamp)?;
     }
-    let mut progress = ProgressDisplay::new("evicting", context.messages.quiet);
-    let mut stopped = None;
-    let report = evict_documents(&store, arguments, |event| {
-        if let EvictEvent::Examined { documents, .. } | EvictEvent::Searched { documents, .. } =
-            event
-        {
-            progress.update(documents, 0);
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure);
-                ControlFlow::Break(())
-            }
-        }
-    });
-    progress.clear();
-    let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
-    if let Some(stopped) = stopped.filter(|_| report.stopped) {
-        let evicted = report.evicted;
+    let mut watched = Watched::new(context);
+    let report = store
+        .evict(policy(arguments)?)
+        .dry_run(arguments.dry_run)
+        .slice_documents(arguments.slice.get())
+        .on_progress(|progress| watched.tell(progress))
+        .run();
+    if let Some(stopped) = watched.signal() {
+        let evicted = before.checked_sub(store.snapshot()?.len());
+        let evicted = evicted.ok_or_else(|| bug("an eviction has added documents"))?;
         let note = format!("evicted {evicted} documents; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
+    let report = report.map_err(|error| Failure::unfinished(path.display(), error))?;
     print(arguments, &report, before)?;
     if arguments.dry_run {
         context.messages.note("a dry run: nothing was removed");
@@ -98,14 +89,17 @@ fn must_leave_some(
     stamp: u64,
 ) -> Result<()> {
     let count_older = |stamp| {
-        let options = EvictOptions::new().dry_run(true);
-        let watch = |_| match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        let counted = store.evict_older_than_with(stamp, &options, watch);
+        let counted = store
+            .evict(EvictPolicy::OlderThan(stamp))
+            .dry_run(true)
+            .on_progress(|_| match context.interrupt.check() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            })
+            .run();
+        context.interrupt.check()?;
         let counted = counted.map_err(|e| Failure::store(arguments.store.display(), e))?;
-        context.interrupt.check().map(|()| counted.evicted)
+        Ok::<_, Failure>(counted.evicted)
     };
     let documents = store.snapshot()?.len();
     let older = count_older(stamp)?;
@@ -128,17 +122,11 @@ fn must_leave_some(
     ))
 }
 
-fn evict_documents(
-    store: &Store,
-    arguments: &EvictArguments,
-    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> resemblance::Result<EvictReport> {
-    let options = EvictOptions::new().dry_run(arguments.dry_run);
-    let options = options.slice_documents(arguments.slice.get());
+fn policy(arguments: &EvictArguments) -> Result<EvictPolicy<'static>> {
     match (arguments.older_than, arguments.keep_newest) {
-        (Some(stamp), _) => store.evict_older_than_with(stamp, &options, watch),
-        (None, Some(documents)) => store.keep_newest_with(documents, &options, watch),
-        (None, None) => Err(bug("an eviction without a rule")),
+        (Some(stamp), _) => Ok(EvictPolicy::OlderThan(stamp)),
+        (None, Some(documents)) => Ok(EvictPolicy::KeepNewest(documents)),
+        (None, None) => Err(bug("an eviction without a rule").into()),
     }
 }
 

@@ -1,15 +1,14 @@
 //! The verb `export`.
 
 use std::io::{self, IsTerminal, Write};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{ExportEvent, ExportReport, Snapshot};
+use resemblance::{ExportReport, Snapshot};
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Destination, ProgressDisplay};
-use crate::session::{Context, open_to_read};
+use crate::output::Destination;
+use crate::session::{Context, Watched, open_to_read};
 
 /// Write the documents of a store as a stream that import takes
 ///
@@ -78,24 +77,11 @@ fn export_stream(
     snapshot: &Snapshot,
     output: &mut StreamOutput,
 ) -> Result<ExportReport> {
-    let mut progress = ProgressDisplay::new("exporting", context.messages.quiet);
-    let mut stopped = None;
-    let report = snapshot.export_with(&mut *output, |event| {
-        if let ExportEvent::Written {
-            documents, bytes, ..
-        } = event
-        {
-            progress.update(documents, bytes);
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure);
-                ControlFlow::Break(())
-            }
-        }
-    });
-    progress.clear();
-    let failure = stopped.or_else(|| output.failure.take());
+    let mut watched = Watched::new(context);
+    let report = snapshot
+        .export(&mut *output)
+        .on_progress(|progress| watched.tell(progress))
+        .run();
+    let failure = watched.signal().or_else(|| output.failure.take());
     report.map_err(|error| failure.unwrap_or_else(|| error.into()))
 }

@@ -3,16 +3,14 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use resemblance::{Error, ExistingKeys, ImportEvent, ImportOptions, ImportReport, Store};
+use resemblance::{Error, ExistingKeys, ImportReport, Store};
 
 use crate::corpus::{Compression, CorpusError};
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::ProgressDisplay;
-use crate::session::{Context, open_to_write};
+use crate::session::{Context, Watched, open_to_write};
 
 /// Add the documents of an exported stream to a store
 ///
@@ -68,11 +66,8 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
             "--if-new leaves out what is there; it goes with --keys refuse or skip",
         ));
     }
-    let options = ImportOptions::new()
-        .existing_keys(arguments.keys.rule())
-        .if_new(arguments.if_new);
     let store = open_to_write(context, &arguments.store, &context.store_options)?;
-    let report = import_stream(context, arguments, &store, &options)?;
+    let report = import_stream(context, arguments, &store)?;
     context.messages.note(summary(&report));
     context.messages.advise(&store.design()?);
     Ok(Outcome::Done)
@@ -125,26 +120,17 @@ fn import_stream(
     context: &Context,
     arguments: &ImportArguments,
     store: &Store,
-    options: &ImportOptions,
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
     let input = StreamInput::open(&arguments.stream, context.memory_bytes / 2, &failure)?;
-    let mut progress = ProgressDisplay::new("importing", context.messages.quiet);
-    let mut stopped = None;
-    let report = store.import_with(input, options, |event| {
-        if let ImportEvent::Committed { documents, .. } = event {
-            progress.update(documents, 0);
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure);
-                ControlFlow::Break(())
-            }
-        }
-    });
-    progress.clear();
-    let known = stopped.or_else(|| failure.take());
+    let mut watched = Watched::new(context);
+    let report = store
+        .import(input)
+        .existing_keys(arguments.keys.rule())
+        .if_new(arguments.if_new)
+        .on_progress(|progress| watched.tell(progress))
+        .run();
+    let known = watched.signal().or_else(|| failure.take());
     report.map_err(|error| told(arguments, error, known))
 }
 

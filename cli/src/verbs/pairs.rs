@@ -13,8 +13,8 @@ use crate::output::{
     Column, LabelledPair, PairSorter, Results, SortedPairs, Value, document_value, nearness_columns,
 };
 use crate::session::{
-    Context, JoinProduct, JoinProgress, KeyCache, Subject, SubjectOptions, announce_join,
-    join_options, tell_left_out,
+    Context, JoinProduct, JoinProgress, KeyCache, Subject, SubjectOptions, announce_join, limited,
+    tell_left_out,
 };
 
 /// List all near-duplicate pairs of a store or a corpus
@@ -62,17 +62,16 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     )?;
     let snapshot = subject.snapshot.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = join_options(context, arguments.limits);
-    let joining = announce_join(context, &snapshot, bounds, JoinProduct::Pairs)?;
+    let join = limited(context, snapshot.pairs().bounds(bounds), arguments.limits);
+    let joining = announce_join(context, &join, JoinProduct::Pairs)?;
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        let pairs = match features {
-            Some(features) => {
-                snapshot.pairs_verified(bounds, &join, move |a, b| features.similarity(a, b))?
-            }
-            None => snapshot.pairs_with(bounds, &join)?,
+        let join = match features {
+            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            None => join,
         };
+        let pairs = join.run()?;
         sorted_pairs(pairs, keys, sorter, &joining)
     })?;
 

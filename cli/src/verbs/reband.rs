@@ -1,15 +1,14 @@
 //! The verb `reband`.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{BulkOptions, RebandEstimate, RebandEvent, RebandReport, Rebanding, Store};
+use resemblance::{Reband, RebandEstimate, RebandReport, Rebanding, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{BinarySize, Column, ProgressDisplay, Results, Value};
-use crate::session::{Context, bulk_options};
+use crate::output::{BinarySize, Column, Results, Value};
+use crate::session::{Context, Watched, bulk_options};
 
 /// Index the documents of a store with other bands or tables
 ///
@@ -93,12 +92,9 @@ impl RebandChanges {
 
 pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<Outcome> {
     let rebanding = arguments.changes.rebanding();
-    let options = bulk_options(context);
-    let store = context.store_options.open(&arguments.store)?;
-    let estimate = store.estimate_reband(&rebanding, &options)?;
-    drop(store);
-    context.messages.note(expectation(&estimate));
-    let report = reband_store(context, arguments, &rebanding, &options)?;
+    let reband = Store::reband(&arguments.store, &rebanding).bulk(bulk_options(context));
+    context.messages.note(expectation(&reband.estimate()?));
+    let report = reband_store(context, arguments, reband)?;
     let name = arguments.store.display();
     context
         .messages
@@ -146,27 +142,13 @@ fn expectation(estimate: &RebandEstimate) -> String {
 fn reband_store(
     context: &Context,
     arguments: &RebandArguments,
-    rebanding: &Rebanding,
-    options: &BulkOptions,
+    reband: Reband<'_>,
 ) -> Result<RebandReport> {
-    let mut progress = ProgressDisplay::new("rebanding", context.messages.quiet);
-    let mut stopped = None;
-    let finished = Store::reband_with(&arguments.store, rebanding, options, |event| {
-        match event {
-            RebandEvent::Read { documents, .. } => progress.update(documents, 0),
-            _ => progress.tick(),
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure.with_note("the store is as it was"));
-                ControlFlow::Break(())
-            }
-        }
-    });
-    progress.clear();
-    finished.map_err(|error| {
-        let name = arguments.store.display();
-        stopped.unwrap_or_else(|| Failure::unfinished(name, error))
+    let mut watched = Watched::new(context);
+    let finished = reband.on_progress(|progress| watched.tell(progress)).run();
+    let stopped = watched.signal();
+    finished.map_err(|error| match stopped {
+        Some(signal) => signal.with_note("the store is as it was"),
+        None => Failure::unfinished(arguments.store.display(), error),
     })
 }

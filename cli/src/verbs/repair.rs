@@ -1,15 +1,14 @@
 //! The verb `repair`.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{IdRange, RepairEvent, RepairOptions, RepairReport, Schema, Store};
+use resemblance::{IdRange, RepairReport, Schema, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::FormatOptions;
-use crate::output::{Column, ProgressDisplay, Results, Value, must_not_exist};
-use crate::session::{Context, bulk_options};
+use crate::output::{Column, Results, Value, must_not_exist};
+use crate::session::{Context, Watched, bulk_options};
 
 /// Make a new store from the readable parts of a damaged one
 ///
@@ -47,13 +46,16 @@ pub(crate) struct RepairArguments {
 
 pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<Outcome> {
     must_not_exist(&arguments.output, "repair makes a new store")?;
-    let mut options = RepairOptions::new()
+    let mut repair = Store::repair(&arguments.store, &arguments.output)
         .bulk(bulk_options(context))
         .scan(arguments.scan);
     if let Some(path) = &arguments.schema_of {
-        options = options.schema(schema_of(context, path)?);
+        repair = repair.schema(schema_of(context, path)?);
     }
-    let report = repair_store(context, arguments, &options)?;
+    let mut watched = Watched::new(context);
+    let report = repair.on_progress(|progress| watched.tell(progress)).run();
+    let stopped = watched.signal();
+    let report = report.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
     print(arguments, &report)?;
     context.messages.note(summary(&report, arguments.scan));
     Ok(Outcome::found(report.is_complete()))
@@ -63,34 +65,6 @@ fn schema_of(context: &Context, path: &PathBuf) -> Result<Schema> {
     let store = context.store_options.open_read_only(path);
     let store = store.map_err(|error| Failure::store(path.display(), error))?;
     Ok(store.schema().clone())
-}
-
-fn repair_store(
-    context: &Context,
-    arguments: &RepairArguments,
-    options: &RepairOptions,
-) -> Result<RepairReport> {
-    let quiet = context.messages.quiet;
-    let mut reading = ProgressDisplay::new("reading", quiet);
-    let mut writing = ProgressDisplay::new("writing the store", quiet);
-    let mut stopped = None;
-    let report = Store::repair_with(&arguments.store, &arguments.output, options, |event| {
-        match event {
-            RepairEvent::Read { documents, .. } => reading.update(documents, 0),
-            RepairEvent::Written { .. } => writing.tick(),
-            _ => {}
-        }
-        match context.interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                stopped = Some(failure);
-                ControlFlow::Break(())
-            }
-        }
-    });
-    reading.clear();
-    writing.clear();
-    report.map_err(|error| stopped.unwrap_or_else(|| error.into()))
 }
 
 /// Prints a line for what was kept, and for each loss and problem.

@@ -64,9 +64,10 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
     let mut progress = ProgressDisplay::new("counting", context.messages.quiet);
-    let stats = context
-        .interrupt
-        .while_working(&mut progress, move || Ok(snapshot.stats()?))?;
+    let tell = progress.teller();
+    let stats = context.interrupt.while_working(&mut progress, move || {
+        Ok(snapshot.stats().on_progress(tell).run()?)
+    })?;
     let format = arguments.format.map(StatsFormat::format);
     let layout = Layout::new(format, arguments.header || !arguments.no_header);
     if arguments.format == Some(StatsFormat::Json) {

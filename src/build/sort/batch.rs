@@ -1,13 +1,14 @@
 //! The postings of documents with ascending ids in memory, lane by lane, until they are sorted.
 
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::sort_by_number;
 use crate::invariant::OrBug;
+use crate::sync::IgnorePoison;
 
 /// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;
@@ -319,7 +320,7 @@ impl SortBatch {
                 let Some(column) = columns.get(lane) else {
                     return;
                 };
-                let mut column = column.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut column = column.lock().ignore_poison();
                 column.sort(&mut scratch);
                 use_sorted(lane, &column);
             }

@@ -1,6 +1,6 @@
 //! Postings of documents as they come: gathered in one batch while another is sorted and spilled.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch};
@@ -8,7 +8,8 @@ use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, IgnorePoison};
+use crate::types::{Phase, Watch};
 
 /// The postings of a build.
 pub(crate) struct Sorter {
@@ -152,13 +153,15 @@ impl Sorter {
     }
 
     /// Sorts what is left in memory, after which everything can be merged.
-    pub(crate) fn finish(&mut self) -> Result<()> {
+    pub(crate) fn finish(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+        let pushed = self.pushed;
+        watch.tell(Phase::SortingPostings, 0, pushed)?;
         // The merge needs no second batch, so its memory is given back now.
         drop(self.wait()?);
         self.batch.sort(self.threads, |_, _| {});
-        let (pushed, sorted) = (self.pushed, self.postings());
+        let sorted = self.sorted_postings();
         invariant!(pushed == sorted, "sorted {sorted} of {pushed} postings");
-        Ok(())
+        watch.tell(Phase::SortingPostings, sorted, pushed)
     }
 
     /// Returns all postings. Call it after [`finish`](Self::finish).
@@ -181,6 +184,10 @@ impl Sorter {
 
     /// Returns the number of postings pushed so far, over all lanes.
     pub(crate) fn postings(&self) -> u64 {
+        self.pushed
+    }
+
+    fn sorted_postings(&self) -> u64 {
         let spilled = self.extents.iter().flatten().map(Extent::postings);
         let held = self.batch.columns().iter().map(Column::len);
         spilled.chain(held).map(|postings| postings as u64).sum()
@@ -201,10 +208,10 @@ fn sort_and_spill(mut batch: SortBatch, spill: &Spill, threads: usize) -> Spille
     let written = Mutex::new(Vec::new());
     batch.sort(threads, |lane, column| {
         let extent = spill.write(column, first_id);
-        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = written.lock().ignore_poison();
         written.push((lane, extent));
     });
-    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut written = written.into_inner().ignore_poison();
     written.sort_by_key(|(lane, _)| *lane);
     let extents = written.into_iter().map(|(_, extent)| extent).collect();
     (batch, extents)
@@ -259,7 +266,7 @@ mod tests {
         for id in ids {
             sorter.push(id, &[None, Some(7)]).unwrap();
         }
-        sorter.finish().unwrap();
+        sorter.finish(&mut Watch::new("a test")).unwrap();
         assert_eq!((sorter.spills(), sorter.postings()), (3, 5));
         let merged = crate::build::sort::merge::merge_lanes(&sorter.sorted(), 2, 2, |lanes| {
             assert!(lanes.lane(0)?.next().is_none());

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::build::sort::batch::{Column, Layout};
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
 use crate::format::Posting;
+use crate::sync::IgnorePoison;
 
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 
@@ -59,7 +60,7 @@ impl Spill {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<SpillFile>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+        self.file.lock().ignore_poison()
     }
 
     /// Returns the number of bytes written so far.

@@ -6,10 +6,7 @@ use std::vec;
 use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
 use crate::invariant::OrBug;
-use crate::join::{
-    Clusters, JoinOptions, LeftOut, SuspiciousCluster, clusters_verified, clusters_with,
-};
-use crate::query::Bounds;
+use crate::join::{Clusters, Join, LeftOut, SuspiciousCluster};
 use crate::read::SnapshotView;
 use crate::types::{DocumentId, Record};
 
@@ -38,7 +35,7 @@ pub struct ClusterDuplicate {
 }
 
 /// The documents of a snapshot that are not the first of their clusters, in the order of their
-/// insertion: see [`Snapshot::cluster_duplicates`](crate::Snapshot::cluster_duplicates).
+/// insertion: see [`Join::duplicates`].
 pub struct ClusterDuplicates {
     snapshot: SnapshotView,
     features: Option<Arc<FeatureFiles>>,
@@ -47,21 +44,48 @@ pub struct ClusterDuplicates {
     clusters: Clusters,
 }
 
+impl Join<Clusters> {
+    /// The documents that are not the first of their cluster, each with that one: what a corpus loses
+    /// that keeps the first document of each cluster. They come in the order of their insertion, all
+    /// found before this returns. Similarities are exact where `features` has both documents, which then
+    /// also [verify](Self::verify) the clusters.
+    ///
+    /// Memory holds what clusters need, and 16 bytes a document that is listed.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run); the iterator yields an error where the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b", "c"] {
+    ///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+    /// }
+    /// let mut keys = Vec::new();
+    /// for duplicate in store.snapshot()?.clusters().duplicates(None)? {
+    ///     let duplicate = duplicate?;
+    ///     assert_eq!(duplicate.survivor.key(), Some(&b"a"[..]));
+    ///     keys.extend(duplicate.document.key().map(<[u8]>::to_vec));
+    /// }
+    /// assert_eq!(keys, [b"b", b"c"]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn duplicates(self, features: Option<Arc<FeatureFiles>>) -> Result<ClusterDuplicates> {
+        ClusterDuplicates::find(self, features)
+    }
+}
+
 impl ClusterDuplicates {
-    /// See [`crate::Snapshot::cluster_duplicates`].
-    pub(crate) fn find(
-        snapshot: &SnapshotView,
-        bounds: Bounds,
-        options: &JoinOptions,
-        features: Option<Arc<FeatureFiles>>,
-    ) -> Result<Self> {
-        let mut clusters = match features.clone() {
-            Some(features) => {
-                let similarity = move |a, b| features.similarity(a, b);
-                clusters_verified(snapshot, bounds, options, similarity)?
-            }
-            None => clusters_with(snapshot, bounds, options)?,
+    fn find(join: Join<Clusters>, features: Option<Arc<FeatureFiles>>) -> Result<Self> {
+        let snapshot = join.snapshot().clone();
+        let join = match features.clone() {
+            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            None => join,
         };
+        let mut clusters = join.run()?;
         let mut members = Vec::new();
         for cluster in clusters.by_ref() {
             if let [first, rest @ ..] = cluster.as_slice() {
@@ -72,7 +96,7 @@ impl ClusterDuplicates {
         // Clusters come by their first documents; a report goes through the corpus once.
         members.sort_unstable();
         Ok(Self {
-            snapshot: snapshot.clone(),
+            snapshot,
             features,
             members: members.into_iter(),
             clusters,

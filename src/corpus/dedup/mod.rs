@@ -2,7 +2,7 @@
 //!
 //! *First* keeps a document unless it is near one that was kept before: a [`Deduplicator`] decides as
 //! documents come. *Cluster* keeps the first document of each cluster of near-duplicates:
-//! [`Snapshot::cluster_duplicates`](crate::Snapshot::cluster_duplicates) lists the others, once all
+//! [`Join::duplicates`](crate::Join::duplicates) lists the others, once all
 //! documents are in a store. In both, similarities are estimates, or exact where features are kept in
 //! [`FeatureFiles`](crate::corpus::verification::FeatureFiles).
 //!

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use std::vec;
 
 use crate::error::Error;
 use crate::invariant::bug;
+use crate::sync::IgnorePoison;
 
 /// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
@@ -218,7 +219,7 @@ fn run_worker<R, T, E: From<WorkerPanicked>>(
 ) {
     loop {
         // Nothing panics while it holds the lock: a poisoned one is as good as any.
-        let batch = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let batch = queue.lock().ignore_poison().recv();
         let Ok(batch) = batch else {
             return;
         };

@@ -21,7 +21,7 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 ///
 /// ```
 /// use resemblance::verification::FeatureFiles;
-/// use resemblance::{Bounds, JoinOptions, MinHash, Schema, Store, Text};
+/// use resemblance::{Document, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 ///
@@ -29,14 +29,13 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// let store = Store::create(&path, schema)?;
 /// let mut features = FeatureFiles::create(std::env::temp_dir())?;
 /// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
-///     let id = store.append(&store.sketch_text(text)?)?;
+///     let id = store.insert(Document::without_key(), &store.sketch_text(text)?)?;
 ///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
 /// }
 /// features.flush()?;
 ///
-/// let options = JoinOptions::new();
 /// let similarity = move |a, b| features.similarity(a, b);
-/// let pairs = store.snapshot()?.pairs_verified(Bounds::new(), &options, similarity)?;
+/// let pairs = store.snapshot()?.pairs().verify(similarity).run()?;
 /// for pair in pairs {
 ///     assert_eq!(pair?.similarity, Some(9.0 / 11.0));
 /// }

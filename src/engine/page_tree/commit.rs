@@ -1,5 +1,6 @@
 //! Which commit a file holds, and where its tables are.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use crate::engine::database::{lock_shared, open_bytes};
@@ -113,9 +114,11 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<Problem>
     };
     let is_whole = |commit: &mut Commit, slot: &Slot| {
         commit.roots = roots(slot);
-        let mut whole = true;
-        commit.walk_all(|_, found| whole &= matches!(found, WalkStep::Leaf(_)));
-        whole
+        let walked = commit.walk_all(|_, found| match found {
+            WalkStep::Leaf(_) => Ok(()),
+            WalkStep::Damaged(..) => Err(()),
+        });
+        walked.is_ok()
     };
     let mut chosen = None;
     if may_be_torn {
@@ -158,17 +161,21 @@ fn roots(slot: &Slot) -> Vec<Tree> {
 }
 
 impl Commit {
-    /// Walks over all trees, and calls `tell` with each step and its tree.
-    pub(crate) fn walk_all(&self, mut tell: impl FnMut(&Tree, &WalkStep)) {
+    /// Walks over all trees, and calls `tell` with each step and its tree. An error ends the walk.
+    pub(crate) fn walk_all<E>(
+        &self,
+        mut tell: impl FnMut(&Tree, &WalkStep) -> Result<(), E>,
+    ) -> Result<(), E> {
         for root in &self.roots {
-            let tables = self.tables(root, true, &mut |found| tell(root, found));
+            let tables = self.tables(root, true, &mut |found| tell(root, found))?;
             for table in tables {
                 let mut walk = Walk::new(&table);
                 while let Some(found) = walk.next(&self.pages) {
-                    tell(&table, &found);
+                    tell(&table, &found)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Our tables, as far as their definitions can be read.
@@ -176,20 +183,27 @@ impl Commit {
         let Some(root) = self.roots.first() else {
             return Vec::new();
         };
-        self.tables(root, false, &mut |found| {
+        let Ok(tables) = self.tables(root, false, &mut |found| {
             if let WalkStep::Damaged(page, _) = found {
                 damage.push((page.clone(), root.name.clone()));
             }
-        })
+            Ok::<(), Infallible>(())
+        });
+        tables
     }
 
     /// The trees whose definitions are in one. Of damaged definitions those that lead to a page, or
     /// with `any` all that can be told.
-    fn tables(&self, root: &Tree, any: bool, tell: &mut dyn FnMut(&WalkStep)) -> Vec<Tree> {
+    fn tables<E>(
+        &self,
+        root: &Tree,
+        any: bool,
+        tell: &mut dyn FnMut(&WalkStep) -> Result<(), E>,
+    ) -> Result<Vec<Tree>, E> {
         let mut tables: Vec<Tree> = Vec::new();
         let mut walk = Walk::new(root);
         while let Some(found) = walk.next(&self.pages) {
-            tell(&found);
+            tell(&found)?;
             let page = match found {
                 WalkStep::Leaf(page) => page,
                 WalkStep::Damaged(_, Some(bytes)) => {
@@ -213,7 +227,7 @@ impl Commit {
                 tables.extend(table.filter(is_new));
             }
         }
-        tables
+        Ok(tables)
     }
 
     fn definition(&self, name: &[u8], row: &[u8], is_whole: bool, any: bool) -> Option<Tree> {

@@ -74,6 +74,10 @@ impl LeafPage {
     pub(crate) fn is_whole(&self) -> bool {
         self.guessed_rows.is_none()
     }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
 }
 
 /// One step of a walk.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-use crate::engine::{ReadableTable, engine_error};
+use crate::engine::{EngineResult, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::{BlockKey, LaneSummary, Posting, block_key, claimed_postings, split_block_key};
 use crate::index::filter_writer::remove_pieces;
@@ -237,13 +237,10 @@ impl InputLane {
             None => Bound::Included(lowest),
         };
         let bounds = (after.as_ref(), Bound::Included(&highest));
-        let rows = tables
-            .blocks
-            .range::<&BlockKey>(bounds)
-            .map_err(engine_error)?;
+        let rows = tables.blocks.range::<&BlockKey>(bounds).engine()?;
         let (mut blocks_read, mut postings) = (0, 0);
         for row in rows.take(blocks) {
-            let (key, value) = row.map_err(engine_error)?;
+            let (key, value) = row.engine()?;
             let (key, value) = (key.value(), value.value());
             let block = InputBlock {
                 input: index,
@@ -294,7 +291,7 @@ impl InputLane {
         let removed = tables
             .blocks
             .retain_in::<&BlockKey, _>(&first..=&last, |_, _| false);
-        removed.map_err(engine_error)
+        removed.engine()
     }
 
     /// Deletes the pieces of the filter that no probe needs once everything up to `cursor` has moved; all

@@ -1,6 +1,7 @@
 //! Large buckets, equal documents, and what is expected and said of a join.
 
 use super::*;
+use crate::join::options::JoinOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 
@@ -11,7 +12,9 @@ fn of_equal(count: usize, schema: Schema) -> (tempfile::TempDir, Snapshot) {
     let signature = signature(store.schema(), &mut Random(3));
     let mut transaction = store.begin_write().unwrap();
     for _ in 0..count {
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -24,7 +27,7 @@ fn equal_documents_are_not_compared_with_each_other() {
         let (_folder, snapshot) = of_equal(10_000, schema);
         for batch_documents in [None, Some(1_000)] {
             let bounds = Bounds::new();
-            let options = JoinOptions::new();
+            let options = JoinOptions::default();
             let mut links = join(&snapshot, bounds, options, true, batch_documents);
             assert_eq!(links.by_ref().count(), 9_999);
             assert_eq!(links.comparisons(), 0);
@@ -46,17 +49,20 @@ fn comparisons_are_counted() {
         // All in one bucket of the first lane, two each of a hundred and fifty signatures.
         let values = [vec![7; 8], vec![number / 2; 8]].concat();
         transaction
-            .append(&Signature::from_minhash(values))
+            .insert(Document::without_key(), &Signature::from_minhash(values))
             .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
     for batch_documents in [None, Some(16)] {
-        let options = JoinOptions::new();
+        let options = JoinOptions::default();
         let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 150 * 149 / 2);
-        let options = options.max_bucket(10);
+        let options = JoinOptions {
+            max_bucket: Some(10),
+            ..options
+        };
         let mut pairs = join(&snapshot, Bounds::new(), options, false, batch_documents);
         assert_eq!(pairs.by_ref().count(), 150);
         assert_eq!(pairs.comparisons(), 10 * 9 / 2 + 10 * 140);
@@ -82,7 +88,10 @@ fn many_fingerprints_in_one_bucket() {
         };
         fingerprints.push(fingerprint);
         transaction
-            .append(&Signature::from_simhash(fingerprint))
+            .insert(
+                Document::without_key(),
+                &Signature::from_simhash(fingerprint),
+            )
             .unwrap();
     }
     transaction.commit().unwrap();
@@ -97,7 +106,10 @@ fn many_fingerprints_in_one_bucket() {
     assert!(expected.len() >= 150);
     let mut orders = BTreeSet::new();
     for threads in [1, 4] {
-        let options = JoinOptions::new().threads(threads);
+        let options = JoinOptions {
+            threads,
+            ..JoinOptions::default()
+        };
         let mut pairs = join(&snapshot, Bounds::new(), options, false, None);
         let (order, _) = in_order(&mut pairs);
         let mut sorted = order.clone();
@@ -114,13 +126,13 @@ fn many_fingerprints_in_one_bucket() {
 fn a_cluster_with_a_large_share_is_suspicious() {
     let schema = || Schema::builder().minhash(MinHash::new(16)).build().unwrap();
     let (_folder, snapshot) = of_equal(1_000, schema());
-    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    let clusters = snapshot.clusters().run().unwrap();
     let found = clusters.suspicious()[0];
     assert_eq!((found.first.get(), found.documents), (0, 1_000));
     assert!((found.share - 1.0).abs() < 1e-12);
     assert_eq!(clusters.count(), 1);
     let (_folder, snapshot) = of_equal(999, schema());
-    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    let clusters = snapshot.clusters().run().unwrap();
     assert!(clusters.suspicious().is_empty());
 }
 
@@ -130,7 +142,7 @@ fn expectations_are_near_what_happens() {
         300,
         Schema::builder().minhash(MinHash::new(16)).build().unwrap(),
     );
-    let expected = snapshot.expect_join(Bounds::new()).unwrap();
+    let expected = snapshot.pairs().estimate().unwrap();
     let lanes = u64::from(snapshot.view().context().lanes.band_count());
     assert_eq!((expected.documents, expected.postings), (300, 300 * lanes));
     assert_eq!(
@@ -143,8 +155,14 @@ fn expectations_are_near_what_happens() {
 
     for schema in schemas() {
         let (_folder, snapshot) = filled(schema, 77);
-        let expected = snapshot.expect_join(Bounds::new()).unwrap();
-        let mut pairs = join(&snapshot, Bounds::new(), JoinOptions::new(), false, None);
+        let expected = snapshot.pairs().estimate().unwrap();
+        let mut pairs = join(
+            &snapshot,
+            Bounds::new(),
+            JoinOptions::default(),
+            false,
+            None,
+        );
         let found = pairs.by_ref().count() as u64;
         assert!(
             (found / 4..=4 * found).contains(&expected.pairs),
@@ -160,19 +178,20 @@ fn expectations_are_near_what_happens() {
     for number in 0..600u32 {
         let values = [vec![7; 8], vec![number / 30; 8]].concat();
         let signature = Signature::from_minhash(values);
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
-    let expected = store
-        .snapshot()
-        .unwrap()
-        .expect_join(Bounds::new())
-        .unwrap();
+    let expected = store.snapshot().unwrap().pairs().estimate().unwrap();
     let near = 20 * (30 * 29 / 2);
     assert!(
         (near / 2..near * 2).contains(&expected.pairs),
         "{near}: {expected:?}"
     );
-    let refused = snapshot.expect_join(Bounds::new().min_similarity(2.0));
+    let refused = snapshot
+        .pairs()
+        .bounds(Bounds::new().min_similarity(2.0))
+        .estimate();
     assert!(refused.is_err());
 }

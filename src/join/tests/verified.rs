@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::join::options::JoinOptions;
 use crate::query::Bounds;
 use crate::snapshot::Snapshot;
 use crate::types::DocumentId;
@@ -45,10 +46,10 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
     let clusters = components(&expected);
     let mut orders = BTreeSet::new();
     for (threads, batch_documents) in [(1, None), (5, None), (1, Some(7)), (3, Some(7))] {
-        let mut options = JoinOptions::new().threads(threads);
-        if let Some(most) = most {
-            options = options.max_bucket(most);
-        }
+        let options = JoinOptions {
+            threads,
+            max_bucket: most,
+        };
         let calls = Calls::default();
         let pairs = join(snapshot, bounds, options, false, batch_documents);
         let mut pairs = pairs.verified(Arc::new(counting(&calls)));
@@ -108,7 +109,9 @@ fn alike(count: u32) -> (tempfile::TempDir, Snapshot) {
     let mut transaction = store.begin_write().unwrap();
     for _ in 0..count {
         let signature = Signature::from_minhash(vec![7; 16]);
-        transaction.append(&signature).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature)
+            .unwrap();
     }
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -122,9 +125,8 @@ fn equal_signatures_are_not_taken_for_equal_documents() {
     let is_near = |a: DocumentId, b: DocumentId| a.get() % 3 == b.get() % 3;
     let mut found = Vec::new();
     for threads in [1, 4] {
-        let options = JoinOptions::new().threads(threads);
         let exact = move |a, b| Ok(Some(if is_near(a, b) { 0.9 } else { 0.1 }));
-        let pairs = snapshot.pairs_verified(Bounds::new(), &options, exact);
+        let pairs = snapshot.pairs().threads(threads).verify(exact).run();
         let pairs: Vec<Pair> = pairs.unwrap().map(Result::unwrap).collect();
         assert_eq!(pairs.len(), 3 * (100 * 99 / 2));
         assert!(
@@ -133,7 +135,7 @@ fn equal_signatures_are_not_taken_for_equal_documents() {
                 .all(|pair| is_near(pair.a, pair.b) && pair.is_exact)
         );
         found.push(pairs);
-        let clusters = snapshot.clusters_verified(Bounds::new(), &options, exact);
+        let clusters = snapshot.clusters().threads(threads).verify(exact).run();
         let clusters: Vec<_> = clusters.unwrap().collect();
         assert_eq!(clusters.len(), 3);
         assert!(clusters.iter().all(|cluster| cluster.len() == 100));
@@ -150,8 +152,7 @@ fn copies_are_linked_by_one_call_each() {
         *counted.lock().unwrap() += 1;
         Ok(Some(1.0))
     };
-    let options = JoinOptions::new().threads(3);
-    let clusters = snapshot.clusters_verified(Bounds::new(), &options, exact);
+    let clusters = snapshot.clusters().threads(3).verify(exact).run();
     assert_eq!(clusters.unwrap().count(), 1);
     assert_eq!(*calls.lock().unwrap(), 4_999);
 }
@@ -159,24 +160,20 @@ fn copies_are_linked_by_one_call_each() {
 #[test]
 fn what_cannot_be_verified_ends_the_join_after_what_came_before() {
     let (_folder, snapshot) = alike(200);
-    let options = JoinOptions::new().threads(4);
     // In the order of the later document: those before 150 are whole.
     for wrong in [f64::NAN, -0.1, 1.1] {
         let exact = move |_, b: DocumentId| Ok(Some(if b.get() < 150 { 1.0 } else { wrong }));
-        let mut pairs = snapshot
-            .pairs_verified(Bounds::new(), &options, exact)
-            .unwrap();
+        let pairs = snapshot.pairs().threads(4).verify(exact);
+        let mut pairs = pairs.run().unwrap();
         let before = pairs.by_ref().take_while(Result::is_ok).count();
         assert_eq!(before, 150 * 149 / 2);
         assert!(pairs.next().is_none());
-        let clusters = snapshot.clusters_verified(Bounds::new(), &options, exact);
+        let clusters = snapshot.clusters().threads(4).verify(exact).run();
         let refused = matches!(clusters, Err(Error::InvalidParameter { .. }));
         assert!(refused);
     }
     let failing = |_, _| Err(Error::ReadOnly);
-    let mut pairs = snapshot
-        .pairs_verified(Bounds::new(), &options, failing)
-        .unwrap();
+    let mut pairs = snapshot.pairs().verify(failing).run().unwrap();
     assert!(matches!(pairs.next(), Some(Err(Error::ReadOnly))));
 }
 
@@ -184,15 +181,14 @@ fn what_cannot_be_verified_ends_the_join_after_what_came_before() {
 fn a_panic_of_the_closure_is_the_callers_own() {
     let (_folder, snapshot) = alike(200);
     for threads in [1, 4] {
-        let options = JoinOptions::new().threads(threads);
         let panicking = |_, b: DocumentId| match b.get() {
             199 => panic!("mine"),
             _ => Ok(None),
         };
-        let pairs = snapshot.pairs_verified(Bounds::new(), &options, panicking);
+        let pairs = snapshot.pairs().threads(threads).verify(panicking).run();
         let panic = catch_unwind(AssertUnwindSafe(|| pairs.unwrap().count()));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"mine"));
-        let clusters = snapshot.clusters(Bounds::new());
+        let clusters = snapshot.clusters().run();
         assert_eq!(clusters.unwrap().count(), 1, "the store goes on");
     }
 }

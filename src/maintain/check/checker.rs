@@ -8,7 +8,7 @@ use std::path::Path;
 
 use std::sync::Arc;
 
-use crate::engine::{DEAD, EQUAL, ReadableTable, ReadableTableMetadata, overlay};
+use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, SignatureRow};
 use crate::index::lane_iter_owned;
@@ -21,19 +21,37 @@ use crate::read::{SnapshotView, visit_rows};
 use crate::state;
 use crate::state::document_codes;
 use crate::state::{Tombstones, may_write};
-use crate::types::CheckReport;
+use crate::types::{CheckReport, Operation, Phase, Watch};
+
+/// The name of the operation in errors.
+const WORK: &str = "the check";
 
 /// Checks all invariants of the store in a file, and every page of it. Writes nothing: the engine would
 /// mend its bookkeeping, and recover a file that was not closed, and does so in memory.
-pub(crate) fn check_file(path: impl AsRef<Path>, options: &StoreOptions) -> Result<CheckReport> {
-    let path = path.as_ref();
+pub(crate) fn check_file<'a>(path: &Path, options: &StoreOptions) -> Operation<'a, CheckReport> {
+    let (path, options) = (path.to_path_buf(), options.clone());
+    Operation::new(WORK, move |watch| {
+        check_pages_and_tables(&path, &options, watch)
+    })
+}
+
+/// Checks the invariants of the store in a snapshot.
+pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Operation<'_, CheckReport> {
+    Operation::new(WORK, |watch| check_rows_and_postings(snapshot, watch))
+}
+
+fn check_pages_and_tables(
+    path: &Path,
+    options: &StoreOptions,
+    watch: &mut Watch<'_>,
+) -> Result<CheckReport> {
     options.validate()?;
     let options = &options.clone().files(overlay(path, options)?);
     let mut report = CheckReport::default();
-    if !check_pages(path, options, &mut report)? {
+    if !check_pages(path, options, &mut report, watch)? {
         return Ok(report);
     }
-    let checked = check_tables(path, options, &mut report);
+    let checked = check_tables(path, options, &mut report, watch);
     // Damaged rows, which keep the rest from being read, are in the report by now.
     match checked {
         Err(Error::Corrupt { place, detail }) if !report.is_clean() => {
@@ -49,23 +67,28 @@ pub(crate) fn check_file(path: impl AsRef<Path>, options: &StoreOptions) -> Resu
 }
 
 /// Checks everything of ours. Only a file without damage is opened for writing, in memory.
-fn check_tables(path: &Path, options: &StoreOptions, report: &mut CheckReport) -> Result<()> {
+fn check_tables(
+    path: &Path,
+    options: &StoreOptions,
+    report: &mut CheckReport,
+    watch: &mut Watch<'_>,
+) -> Result<()> {
     let store = if report.is_clean() {
         // The engine may not know how to mend a file that this release must not write.
         if may_write(path, options)? {
-            check_bookkeeping(path, options, report)?;
+            check_bookkeeping(path, options, report, watch)?;
         }
         state::open(path, options)?
     } else {
         state::open_read_only(path, options)?
     };
-    report.append(check_snapshot(&SnapshotView::open(&Arc::new(store))?)?);
+    let snapshot = SnapshotView::open(&Arc::new(store))?;
+    report.append(check_rows_and_postings(&snapshot, watch)?);
     Ok(())
 }
 
-/// Checks the invariants of the store in a snapshot.
-pub(crate) fn check_snapshot(snapshot: &SnapshotView) -> Result<CheckReport> {
-    let mut check = Check::new(snapshot);
+fn check_rows_and_postings(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<CheckReport> {
+    let mut check = Check::new(snapshot, watch);
     // What even the engine cannot pass ends the check and this handle, but not the report.
     let all = snapshot.context().run_checked(|| check.all());
     check.report.note(8, all)?;
@@ -98,20 +121,37 @@ impl Sum {
 /// lane.
 type SumKey = (Option<usize>, u16);
 
-struct Check<'a> {
+struct Check<'a, 'w> {
     snapshot: &'a SnapshotView,
+    watch: &'a mut Watch<'w>,
     report: CheckReport,
     /// The readable documents.
     live: Tombstones,
     /// The removed documents whose rows are still there.
     removed: Tombstones,
     expected: BTreeMap<SumKey, Sum>,
+    /// Postings to read, those of the key lane twice; and those that have been read.
+    postings: u64,
+    postings_read: u64,
 }
 
-impl<'a> Check<'a> {
-    fn new(snapshot: &'a SnapshotView) -> Self {
+impl<'a, 'w> Check<'a, 'w> {
+    fn new(snapshot: &'a SnapshotView, watch: &'a mut Watch<'w>) -> Self {
+        let (runs, memtable) = (
+            &snapshot.inner.version.runs,
+            &snapshot.inner.version.memtable,
+        );
+        let lane = |lane| {
+            let summaries = runs.descriptors().filter_map(|run| run.lane(lane));
+            let in_runs = summaries.map(|summary| summary.postings);
+            in_runs.fold(memtable.lane_postings(lane), u64::saturating_add)
+        };
+        let lanes = (0..snapshot.context().lanes.count()).chain([0]);
         Self {
             snapshot,
+            watch,
+            postings: lanes.map(lane).fold(0, u64::saturating_add),
+            postings_read: 0,
             report: CheckReport::default(),
             live: Tombstones::default(),
             removed: Tombstones::default(),
@@ -127,9 +167,20 @@ impl<'a> Check<'a> {
         let equal = self.equal();
         self.report.note(10, equal)?;
         self.runs()?;
-        self.memtable();
+        self.memtable()?;
         let keys = self.keys();
-        self.report.note(6, keys)
+        self.report.note(6, keys)?;
+        self.watch
+            .tell(Phase::CheckingPostings, self.postings, self.postings)
+    }
+
+    fn count_posting(&mut self) -> Result<()> {
+        // A damaged lane can have more postings than its run says.
+        let read = self.postings_read.min(self.postings);
+        self.watch
+            .step(Phase::CheckingPostings, read, self.postings)?;
+        self.postings_read += 1;
+        Ok(())
     }
 
     fn is_live(&self, id: u64) -> bool {
@@ -144,22 +195,24 @@ impl<'a> Check<'a> {
     fn rows(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
         let state = self.snapshot.inner.version.state;
-        let mut signatures = ReadableTable::iter(&tables.signatures)?;
-        let mut signature = signatures.next().transpose()?;
-        for entry in ReadableTable::iter(&tables.documents)? {
-            let (id, document) = entry?;
+        let mut signatures = ReadableTable::iter(&tables.signatures).engine()?;
+        let mut signature = signatures.next().transpose().engine()?;
+        let total = tables.documents.len().engine()?;
+        for (done, entry) in (0..).zip(ReadableTable::iter(&tables.documents).engine()?) {
+            self.watch.step(Phase::CheckingDocuments, done, total)?;
+            let (id, document) = entry.engine()?;
             let id = id.value();
             while let Some((orphan, _)) = signature.as_ref().filter(|(s, _)| s.value() < id) {
                 let place = format!("table signatures, document {}", orphan.value());
                 self.report
                     .add(1, place, "found a row, but no row in documents");
-                signature = signatures.next().transpose()?;
+                signature = signatures.next().transpose().engine()?;
             }
             match signature.as_ref().filter(|(found, _)| found.value() == id) {
                 Some((_, row)) => {
                     let read = self.row(id, document.value(), row.value());
                     self.report.note(2, read)?;
-                    signature = signatures.next().transpose()?;
+                    signature = signatures.next().transpose().engine()?;
                 }
                 None => {
                     let place = format!("table signatures, document {id}");
@@ -180,7 +233,7 @@ impl<'a> Check<'a> {
             self.report
                 .add(1, "the number of readable documents", detail);
         }
-        Ok(())
+        self.watch.tell(Phase::CheckingDocuments, total, total)
     }
 
     fn row(&mut self, id: u64, document: &[u8], signature: &[u8]) -> Result<()> {
@@ -227,7 +280,13 @@ impl<'a> Check<'a> {
     /// there until a merge drops them.
     fn dead(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
-        let table = self.snapshot.inner.tables()?.read.open_table(DEAD)?;
+        let table = self
+            .snapshot
+            .inner
+            .tables()?
+            .read
+            .open_table(DEAD)
+            .engine()?;
         let dead = Tombstones::read(&table)?;
         let expected = &committed.dead;
         for id in dead.ids().filter(|id| !expected.contains(*id)) {
@@ -254,8 +313,8 @@ impl<'a> Check<'a> {
     fn equal(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
         let shape = self.snapshot.context().shape();
-        for entry in tables.read.open_table(EQUAL)?.iter()? {
-            let (chunk, row) = entry?;
+        for entry in tables.read.open_table(EQUAL).engine()?.iter().engine()? {
+            let (chunk, row) = entry.engine()?;
             let chunk = chunk.value();
             let read = EqualChunk::decode(chunk, row.value()).and_then(|row| {
                 let members: Vec<(u64, u128)> = row.members(chunk).collect();
@@ -338,6 +397,7 @@ impl<'a> Check<'a> {
             .filter(|_| run.inputs.is_empty());
         for posting in lane_iter_owned(inner.blocks(table)?, name, run.run, summary)? {
             let posting = posting?;
+            self.count_posting()?;
             self.report.postings += 1;
             let within = (run.first_id..=run.last_id).contains(&posting.id);
             if within && self.is_live(posting.id) {
@@ -369,7 +429,7 @@ impl<'a> Check<'a> {
             PostingTable::Bands,
             PostingTable::Permuted,
         ] {
-            let found = self.snapshot.inner.blocks(table)?.len()?;
+            let found = self.snapshot.inner.blocks(table)?.len().engine()?;
             let expected = blocks.get(table.name()).copied().unwrap_or(0);
             if found != expected {
                 let detail = format!("found {found} blocks, expected {expected}");
@@ -382,10 +442,11 @@ impl<'a> Check<'a> {
     }
 
     /// Checks invariant 5 for the memtable. Postings of documents removed since may stay there.
-    fn memtable(&mut self) {
+    fn memtable(&mut self) -> Result<()> {
         for lane in 0..self.snapshot.context().lanes.count() {
             let mut found = Sum::default();
             for posting in self.snapshot.inner.version.memtable.lane(lane) {
+                self.count_posting()?;
                 self.report.postings += 1;
                 if self.is_live(posting.id) {
                     found.add(posting);
@@ -399,6 +460,7 @@ impl<'a> Check<'a> {
             self.report
                 .add(5, format!("runs, place {run:?}, lane {lane}"), detail);
         }
+        Ok(())
     }
 
     fn compare(&mut self, key: SumKey, found: Sum, place: String) {
@@ -421,6 +483,7 @@ impl<'a> Check<'a> {
         let (mut code, mut ids) = (0, Vec::new());
         for posting in stream {
             let posting = posting?;
+            self.count_posting()?;
             if posting.code != code {
                 self.same_code(&ids)?;
                 ids.clear();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::ReadableTable;
+use crate::engine::{EngineResult, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::{
     FILTERS, FilterPiece, FilterShape, LaneSummary, RunDescriptor, filter_key, split_filter_key,
@@ -66,7 +66,7 @@ impl<'a> FilterCheck<'a> {
 
     fn read(&self, shape: FilterShape, number: u32) -> Result<FilterPiece> {
         let key = filter_key(self.run, self.lane, number);
-        let row = self.snapshot.inner.tables()?.filters.get(&key)?;
+        let row = self.snapshot.inner.tables()?.filters.get(&key).engine()?;
         let row = row.ok_or_else(|| {
             Error::corrupt(
                 self.place(),
@@ -82,8 +82,8 @@ impl<'a> FilterCheck<'a> {
 pub(super) fn check_pieces(snapshot: &SnapshotView, report: &mut CheckReport) -> Result<()> {
     let mut found: BTreeMap<(u32, u16), u32> = BTreeMap::new();
     let runs = &snapshot.inner.version.runs;
-    for entry in snapshot.inner.tables()?.filters.iter()? {
-        let (run, lane, piece) = split_filter_key(entry?.0.value());
+    for entry in snapshot.inner.tables()?.filters.iter().engine()? {
+        let (run, lane, piece) = split_filter_key(entry.engine()?.0.value());
         let descriptor = runs.descriptors().find(|descriptor| descriptor.run == run);
         let shape = descriptor.and_then(|run| run.lane(lane)?.filter);
         if shape.is_none_or(|shape| piece >= shape.pieces) {

@@ -5,7 +5,10 @@ use std::path::Path;
 use crate::engine::{Leaf, Tree, WalkStep, open_commit, problem_of, row_check, verify_pages};
 use crate::error::{Error, Result};
 use crate::options::StoreOptions;
-use crate::types::CheckReport;
+use crate::types::{CheckReport, Phase, Watch};
+
+/// Bytes of pages between two calls of the progress callback.
+const BYTES_PER_CALL: u64 = 4 << 20;
 
 /// Reads all pages and verifies them and their rows; changes nothing. Returns true if all pages
 /// are intact.
@@ -13,23 +16,37 @@ pub(super) fn check_pages(
     path: &Path,
     options: &StoreOptions,
     report: &mut CheckReport,
+    watch: &mut Watch<'_>,
 ) -> Result<bool> {
     let commit = open_commit(path, options, false)?;
     let mut is_complete = commit.head.is_empty();
     for problem in &commit.head {
         report.push(problem.clone());
     }
-    commit.walk_all(|tree, found| match found {
-        WalkStep::Leaf(page) => {
-            if let Some(leaf) = page.leaf() {
-                check_rows(tree, &leaf, report);
+    let total = commit.pages.length_bytes();
+    let (mut done, mut told) = (0, 0);
+    watch.tell(Phase::VerifyingPages, 0, total)?;
+    commit.walk_all(|tree, found| {
+        match found {
+            WalkStep::Leaf(page) => {
+                if let Some(leaf) = page.leaf() {
+                    check_rows(tree, &leaf, report);
+                }
+                done += page.size_bytes();
+            }
+            WalkStep::Damaged(page, _) => {
+                is_complete = false;
+                report.push(problem_of(page, &tree.name));
             }
         }
-        WalkStep::Damaged(page, _) => {
-            is_complete = false;
-            report.push(problem_of(page, &tree.name));
+        if done - told < BYTES_PER_CALL {
+            return Ok(());
         }
-    });
+        told = done;
+        // A page of a damaged file can be below two trees.
+        watch.tell(Phase::VerifyingPages, done.min(total), total)
+    })?;
+    watch.tell(Phase::VerifyingPages, total, total)?;
     Ok(is_complete)
 }
 
@@ -68,8 +85,9 @@ pub(super) fn check_bookkeeping(
     path: &Path,
     options: &StoreOptions,
     report: &mut CheckReport,
+    watch: &mut Watch<'_>,
 ) -> Result<()> {
-    let pages = verify_pages(path, options).map(|clean| {
+    let pages = verify_pages(path, options, Phase::CheckingFreePages, watch).map(|clean| {
         if !clean {
             let detail = "its record of free pages is wrong; no document is concerned, and `compact` \
                           mends it";

@@ -1,73 +1,175 @@
 //! Eviction: documents go by their age, their number, or as the caller says, in short transactions.
 
+use std::fmt;
 use std::ops::{ControlFlow, Range};
-use std::time::Instant;
-
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::maintain::evict::newest::{Age, Memory, age_of_rank};
-use crate::maintain::evict::options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
+use crate::maintain::evict::policy::{EvictPolicy, Judge, StoredDocument};
 use crate::observe::{UPKEEP, log as events};
 use crate::read::SnapshotView;
 use crate::read::StoredRows;
 use crate::state::OpenStore;
-use crate::types::DocumentId;
+use crate::types::{DocumentId, Phase, Progress, Watch};
 use crate::write::Transaction;
 
-/// Decides whether a document is evicted.
-type Judge<'j> = dyn Fn(&StoredDocument<'_>) -> bool + 'j;
-type EvictWatch<'w> = dyn FnMut(EvictEvent) -> ControlFlow<()> + 'w;
+const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
-/// Evicts the documents whose stamps are lower than one.
-pub(crate) fn evict_older_than_with(
-    store: &Arc<OpenStore>,
-    stamp: u64,
-    options: &EvictOptions,
-    mut watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> Result<EvictReport> {
-    let is_older = |document: &StoredDocument<'_>| document.stamp() < stamp;
-    Eviction::begin(store, options)?.run(&is_older, &mut watch)
+/// An eviction that [`run`](Self::run) does. Made by [`Store::evict`](crate::Store::evict).
+///
+/// ```
+/// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let policy = EvictPolicy::KeepNewest(1_000_000);
+/// let report = store.evict(policy).slice_documents(200).dry_run(true).run()?;
+/// assert_eq!(report.evicted, 0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use = "an eviction does nothing until it is run"]
+pub struct Eviction<'a> {
+    store: &'a Arc<OpenStore>,
+    policy: EvictPolicy<'a>,
+    slices: Slices,
+    watch: Watch<'a>,
 }
 
-/// Evicts the oldest documents until no more than a number of them are left.
-pub(crate) fn keep_newest_with(
-    store: &Arc<OpenStore>,
-    documents: u64,
-    options: &EvictOptions,
-    mut watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> Result<EvictReport> {
-    let mut eviction = Eviction::begin(store, options)?;
-    let snapshot = eviction.first.take();
-    let excess = eviction.total.saturating_sub(documents);
-    let (Some(snapshot), 1..) = (snapshot, excess) else {
-        return Ok(eviction.report);
-    };
-    eviction.left = excess;
-    let Some(oldest_kept) = oldest_kept(&snapshot, excess, &mut watch)? else {
-        eviction.report.stopped = true;
-        return Ok(eviction.report);
-    };
-    drop(snapshot);
-    eviction.run(&|document| document.age() < oldest_kept, &mut watch)
+/// How an eviction goes about it.
+#[derive(Clone, Copy, Debug)]
+struct Slices {
+    documents: usize,
+    is_dry_run: bool,
 }
 
-/// Evicts the documents for which `is_evicted` returns true.
-pub(crate) fn evict_where_with(
+impl Slices {
+    fn validate(self) -> Result<()> {
+        if (1..=MAX_SLICE_DOCUMENTS).contains(&self.documents) {
+            return Ok(());
+        }
+        let expected = format!("1 to {MAX_SLICE_DOCUMENTS}");
+        Err(Error::invalid("slice_documents", self.documents, expected))
+    }
+}
+
+impl<'a> Eviction<'a> {
+    pub(crate) fn new(store: &'a Arc<OpenStore>, policy: EvictPolicy<'a>) -> Self {
+        Self {
+            store,
+            policy,
+            slices: Slices {
+                documents: 1_000,
+                is_dry_run: false,
+            },
+            watch: Watch::new("the eviction"),
+        }
+    }
+
+    /// Maximum number of documents that one transaction removes, 1 to 1,000,000; 1,000 by default.
+    /// Other writers wait for one such transaction at most.
+    pub fn slice_documents(mut self, documents: usize) -> Self {
+        self.slices.documents = documents;
+        self
+    }
+
+    /// If on, removes nothing; the report counts the documents that would be removed. Off by default.
+    pub fn dry_run(mut self, on: bool) -> Self {
+        self.slices.is_dry_run = on;
+        self
+    }
+
+    /// Sets what is told of the progress, and may stop the eviction: see [`Progress`]. It is called
+    /// after each transaction, and while no transaction is open. Documents evicted until then stay
+    /// evicted.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.watch.set(callback);
+        self
+    }
+
+    /// Evicts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an option out of its range; as
+    /// [`Store::begin_write`](crate::Store::begin_write), [`Error::Busy`] among them if this thread
+    /// holds a transaction, and [`WriteTransaction::commit`](crate::WriteTransaction::commit);
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; [`Error::Stopped`] if the
+    /// progress callback breaks off. What earlier transactions have evicted stays so, and the same
+    /// eviction goes on with the rest.
+    pub fn run(self) -> Result<EvictReport> {
+        let (store, policy, slices) = (self.store, self.policy, self.slices);
+        self.watch.run(|watch| evict(store, policy, slices, watch))
+    }
+}
+
+impl fmt::Debug for Eviction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Eviction")
+            .field("policy", &self.policy)
+            .field("slices", &self.slices)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of an eviction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EvictReport {
+    /// Documents that were looked at; none by [`EvictPolicy::KeepNewest`] of a store with no more
+    /// than it keeps.
+    pub examined: u64,
+    /// Documents that were removed; of a dry run, those that would be.
+    pub evicted: u64,
+    /// Documents that were to go, and were touched, replaced or removed by others before their turn.
+    pub spared: u64,
+    /// Transactions.
+    pub slices: u64,
+    /// The longest time that a transaction kept other writers waiting, commit included.
+    pub longest_slice: Duration,
+}
+
+/// Evicts the documents that the policy names.
+fn evict(
     store: &Arc<OpenStore>,
-    is_evicted: impl Fn(&StoredDocument<'_>) -> bool,
-    options: &EvictOptions,
-    mut watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
+    policy: EvictPolicy<'_>,
+    slices: Slices,
+    watch: &mut Watch<'_>,
 ) -> Result<EvictReport> {
-    Eviction::begin(store, options)?.run(&is_evicted, &mut watch)
+    slices.validate()?;
+    if !slices.is_dry_run {
+        // A handle that cannot write fails at once, even if nothing would be evicted.
+        drop(Transaction::begin(store)?);
+    }
+    let first = SnapshotView::open(store)?;
+    let mut eviction = EvictionRun::new(store, slices, &first);
+    // While the first snapshot lives, the space of evicted documents is not used again.
+    match policy {
+        EvictPolicy::OlderThan(stamp) => {
+            drop(first);
+            eviction.run(&mut |document| document.stamp() < stamp, watch)
+        }
+        EvictPolicy::KeepNewest(documents) => {
+            if first.len() <= documents {
+                return Ok(eviction.report);
+            }
+            eviction.left = first.len() - documents;
+            let oldest_kept = oldest_kept(&first, eviction.left, watch)?;
+            drop(first);
+            eviction.run(&mut |document| document.age() < oldest_kept, watch)
+        }
+        EvictPolicy::Where(mut judge) => {
+            drop(first);
+            eviction.run(&mut *judge, watch)
+        }
+    }
 }
 
 /// An eviction under way.
-struct Eviction<'a> {
+struct EvictionRun<'a> {
     store: &'a Arc<OpenStore>,
-    options: &'a EvictOptions,
-    /// The snapshot at the beginning, until it has been read.
-    first: Option<SnapshotView>,
+    slices: Slices,
     /// Ids that have not been read yet. Documents inserted meanwhile have greater ones.
     ids: Range<u64>,
     /// Number of documents at the beginning.
@@ -79,80 +181,61 @@ struct Eviction<'a> {
     report: EvictReport,
 }
 
-impl<'a> Eviction<'a> {
-    fn begin(store: &'a Arc<OpenStore>, options: &'a EvictOptions) -> Result<Self> {
-        options.validate()?;
-        if !options.is_dry_run {
-            // A handle that cannot write fails at once, even if nothing would be evicted.
-            drop(Transaction::begin(store)?);
-        }
-        let first = SnapshotView::open(store)?;
-        Ok(Self {
+impl<'a> EvictionRun<'a> {
+    fn new(store: &'a Arc<OpenStore>, slices: Slices, first: &SnapshotView) -> Self {
+        Self {
             store,
-            options,
+            slices,
             ids: 0..first.inner.version.state.next_id,
             total: first.len(),
-            first: Some(first),
             left: u64::MAX,
             chosen: Vec::new(),
             report: EvictReport::default(),
-        })
+        }
     }
 
     /// Looks at all documents, each piece of them as it is by then.
-    fn run(mut self, judge: &Judge<'_>, watch: &mut EvictWatch<'_>) -> Result<EvictReport> {
-        self.first = None;
+    fn run(mut self, judge: &mut Judge<'_>, watch: &mut Watch<'_>) -> Result<EvictReport> {
         let mut rows = StoredRows::default();
-        loop {
-            self.report.stopped = watch(self.event()).is_break();
-            if self.ids.is_empty() || self.report.stopped {
-                break;
-            }
+        while !self.ids.is_empty() {
+            self.tell(watch)?;
             self.ids.start = rows.read(&SnapshotView::open(self.store)?, self.ids.clone())?;
-            if !self.take(&rows, judge, watch)? {
-                self.report.stopped = true;
-                break;
-            }
+            self.take(&rows, judge, watch)?;
         }
-        if !self.report.stopped {
-            self.evict_chosen(judge)?;
-            // Nothing is left that could be stopped.
-            let _ = watch(self.event());
-        }
+        self.evict_chosen(judge)?;
+        self.tell(watch)?;
         let message = format_args!("evicted: {:?}", self.report);
         events::debug(UPKEEP, &self.store.context.path, message);
         Ok(self.report)
     }
 
-    /// Chooses among rows, and evicts whenever enough are chosen. Returns false if it was stopped.
+    /// Chooses among rows, and evicts whenever enough are chosen.
     fn take(
         &mut self,
         rows: &StoredRows,
-        judge: &Judge<'_>,
-        watch: &mut EvictWatch<'_>,
-    ) -> Result<bool> {
+        judge: &mut Judge<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<()> {
         for (id, row) in rows.iter() {
             self.report.examined += 1;
             if !judge(&StoredDocument::decode(id, row)?) {
                 continue;
             }
-            if self.options.is_dry_run {
+            if self.slices.is_dry_run {
                 self.report.evicted += 1;
                 continue;
             }
             self.chosen.push(id);
-            if self.chosen.len() >= self.options.slice_documents {
+            if self.chosen.len() >= self.slices.documents {
                 self.evict_chosen(judge)?;
-                if watch(self.event()).is_break() {
-                    return Ok(false);
-                }
+                self.tell(watch)?;
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Removes those of the chosen that are still to go, in one transaction.
-    fn evict_chosen(&mut self, judge: &Judge<'_>) -> Result<()> {
+    fn evict_chosen(&mut self, judge: &mut Judge<'_>) -> Result<()> {
         let chosen = std::mem::take(&mut self.chosen);
         if chosen.is_empty() {
             return Ok(());
@@ -182,42 +265,32 @@ impl<'a> Eviction<'a> {
         Ok(())
     }
 
-    fn event(&self) -> EvictEvent {
-        EvictEvent::Examined {
-            documents: self.report.examined,
-            total: self.total,
-            evicted: self.report.evicted,
-        }
+    fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
+        watch.tell(Phase::EvictingDocuments, self.report.examined, self.total)
     }
 }
 
-/// Returns the age of the document that so many are older than, the greatest age if all are; `None`
-/// if
-/// `watch` broke off.
-fn oldest_kept(
-    snapshot: &SnapshotView,
-    older: u64,
-    watch: &mut EvictWatch<'_>,
-) -> Result<Option<Age>> {
+/// Returns the age of the document that so many are older than, the greatest age if all are.
+fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Result<Age> {
     let total = snapshot.len();
     if older >= total {
         // No document has the greatest id.
-        return Ok(Some((u64::MAX, u64::MAX)));
+        return Ok((u64::MAX, u64::MAX));
     }
     let end = snapshot.inner.version.state.next_id;
     let mut rows = StoredRows::default();
+    let mut documents = 0;
     age_of_rank(older, total, Memory::default(), &mut |visit| {
-        let (mut from, mut documents) = (0, 0);
+        let mut from = 0;
         while from < end {
-            if watch(EvictEvent::Searched { documents, total }).is_break() {
-                return Ok(false);
-            }
+            // How many passes it takes shows only on the way.
+            watch.tell(Phase::ReadingDocuments, documents, None)?;
             from = rows.read(snapshot, from..end)?;
             for (id, row) in rows.iter() {
                 visit(StoredDocument::decode(id, row)?.age());
                 documents += 1;
             }
         }
-        Ok(true)
+        watch.tell(Phase::ReadingDocuments, documents, None)
     })
 }

@@ -2,7 +2,7 @@
 
 mod eviction;
 mod newest;
-mod options;
+mod policy;
 
-pub(crate) use eviction::{evict_older_than_with, evict_where_with, keep_newest_with};
-pub use options::{EvictEvent, EvictOptions, EvictReport, StoredDocument};
+pub use eviction::{EvictReport, Eviction};
+pub use policy::{EvictPolicy, StoredDocument};

@@ -1,158 +1,110 @@
 //! Finds the n-th document by age, among any number of documents, in bounded memory.
 //!
-//! It counts histograms of stamps over ever smaller ranges, as a selection must that cannot keep
+//! It counts histograms of ages over ever smaller ranges, as a selection must that cannot keep
 //! its input (Munro and Paterson, "Selection and sorting with limited storage", 1980): each pass
-//! narrows the range that has the wanted rank, until all of it fits in memory or has one stamp.
+//! narrows the range that has the wanted rank, until all of it fits in memory.
 
 use crate::error::{Error, Result};
+use crate::invariant::at_mut;
 
 /// The stamp and id of a document. The smaller of two ages is the older one.
 pub(super) type Age = (u64, u64);
 
-/// Passes all ages to a closure, ascending by id. Returns false if it was stopped before the end.
-pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<bool> + 'e;
+/// Passes all ages to a closure, ascending by id.
+pub(super) type EachAge<'e> = dyn FnMut(&mut dyn FnMut(Age)) -> Result<()> + 'e;
 
 /// The bounds of memory during one pass over all ages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
-    /// Ranges of stamps that are counted, 8 bytes each; at least two.
-    buckets: usize,
-    /// Ages that are held, 16 bytes each.
+    /// Two to the power of this many ranges of ages are counted, 48 bytes each; 1 to 31.
+    bucket_bits: u32,
+    /// Ages that are held, 16 bytes each; at least one.
     ages: u64,
 }
 
 impl Default for Memory {
-    /// 512 KiB of counters and 1 MiB of ages.
+    /// 1.5 MiB of counters, or 1 MiB of ages.
     fn default() -> Self {
         Self {
-            buckets: 1 << 16,
+            bucket_bits: 15,
             ages: 1 << 16,
         }
     }
 }
 
-/// The range of stamps that contains the age of the requested rank.
+/// Ages as numbers, the stamp in the high half: all from the lowest to the highest.
 #[derive(Clone, Copy, Debug)]
-struct Stamps {
-    low: u64,
-    high: u64,
-    /// Number of documents with a stamp in the range.
+struct AgeRange {
+    low: u128,
+    high: u128,
     documents: u64,
-    /// The requested rank among these, from 0.
-    rank: u64,
 }
 
-impl Stamps {
-    fn contains(&self, stamp: u64) -> bool {
-        (self.low..=self.high).contains(&stamp)
+impl AgeRange {
+    const NONE: Self = Self {
+        low: u128::MAX,
+        high: 0,
+        documents: 0,
+    };
+
+    fn add(&mut self, age: u128) {
+        self.low = self.low.min(age);
+        self.high = self.high.max(age);
+        self.documents += 1;
     }
 }
 
-/// Returns the age that exactly `rank` of all `documents` are older than; `None` if `each` stopped
-/// before the end.
+/// Returns the age that exactly `rank` of all `documents` are older than.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there are fewer documents, and those of `each`.
 pub(super) fn age_of_rank(
-    rank: u64,
+    mut rank: u64,
     documents: u64,
     memory: Memory,
     each: &mut EachAge<'_>,
-) -> Result<Option<Age>> {
-    let mut stamps = Stamps {
+) -> Result<Age> {
+    let mut range = AgeRange {
         low: 0,
-        high: u64::MAX,
+        high: u128::MAX,
         documents,
-        rank,
     };
-    if documents > memory.ages {
-        let (mut low, mut high) = (u64::MAX, 0);
-        let is_complete = each(&mut |(stamp, _)| {
-            low = low.min(stamp);
-            high = high.max(stamp);
+    let mut each_within = |range: AgeRange, visit: &mut dyn FnMut(u128)| {
+        each(&mut |(stamp, id)| {
+            let age = u128::from(stamp) << 64 | u128::from(id);
+            if (range.low..=range.high).contains(&age) {
+                visit(age);
+            }
+        })
+    };
+    while range.documents > memory.ages {
+        let range_bits = u128::BITS - (range.high - range.low).leading_zeros();
+        let shift = range_bits.saturating_sub(memory.bucket_bits);
+        let mut buckets = vec![AgeRange::NONE; 1 << memory.bucket_bits];
+        let mut counted = Ok(());
+        each_within(range, &mut |age| match at_mut(
+            &mut buckets,
+            ((age - range.low) >> shift) as usize,
+        ) {
+            Ok(bucket) => bucket.add(age),
+            Err(error) => counted = Err(error),
         })?;
-        if !is_complete {
-            return Ok(None);
-        }
-        (stamps.low, stamps.high) = (low, high);
-    }
-    while stamps.documents > memory.ages && stamps.low < stamps.high {
-        match narrow(stamps, memory, each)? {
-            Some(narrower) => stamps = narrower,
-            None => return Ok(None),
-        }
-    }
-    if stamps.documents <= memory.ages {
-        find_by_sorting(stamps, each)
-    } else {
-        find_by_counting(stamps, each)
-    }
-}
-
-/// Counts documents by stamp, and keeps the part of the range that has the rank.
-fn narrow(stamps: Stamps, memory: Memory, each: &mut EachAge<'_>) -> Result<Option<Stamps>> {
-    let Stamps { low, high, .. } = stamps;
-    let width = (high - low) / memory.buckets as u64 + 1;
-    let mut counts = vec![0_u64; memory.buckets];
-    let is_complete = each(&mut |(stamp, _)| {
-        if stamps.contains(stamp) {
-            let bucket = usize::try_from((stamp - low) / width).unwrap_or(usize::MAX);
-            if let Some(count) = counts.get_mut(bucket) {
-                *count += 1;
+        counted?;
+        let found = buckets.into_iter().find(|bucket| {
+            let is_found = rank < bucket.documents;
+            if !is_found {
+                rank -= bucket.documents;
             }
-        }
-    })?;
-    if !is_complete {
-        return Ok(None);
+            is_found
+        });
+        range = found.ok_or_else(too_few)?;
     }
-    let (mut rank, mut low) = (stamps.rank, low);
-    for documents in counts {
-        if rank < documents {
-            return Ok(Some(Stamps {
-                low,
-                high: low.saturating_add(width - 1).min(high),
-                documents,
-                rank,
-            }));
-        }
-        rank -= documents;
-        low = low.saturating_add(width);
-    }
-    Err(too_few())
-}
-
-/// Returns the age of the requested rank by sorting the ages of few documents.
-fn find_by_sorting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
     let mut ages = Vec::new();
-    let is_complete = each(&mut |age| {
-        if stamps.contains(age.0) {
-            ages.push(age);
-        }
-    })?;
-    if !is_complete {
-        return Ok(None);
-    }
+    each_within(range, &mut |age| ages.push(age))?;
     ages.sort_unstable();
-    let rank = usize::try_from(stamps.rank).unwrap_or(usize::MAX);
-    ages.get(rank).copied().map(Some).ok_or_else(too_few)
-}
-
-/// Returns the age of the requested rank among many documents with one stamp, by counting: they
-/// come in the order of their ids.
-fn find_by_counting(stamps: Stamps, each: &mut EachAge<'_>) -> Result<Option<Age>> {
-    let (mut before, mut found) = (0, None);
-    let is_complete = each(&mut |age| {
-        if stamps.contains(age.0) {
-            if before == stamps.rank {
-                found = Some(age);
-            }
-            before += 1;
-        }
-    })?;
-    if !is_complete {
-        return Ok(None);
-    }
-    found.map(Some).ok_or_else(too_few)
+    let age = usize::try_from(rank).ok().and_then(|rank| ages.get(rank));
+    let age = age.ok_or_else(too_few)?;
+    Ok(((age >> 64) as u64, *age as u64))
 }
 
 fn too_few() -> Error {
@@ -176,9 +128,9 @@ mod tests {
             let found = age_of_rank(rank as u64, count as u64, memory, &mut |visit| {
                 passes += 1;
                 ages.iter().for_each(|age| visit(*age));
-                Ok(true)
+                Ok(())
             });
-            assert_eq!(found.unwrap(), Some(sorted[rank]), "{rank} of {count}");
+            assert_eq!(found.unwrap(), sorted[rank], "{rank} of {count}");
             most = most.max(passes);
         }
         most
@@ -210,40 +162,25 @@ mod tests {
             }),
         ];
         for stamps in &distributions {
-            for (buckets, ages) in [(2, 0), (2, 3), (16, 1), (7, 50), (1 << 16, 10), (4, 1_000)] {
-                let most = passes(stamps, Memory { buckets, ages });
+            for (bucket_bits, ages) in [(1, 1), (1, 3), (4, 1), (3, 50), (16, 10), (2, 1_000)] {
+                let most = passes(stamps, Memory { bucket_bits, ages });
                 // The least and greatest, a pass for each time that the range is divided, and the last.
-                let divisions = 64_u32.div_ceil(buckets.ilog2());
-                assert!(most <= divisions + 2, "{most} with {buckets} and {ages}");
+                let divisions = 128_u32.div_ceil(bucket_bits);
+                assert!(
+                    most <= divisions + 2,
+                    "{most} with {bucket_bits} and {ages}"
+                );
             }
         }
         assert_eq!(passes(&of(mixed), Memory::default()), 1);
     }
 
     #[test]
-    fn what_is_broken_off_says_so() {
-        let memory = Memory {
-            buckets: 2,
-            ages: 0,
-        };
-        for stop_at in 1..20 {
-            let mut passes = 0;
-            let found = age_of_rank(2, 10, memory, &mut |visit| {
-                passes += 1;
-                (0..10).for_each(|id| visit((id * 1_000, id)));
-                Ok(passes < stop_at)
-            });
-            let expected = (passes < stop_at).then_some((2_000, 2));
-            assert_eq!(found.unwrap(), expected);
-        }
-    }
-
-    #[test]
     fn fewer_documents_than_there_should_be_are_damage() {
-        for (buckets, ages) in [(2, 0), (2, 100)] {
-            let found = age_of_rank(5, 10, Memory { buckets, ages }, &mut |visit| {
+        for (bucket_bits, ages) in [(1, 1), (1, 100)] {
+            let found = age_of_rank(5, 10, Memory { bucket_bits, ages }, &mut |visit| {
                 (0..4).for_each(|id| visit((9, id)));
-                Ok(true)
+                Ok(())
             });
             assert!(matches!(found, Err(Error::Corrupt { .. })));
         }

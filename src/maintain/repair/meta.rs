@@ -96,7 +96,7 @@ impl MetaRows {
             error => Error::corrupt("table meta, row schema", error.to_string()),
         })?;
         let sketcher = schema.sketcher();
-        let found = (sketcher.recipe_fingerprint(), sketcher.self_test()?);
+        let found = (sketcher.recipe_mark().fingerprint, sketcher.self_test()?);
         match self.self_test {
             Some(expected) if expected.0 != found.0 => Err(Error::InvalidParameter {
                 parameter: "schema",

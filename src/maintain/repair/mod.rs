@@ -10,5 +10,4 @@ mod scanner;
 mod tombstones;
 
 pub use loss_report::IdRange;
-pub(crate) use rebuild::repair_with;
-pub use rebuild::{RepairEvent, RepairOptions, RepairReport};
+pub use rebuild::{Repair, RepairReport};

@@ -1,47 +1,58 @@
 //! A new store of the documents that can still be read of a damaged one.
 
+use std::fmt;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::build::bulk_build;
-use crate::build::{BulkBuild, BulkEvent, BulkOptions, DuplicateKeys};
+use crate::build::{BulkBuild, BulkOptions, DuplicateKeys};
 use crate::error::Result;
 use crate::invariant::invariant;
 use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
 use crate::schema::Schema;
-use crate::types::{Problem, go_on};
+use crate::types::{Phase, Problem, Progress, Watch};
 
-/// Documents that are read between two events.
-const DOCUMENTS_PER_EVENT: u64 = 4_096;
+#[cfg(doc)]
+use crate::error::Error;
 
-/// The name of the operation in errors.
-const WORK: &str = "repairing the store";
-
-/// The options of [`Store::repair`](crate::Store::repair).
+/// A repair that [`run`](Self::run) does. Made by [`Store::repair`](crate::Store::repair).
 ///
 /// ```
-/// use resemblance::{BulkOptions, RepairOptions};
-/// let options = RepairOptions::new().bulk(BulkOptions::new().memory_bytes(64 << 20));
-/// # let _ = options;
+/// use resemblance::{BulkOptions, MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (path, new) = (folder.path().join("seen.rsm"), folder.path().join("new.rsm"));
+/// # Store::create(&path, Schema::builder().minhash(MinHash::new(64)).build()?)?;
+/// let report = Store::repair(&path, &new)
+///     .bulk(BulkOptions::new().memory_bytes(64 << 20))
+///     .run()?;
+/// assert!(report.is_complete());
+/// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RepairOptions {
+#[must_use = "a repair does nothing until it is run"]
+pub struct Repair<'a> {
+    path: PathBuf,
+    target: PathBuf,
     bulk: BulkOptions,
     schema: Option<Schema>,
     scan: bool,
+    watch: Watch<'a>,
 }
 
-impl RepairOptions {
-    /// Makes the options: default [`BulkOptions`], no schema, no scan.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+impl<'a> Repair<'a> {
+    pub(crate) fn new(path: &Path, target: &Path) -> Self {
+        Self {
+            path: path.into(),
+            target: target.into(),
+            bulk: BulkOptions::new(),
+            schema: None,
+            scan: false,
+            watch: Watch::new("the repair"),
+        }
     }
 
     /// The options by which the new store is built. Their rule for duplicate keys has no effect:
     /// the newest document is kept.
-    #[must_use]
     pub fn bulk(mut self, options: BulkOptions) -> Self {
         self.bulk = options;
         self
@@ -49,7 +60,6 @@ impl RepairOptions {
 
     /// The schema to use if that of the file cannot be read. It must be the one that the store was
     /// made with; another threshold, and other bands of values that were not cut, do no harm.
-    #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
@@ -60,31 +70,48 @@ impl RepairOptions {
     /// back**, where their rows have not been overwritten, and others with an earlier stamp or
     /// payload. Off by default. It keeps 24 bytes a page
     /// with rows in memory.
-    #[must_use]
     pub fn scan(mut self, on: bool) -> Self {
         self.scan = on;
         self
     }
+
+    /// Sets what is told of the progress, and may stop the repair: see [`Progress`]. There is no new
+    /// store then.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.watch.set(callback);
+        self
+    }
+
+    /// Makes the new store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyExists`] if something has the name of the new store;
+    /// [`Error::NotFound`], [`Error::NotAStore`] and [`Error::Locked`] of the old file;
+    /// [`Error::Corrupt`] if its schema cannot be read and none was given;
+    /// [`Error::InvalidParameter`] if the one that was given makes other signatures;
+    /// [`Error::NewerFormat`], [`Error::UnknownFeatures`] and [`Error::ReadOnly`] if a newer release
+    /// must do it; [`Error::SelfTest`] as in [`Store::open`](crate::Store::open);
+    /// [`Error::Stopped`] if the progress callback breaks off; [`Error::Io`] if a disk is full, for
+    /// one. There is no new store then.
+    pub fn run(self) -> Result<RepairReport> {
+        let bulk = self.bulk.duplicate_keys(DuplicateKeys::KeepLast);
+        let (path, target) = (&self.path, &self.target);
+        let (schema, scan) = (self.schema.as_ref(), self.scan);
+        self.watch.run(|watch| {
+            let old = DamagedStore::open(path, schema, scan, &bulk.store, watch)?;
+            rebuild(old, path, target, &bulk, watch)
+        })
+    }
 }
 
-/// An event of [`Store::repair_with`](crate::Store::repair_with).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RepairEvent {
-    /// Progress of reading the damaged file.
-    Read {
-        /// Documents kept so far.
-        documents: u64,
-        /// Documents in the damaged file, if it still says how many.
-        total: Option<u64>,
-    },
-    /// Progress of writing the new store.
-    Written {
-        /// Postings written so far, in all lanes.
-        postings: u64,
-        /// Postings to write, in all lanes.
-        total: u64,
-    },
+impl fmt::Debug for Repair<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repair")
+            .field("path", &self.path)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The result of a repair: the kept and the lost documents. Lists have at most 1,000 entries;
@@ -132,27 +159,22 @@ impl RepairReport {
     }
 }
 
-/// Builds a new store at `target` of the documents that can be read at `path`.
-pub(crate) fn repair_with(
-    path: impl AsRef<Path>,
-    target: impl AsRef<Path>,
-    options: &RepairOptions,
-    mut watch: impl FnMut(RepairEvent) -> ControlFlow<()>,
+/// Builds a new store of the documents that can be read.
+fn rebuild(
+    mut old: DamagedStore,
+    path: &Path,
+    target: &Path,
+    bulk: &BulkOptions,
+    watch: &mut Watch<'_>,
 ) -> Result<RepairReport> {
-    let bulk = options.bulk.clone().duplicate_keys(DuplicateKeys::KeepLast);
-    let (given, store_options) = (options.schema.as_ref(), &bulk.store);
-    let mut old = DamagedStore::open(path.as_ref(), given, options.scan, store_options)?;
     let schema = old.schema().clone();
-    let mut build = bulk_build(target, schema.clone(), &bulk)?;
-    build.set_source(path.as_ref());
-    let read = fill(&mut build, &mut old, &mut watch)?;
+    let mut build = bulk_build(target, schema.clone(), bulk)?;
+    build.set_source(path);
+    let read = fill(&mut build, &mut old, watch)?;
     let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
     let has_own_schema = old.has_own_schema;
     let losses = old.finish();
-    let built = build.finish_with(|event| match event {
-        BulkEvent::Merged { postings, total } => watch(RepairEvent::Written { postings, total }),
-        BulkEvent::Duplicate { .. } => ControlFlow::Continue(()),
-    })?;
+    let built = build.finish_watched(watch, &mut |_, _| ControlFlow::Continue(()))?;
     let (written, replaced) = (built.documents, built.duplicates);
     invariant!(
         read == written + replaced,
@@ -174,17 +196,11 @@ pub(crate) fn repair_with(
 }
 
 /// Puts the documents that can be read into the new store. Returns how many there were.
-fn fill(
-    build: &mut BulkBuild,
-    old: &mut DamagedStore,
-    watch: &mut dyn FnMut(RepairEvent) -> ControlFlow<()>,
-) -> Result<u64> {
+fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>) -> Result<u64> {
     let total = old.expected;
     let mut documents = 0_u64;
     loop {
-        if documents.is_multiple_of(DOCUMENTS_PER_EVENT) {
-            go_on(watch(RepairEvent::Read { documents, total }), WORK)?;
-        }
+        watch.step(Phase::ReadingDocuments, documents, total)?;
         let more = old.next_document(&mut |id, document, signature| {
             build.insert_as(id, document, signature)
         })?;
@@ -195,6 +211,6 @@ fn fill(
     }
     // Ids that were given are never given again.
     build.skip_to(old.next_id().unwrap_or(0));
-    go_on(watch(RepairEvent::Read { documents, total }), WORK)?;
+    watch.tell(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)
 }

@@ -9,9 +9,14 @@ use std::collections::BinaryHeap;
 use crate::engine::{
     Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, row_check, stated_count,
 };
+use crate::error::Result;
 use crate::maintain::repair::loss_report::{DOCUMENT_ROWS, SIGNATURE_ROWS};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::rows::{ReadRow, row_at};
+use crate::types::{Phase, Watch};
+
+/// Bytes of the file that are read between two calls of the progress callback.
+const BYTES_PER_CALL: u64 = 4 << 20;
 
 /// The key and value widths of the tables `documents` and `signatures`.
 const ROWS: Widths = Widths {
@@ -33,13 +38,17 @@ pub(super) struct Scanned {
 }
 
 /// Looks at all pages of a file.
-pub(super) fn scan(pages: &PageFile) -> Scanned {
+pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
     let mut scanned = Scanned {
         documents: ScannedRows::new(DOCUMENT_ROWS),
         signatures: ScannedRows::new(SIGNATURE_ROWS),
         meta: MetaRows::default(),
     };
-    for offset in (0..pages.length_bytes()).step_by(PAGE_BYTES).skip(1) {
+    let total = pages.length_bytes();
+    for offset in (0..total).step_by(PAGE_BYTES).skip(1) {
+        if offset % BYTES_PER_CALL == PAGE_BYTES as u64 {
+            watch.tell(Phase::ScanningPages, offset, total)?;
+        }
         let Some(bytes) = read_page(pages, offset) else {
             continue;
         };
@@ -51,7 +60,8 @@ pub(super) fn scan(pages: &PageFile) -> Scanned {
         rows.leaves
             .sort_unstable_by_key(|leaf| Reverse(leaf.first_id));
     }
-    scanned
+    watch.tell(Phase::ScanningPages, total, total)?;
+    Ok(scanned)
 }
 
 /// Returns the bytes of a possible page of rows, as many as its last row says.

@@ -14,9 +14,9 @@ use crate::maintain::repair::scan::scan;
 use crate::maintain::repair::tombstones::RemainingTombstones;
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::sketch::Signature;
+use crate::sketch::{RecipeMark, Signature};
 use crate::state::shape_of;
-use crate::types::Document;
+use crate::types::{Document, Watch};
 
 /// Reasons of a document that has one row only.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
@@ -31,7 +31,7 @@ pub(super) struct DamagedStore {
     dead: RemainingTombstones,
     schema: Schema,
     shape: Shape,
-    recipe: u64,
+    recipe: RecipeMark,
     next_id: Option<u64>,
     pub(super) losses: LossReport,
     /// Number of documents that there were, if that can be read.
@@ -48,6 +48,7 @@ impl DamagedStore {
         given: Option<&Schema>,
         scans: bool,
         options: &StoreOptions,
+        watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let commit = open_commit(path, options, scans)?;
         let mut losses = LossReport::default();
@@ -68,7 +69,7 @@ impl DamagedStore {
                 "they cannot be read, so that no document can be reached; scan all pages for rows",
             ));
         }
-        let found = scans.then(|| scan(&commit.pages));
+        let found = scans.then(|| scan(&commit.pages, watch)).transpose()?;
         let mut meta = MetaRows::read(&commit, table("meta"), &mut losses);
         if let Some(found) = &found {
             meta.complete(&found.meta);
@@ -96,7 +97,7 @@ impl DamagedStore {
             signatures,
             dead,
             shape: shape_of(&schema),
-            recipe: schema.sketcher().recipe_fingerprint(),
+            recipe: schema.sketcher().recipe_mark(),
             schema,
             next_id: meta.state.map(|state| state.next_id),
             losses,

@@ -1,37 +1,18 @@
 //! Writes the documents of a snapshot as a stream, which another store can import.
 
 use std::io::Write;
-use std::ops::ControlFlow;
 
-use crate::engine::{OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
+use crate::engine::{EngineResult, OwnedRange, PanicSafe, RowTable, SIGNATURES, TableHandle};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentRow, SignatureRow, StreamHeader, StreamWriter, append_plain_signature, checksum,
 };
 use crate::read::ReadView;
 use crate::read::SnapshotView;
-use crate::types::go_on;
+use crate::types::{Operation, Phase, Watch};
 
 /// Bytes that are gathered before they are written.
 const PIECE_BYTES: usize = 1 << 20;
-
-/// The name of the operation in errors.
-const WORK: &str = "the export";
-
-/// An event of [`Snapshot::export_with`](crate::Snapshot::export_with).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExportEvent {
-    /// Progress of the export.
-    Written {
-        /// Documents written so far.
-        documents: u64,
-        /// Documents to write.
-        total: u64,
-        /// Bytes written so far.
-        bytes: u64,
-    },
-}
 
 /// The result of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +25,25 @@ pub struct ExportReport {
 }
 
 /// Writes the live documents of a snapshot, ascending by id, to a stream.
-pub(crate) fn export_with(
+pub(crate) fn export<'a>(
+    snapshot: &'a SnapshotView,
+    mut writer: impl Write + 'a,
+) -> Operation<'a, ExportReport> {
+    Operation::new("the export", move |watch| {
+        write_stream(snapshot, &mut writer, watch)
+    })
+}
+
+fn write_stream(
     snapshot: &SnapshotView,
-    mut writer: impl Write,
-    mut watch: impl FnMut(ExportEvent) -> ControlFlow<()>,
+    writer: &mut impl Write,
+    watch: &mut Watch<'_>,
 ) -> Result<ExportReport> {
     let context = snapshot.context();
     let total = snapshot.len();
     let header = StreamHeader {
         documents: total,
-        self_test: (context.recipe, context.sketcher.self_test()?),
+        self_test: (context.recipe.fingerprint, context.sketcher.self_test()?),
         schema: context.schema.clone(),
     };
     let mut piece = Vec::new();
@@ -61,33 +51,22 @@ pub(crate) fn export_with(
     let mut rows = context.run_checked(|| LiveRows::new(snapshot))?;
     let (mut documents, mut bytes) = (0, 0);
     loop {
-        let event = ExportEvent::Written {
-            documents,
-            total,
-            bytes,
-        };
-        go_on(watch(event), WORK)?;
+        watch.tell(Phase::WritingDocuments, documents, total)?;
         // The writer is the caller's: what it does is no failure of the store.
         let found = context.run_checked(|| rows.append(&mut stream, &mut piece))?;
         documents += found;
         if found == 0 {
             break;
         }
-        bytes += write(&mut writer, &mut piece)?;
+        bytes += write(writer, &mut piece)?;
     }
     if documents != total {
         let detail = format!("found {documents} live documents, expected {total} (invariant 1)");
         return Err(Error::corrupt("table documents", detail));
     }
     stream.end(&mut piece)?;
-    bytes += write(&mut writer, &mut piece)?;
+    bytes += write(writer, &mut piece)?;
     writer.flush().map_err(unwritable)?;
-    let event = ExportEvent::Written {
-        documents,
-        total,
-        bytes,
-    };
-    go_on(watch(event), WORK)?;
     Ok(ExportReport { documents, bytes })
 }
 
@@ -122,8 +101,8 @@ impl<'s> LiveRows<'s> {
         let tables = snapshot.inner.tables()?;
         Ok(Self {
             snapshot,
-            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..)?),
-            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..)?),
+            documents: PanicSafe::new(tables.documents.range_owned::<u64>(..).engine()?),
+            signatures: PanicSafe::new(tables.signatures.range_owned::<u64>(..).engine()?),
             plain: Vec::new(),
         })
     }
@@ -135,9 +114,9 @@ impl<'s> LiveRows<'s> {
             let Some(entry) = self.documents.next() else {
                 break;
             };
-            let (id, document) = entry?;
+            let (id, document) = entry.engine()?;
             let id = id.value();
-            let signature = match self.signatures.next().transpose()? {
+            let signature = match self.signatures.next().transpose().engine()? {
                 Some((found, row)) if found.value() == id => row,
                 _ => return Err(no_row(SIGNATURES, id)),
             };

@@ -1,9 +1,9 @@
 //! Documents of another store, from a stream.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
-
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::query::find_keys;
 use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of};
-use crate::types::{Document, DocumentId, Novelty, go_on};
+use crate::types::{Document, DocumentId, Novelty, Phase, Progress, Watch};
 use crate::write::Transaction;
 use crate::write::Writer;
 
@@ -24,9 +24,6 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// Default number of documents of one transaction, which ends earlier at `TRANSACTION_BYTES`.
 const TRANSACTION_DOCUMENTS: u64 = 10_000;
 const TRANSACTION_BYTES: usize = 16 << 20;
-
-/// The name of the operation in errors.
-const WORK: &str = "the import";
 
 /// The rule for a document of the stream whose key the store has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,61 +41,109 @@ pub enum ExistingKeys {
     ReplaceIfNewer,
 }
 
-/// The options of [`Store::import`](crate::Store::import).
+/// An import that [`run`](Self::run) does. Made by [`Store::import`](crate::Store::import).
 ///
 /// ```
-/// use resemblance::{ExistingKeys, ImportOptions};
-/// let options = ImportOptions::new().existing_keys(ExistingKeys::Skip).if_new(true);
-/// # let _ = options;
+/// use resemblance::ExistingKeys;
+/// # use resemblance::{MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut stream = Vec::new();
+/// # store.snapshot()?.export(&mut stream).run()?;
+/// let import = store.import(&stream[..]).existing_keys(ExistingKeys::Skip).if_new(true);
+/// assert_eq!(import.run()?.read, 0);
+/// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImportOptions {
+#[must_use = "an import does nothing until it is run"]
+pub struct Import<'a> {
+    store: &'a Arc<OpenStore>,
+    reader: Box<dyn Read + 'a>,
+    rules: ImportRules,
+    watch: Watch<'a>,
+}
+
+/// What an import does with documents.
+#[derive(Clone, Copy, Debug)]
+struct ImportRules {
     existing_keys: ExistingKeys,
     if_new: bool,
     transaction_documents: u64,
 }
 
-impl Default for ImportOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ImportOptions {
-    /// Keys that exist are refused, near-duplicates are taken, 10,000 documents a transaction.
-    #[must_use]
-    pub fn new() -> Self {
+impl<'a> Import<'a> {
+    pub(crate) fn new(store: &'a Arc<OpenStore>, reader: impl Read + 'a) -> Self {
         Self {
-            existing_keys: ExistingKeys::Refuse,
-            if_new: false,
-            transaction_documents: TRANSACTION_DOCUMENTS,
+            store,
+            reader: Box::new(reader),
+            rules: ImportRules {
+                existing_keys: ExistingKeys::Refuse,
+                if_new: false,
+                transaction_documents: TRANSACTION_DOCUMENTS,
+            },
+            watch: Watch::new("the import"),
         }
     }
 
-    /// Sets the rule for a document whose key the store has.
-    #[must_use]
+    /// Sets the rule for a document whose key the store has; it is refused by default.
     pub fn existing_keys(mut self, rule: ExistingKeys) -> Self {
-        self.existing_keys = rule;
+        self.rules.existing_keys = rule;
         self
     }
 
     /// If on, leaves out near-duplicates of documents in the store, those that came earlier in the
     /// stream included, as [`WriteTransaction::insert_many_if_new`](crate::WriteTransaction::insert_many_if_new) does it. Existing keys are then
-    /// refused or skipped.
-    #[must_use]
+    /// refused or skipped. Off by default.
     pub fn if_new(mut self, on: bool) -> Self {
-        self.if_new = on;
+        self.rules.if_new = on;
         self
     }
 
-    /// Maximum number of documents that one transaction reads, at least 1. It ends earlier once
-    /// they reach 16 MiB.
-    #[must_use]
+    /// Maximum number of documents that one transaction reads, at least 1; 10,000 by default. It ends
+    /// earlier once they reach 16 MiB.
     pub fn transaction_documents(mut self, documents: u64) -> Self {
-        self.transaction_documents = documents.max(1);
+        self.rules.transaction_documents = documents.max(1);
         self
     }
 
+    /// Sets what is told of the progress, and may stop the import: see [`Progress`]. It is called
+    /// before each transaction and at the end. Documents that were committed until then stay.
+    pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
+        self.watch.set(callback);
+        self
+    }
+
+    /// Imports.
+    ///
+    /// # Errors
+    ///
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
+    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
+    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
+    /// [`Store::open`](crate::Store::open); [`Error::InvalidParameter`] for options that contradict
+    /// each other.
+    ///
+    /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
+    /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`],
+    /// [`Error::Stopped`] if the progress callback breaks off, and as
+    /// [`Store::begin_write`](crate::Store::begin_write) and
+    /// [`WriteTransaction::commit`](crate::WriteTransaction::commit). If it was a commit that failed,
+    /// its documents may be there as well.
+    pub fn run(self) -> Result<ImportReport> {
+        let (store, reader, rules) = (self.store, self.reader, &self.rules);
+        self.watch.run(|watch| import(store, reader, rules, watch))
+    }
+}
+
+impl fmt::Debug for Import<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Import")
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ImportRules {
     fn validate(&self) -> Result<()> {
         match self.existing_keys {
             ExistingKeys::Replace | ExistingKeys::ReplaceIfNewer if self.if_new => {
@@ -112,19 +157,6 @@ impl ImportOptions {
             _ => Ok(()),
         }
     }
-}
-
-/// An event of [`Store::import_with`](crate::Store::import_with).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ImportEvent {
-    /// A transaction was committed: the documents read so far are stored or left out for good.
-    Committed {
-        /// Documents read so far.
-        documents: u64,
-        /// Documents in the stream, as its header says.
-        total: u64,
-    },
 }
 
 /// The result of an import. Each document is counted in [`read`](Self::read) and in one of the
@@ -148,13 +180,13 @@ pub struct ImportReport {
 }
 
 /// Stores the documents of a stream, in transactions of a limited size.
-pub(crate) fn import_with(
+fn import(
     store: &Arc<OpenStore>,
-    reader: impl Read,
-    options: &ImportOptions,
-    mut watch: impl FnMut(ImportEvent) -> ControlFlow<()>,
+    reader: Box<dyn Read + '_>,
+    rules: &ImportRules,
+    watch: &mut Watch<'_>,
 ) -> Result<ImportReport> {
-    options.validate()?;
+    rules.validate()?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
     let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
     let context = &store.context;
@@ -162,28 +194,25 @@ pub(crate) fn import_with(
     if !store.writable {
         return Err(Error::ReadOnly);
     }
-    let total = header.documents;
     let mut report = ImportReport::default();
     let mut next = || stream.next_document(&shape, context.recipe);
+    let mut is_last = false;
     loop {
         let documents = report.read;
         let stopped = |source| Error::ImportStopped {
             documents,
             source: Box::new(source),
         };
-        let event = ImportEvent::Committed { documents, total };
-        go_on(watch(event), WORK).map_err(stopped)?;
-        let (batch, is_last) = read_batch(options, &mut next).map_err(stopped)?;
-        take_in(store, &batch, options, &mut report).map_err(stopped)?;
+        let told = watch.tell(Phase::StoringDocuments, documents, header.documents);
+        told.map_err(stopped)?;
         if is_last {
-            let documents = report.read;
-            let event = ImportEvent::Committed { documents, total };
-            // There is nothing left to break off.
-            let _ = watch(event);
             let message = format_args!("imported: {report:?}");
             events::debug(UPKEEP, &context.path, message);
             return Ok(report);
         }
+        let batch;
+        (batch, is_last) = read_batch(rules, &mut next).map_err(stopped)?;
+        take_in(store, &batch, rules, &mut report).map_err(stopped)?;
     }
 }
 
@@ -191,7 +220,7 @@ pub(crate) fn import_with(
 fn take_in(
     store: &Arc<OpenStore>,
     batch: &[StreamDocument],
-    options: &ImportOptions,
+    rules: &ImportRules,
     report: &mut ImportReport,
 ) -> Result<()> {
     if batch.is_empty() {
@@ -205,20 +234,15 @@ fn take_in(
     let pairs: Vec<SignedDocument<'_>> = pairs.collect::<Result<_>>()?;
     let mut counted = *report;
     let mut transaction = Transaction::begin(store)?;
-    if options.if_new {
+    if rules.if_new {
         let novelties = transaction.insert_many_if_new(&pairs)?;
         let (found, given) = (novelties.len(), pairs.len());
         invariant!(found == given, "{found} answers for {given} documents");
         for (novelty, (document, _)) in novelties.iter().zip(&pairs) {
-            counted.count(novelty, document, options)?;
+            counted.count(novelty, document, rules)?;
         }
     } else {
-        insert_by_rule(
-            &mut transaction,
-            &pairs,
-            options.existing_keys,
-            &mut counted,
-        )?;
+        insert_by_rule(&mut transaction, &pairs, rules.existing_keys, &mut counted)?;
     }
     counted.read += batch.len() as u64;
     let counted_once =
@@ -245,13 +269,13 @@ impl ImportReport {
         &mut self,
         novelty: &Novelty,
         document: &Document<'_>,
-        options: &ImportOptions,
+        rules: &ImportRules,
     ) -> Result<()> {
         self.beyond_budget += u64::from(novelty.beyond_budget().is_some());
         match novelty {
             Novelty::New { .. } => self.inserted += 1,
             Novelty::NearDuplicate(_) => self.near_duplicates += 1,
-            Novelty::SameKey(known) if options.existing_keys == ExistingKeys::Refuse => {
+            Novelty::SameKey(known) if rules.existing_keys == ExistingKeys::Refuse => {
                 return Err(key_exists(document.key(), known.id()));
             }
             Novelty::SameKey(_) => self.skipped += 1,
@@ -269,12 +293,12 @@ fn key_exists(key: Option<&[u8]>, id: DocumentId) -> Error {
 
 /// Reads the documents of one transaction. Returns with them whether they are the last.
 fn read_batch(
-    options: &ImportOptions,
+    rules: &ImportRules,
     next: &mut dyn FnMut() -> Result<Option<StreamDocument>>,
 ) -> Result<(Vec<StreamDocument>, bool)> {
     let mut batch = Vec::new();
     let mut size_bytes = 0;
-    while (batch.len() as u64) < options.transaction_documents && size_bytes < TRANSACTION_BYTES {
+    while (batch.len() as u64) < rules.transaction_documents && size_bytes < TRANSACTION_BYTES {
         let Some(document) = next()? else {
             return Ok((batch, true));
         };
@@ -293,8 +317,8 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
             expected: difference.expected,
         });
     }
-    let expected = (context.recipe, context.sketcher.self_test()?);
-    let plain = header.schema.sketcher().recipe_fingerprint();
+    let expected = (context.recipe.fingerprint, context.sketcher.self_test()?);
+    let plain = header.schema.sketcher().recipe_mark().fingerprint;
     let is_weighted = context.schema.weights().is_some() || header.self_test.0 != plain;
     if is_weighted && header.self_test.0 != expected.0 {
         let has = header.self_test.0 != plain;

@@ -3,7 +3,6 @@
 mod export;
 mod import;
 
-pub(crate) use export::export_with;
-pub use export::{ExportEvent, ExportReport};
-pub(crate) use import::import_with;
-pub use import::{ExistingKeys, ImportEvent, ImportOptions, ImportReport};
+pub use export::ExportReport;
+pub(crate) use export::export;
+pub use import::{ExistingKeys, Import, ImportReport};

@@ -132,7 +132,7 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
     check(&mut outcome, case, &file().1, is_full);
     if is_full {
         let (_file, options) = file();
-        let compacted = options.compact(PATH).map(drop);
+        let compacted = options.compact(PATH).run().map(drop);
         let mut allowed = contents(case, |state| Some(&state.compacted));
         if !outcome.note("compact", compacted) {
             allowed.extend(&read);
@@ -174,7 +174,7 @@ fn write(outcome: &mut Outcome, case: &Case, options: &StoreOptions) {
 }
 
 fn check(outcome: &mut Outcome, case: &Case, options: &StoreOptions, is_full: bool) {
-    match options.check(PATH) {
+    match options.check(PATH).run() {
         Ok(report) => {
             outcome.is_clean = report.is_clean();
             let unnamed = report

@@ -19,8 +19,8 @@ fn refused(name: &str, bytes: &[u8]) -> Vec<Error> {
         [
             options.open(PATH).err(),
             options.open_read_only(PATH).err(),
-            options.check(PATH).err(),
-            options.compact(PATH).err(),
+            options.check(PATH).run().err(),
+            options.compact(PATH).run().err(),
             CASES[0].reband(&options).err(),
         ]
     });
@@ -110,8 +110,11 @@ fn refused_or_changed(name: &str, bytes: &[u8]) {
         let result = guarded(name, || match attempt {
             0 => options.open(PATH).is_err(),
             1 => options.open_read_only(PATH).is_err(),
-            2 => options.compact(PATH).is_err(),
-            _ => !options.check(PATH).is_ok_and(|report| report.is_clean()),
+            2 => options.compact(PATH).run().is_err(),
+            _ => !options
+                .check(PATH)
+                .run()
+                .is_ok_and(|report| report.is_clean()),
         });
         let refused = result.unwrap_or_else(|what| panic!("{name}: {what}"));
         assert!(refused, "{name} was let in, attempt {attempt}");

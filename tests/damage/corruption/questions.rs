@@ -1,6 +1,6 @@
 //! Everything that is read from a store, and whether it is what it was.
 
-use resemblance::{Bounds, DocumentId, Error, Matches, Pair, Record, Signature, Snapshot, Stats};
+use resemblance::{DocumentId, Error, Matches, Pair, Record, Signature, Snapshot, Stats};
 
 /// What is asked for, of each state of a store the same.
 #[derive(Clone, Debug, Default)]
@@ -89,12 +89,12 @@ impl Content {
         put(snapshot.query(signatures).run().map(Answer::Many));
         let candidates = snapshot.candidates(signatures);
         put(candidates.map(Answer::ManyIds));
-        let clusters = snapshot.clusters(Bounds::new());
+        let clusters = snapshot.clusters().run();
         put(clusters.map(|clusters| Answer::Clusters(clusters.collect())));
-        let stats = snapshot.stats().map(without_sizes);
+        let stats = snapshot.stats().run().map(without_sizes);
         put(stats.map(|stats| Answer::Stats(stats.into())));
         let records = Ok(whole(snapshot.iter(), errors));
-        let pairs = snapshot.pairs(Bounds::new());
+        let pairs = snapshot.pairs().run();
         let pairs = pairs.map(|pairs| whole(pairs, errors));
         for list in [
             records.map(|(records, whole)| Answer::Records(records, whole)),

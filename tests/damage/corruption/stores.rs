@@ -59,7 +59,10 @@ impl Case {
 
     pub(crate) fn reband(&self, options: &StoreOptions) -> Result<(), Error> {
         let bulk = BulkOptions::new().store(options.clone());
-        Store::reband(PATH, &rebanding(self.name), &bulk).map(drop)
+        Store::reband(PATH, &rebanding(self.name))
+            .bulk(bulk.clone())
+            .run()
+            .map(drop)
     }
 
     /// How many bytes are in pages that are read.
@@ -217,7 +220,7 @@ fn build(plan: &Plan) -> Built {
         insert(plan, &store, &mut model, number);
         built.files.push(memory.read(PATH));
         built.models.push(model.clone());
-        let stats = store.snapshot().unwrap().stats().unwrap();
+        let stats = store.snapshot().unwrap().stats().run().unwrap();
         if number >= plan.documents && stats.merges.is_empty() != plan.merges {
             break;
         }
@@ -313,7 +316,7 @@ fn state(case: &Case, image: &Image, model: &Model) -> State {
             case.write(&options.open(PATH).unwrap()).unwrap();
         }),
         compacted: changed(case, image, |options| {
-            options.compact(PATH).unwrap();
+            options.compact(PATH).run().unwrap();
         }),
         rebanded: is_rebandable.then_some(rebanded),
     }
@@ -324,7 +327,7 @@ fn state(case: &Case, image: &Image, model: &Model) -> State {
 fn used(case: &Case) -> Vec<Range<usize>> {
     let file = OneFile::watched(case.image.clone());
     let options = file.options(&case.options);
-    let report = options.check(PATH).unwrap();
+    let report = options.check(PATH).run().unwrap();
     assert!(report.is_clean(), "{}: {:?}", case.name, report.problems);
     let mut reads = file.reads.lock().unwrap().clone();
     reads.retain(|range| range.start > 0);

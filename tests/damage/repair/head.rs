@@ -21,7 +21,7 @@ fn a_damaged_head_costs_nothing() {
         let problem = &report.damage[0];
         assert!(problem.place.contains("head of the file"), "{problem:?}");
         let files = MemoryFiles::with(STORE, bytes);
-        let checked = files.options(&sealing_after(64)).check(STORE);
+        let checked = files.options(&sealing_after(64)).check(STORE).run();
         assert!(checked.unwrap().problems.contains(problem));
     }
 }
@@ -31,9 +31,9 @@ fn without_a_head_a_scan_finds_the_documents() {
     let (files, before) = filled(100);
     let mut bytes = files.read(STORE);
     bytes[..4_096].fill(0);
-    let refused = try_repair(&bytes, |options| options).unwrap_err();
+    let refused = try_repair(&bytes, |repair| repair).unwrap_err();
     assert!(matches!(refused, resemblance::Error::NotAStore { .. }));
-    let (report, kept) = try_repair(&bytes, |options| options.scan(true)).unwrap();
+    let (report, kept) = try_repair(&bytes, |repair| repair.scan(true)).unwrap();
     assert!(
         before
             .iter()

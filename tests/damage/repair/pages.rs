@@ -9,7 +9,11 @@ use crate::repair::{STORE, assert_kept, filled, ids, repair, schema, try_repair}
 
 fn problems(bytes: &[u8]) -> Vec<String> {
     let files = MemoryFiles::with(STORE, bytes.to_vec());
-    let report = files.options(&sealing_after(64)).check(STORE).unwrap();
+    let report = files
+        .options(&sealing_after(64))
+        .check(STORE)
+        .run()
+        .unwrap();
     if !report.is_clean() {
         assert!(files.read(STORE) == bytes, "a damaged file was changed");
     }
@@ -87,7 +91,7 @@ fn documents_without_rows_in_a_lost_page_are_kept() {
                 without_schema += 1;
                 let scan = place.starts_with("the definitions");
                 let given =
-                    |options: resemblance::RepairOptions| options.schema(schema()).scan(scan);
+                    |repair: resemblance::Repair<'static>| repair.schema(schema()).scan(scan);
                 let (report, kept) = try_repair(&bytes, given).unwrap();
                 assert!(
                     before

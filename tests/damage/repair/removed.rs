@@ -4,7 +4,7 @@ use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
 use crate::repair::{contents, ids, schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{RepairOptions, Store, StoreOptions};
+use resemblance::{Store, StoreOptions};
 
 const DEAD: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("dead");
 
@@ -33,7 +33,7 @@ fn removed_documents_may_be_back_but_no_key_is_there_twice() {
     let before = contents(&store.snapshot().unwrap());
     drop(store);
     let repaired = |name: &str| {
-        let report = Store::repair(&path, place.file(name), &RepairOptions::new()).unwrap();
+        let report = Store::repair(&path, place.file(name)).run().unwrap();
         let store = Store::open(place.file(name)).unwrap();
         let contents = contents(&store.snapshot().unwrap());
         (report, contents)

@@ -4,7 +4,7 @@ use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Error, MinHash, RepairOptions, Schema, Store};
+use resemblance::{Error, MinHash, Schema, Store};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {
@@ -56,7 +56,7 @@ where
 }
 
 fn places(place: &Place) -> Vec<String> {
-    let report = Store::check(place.store()).unwrap();
+    let report = Store::check(place.store()).run().unwrap();
     assert!(!report.is_clean());
     report
         .problems
@@ -106,7 +106,9 @@ fn documents_go_with_their_rows() {
     let chosen = |id: &u64| (20..25).contains(id);
     damage::<u64>(&place, TableDefinition::new("documents"), chosen);
     damage::<u64>(&place, TableDefinition::new("signatures"), |id| *id == 40);
-    let report = Store::repair(place.store(), place.file("new"), &RepairOptions::new()).unwrap();
+    let report = Store::repair(place.store(), place.file("new"))
+        .run()
+        .unwrap();
     assert_eq!((report.documents, report.documents_lost), (93, 6));
     assert_eq!(report.documents_before, Some(99));
     let ranges: Vec<_> = report
@@ -133,11 +135,11 @@ fn without_its_schema_a_store_needs_another() {
         *name == "schema"
     });
     let new = place.file("new");
-    let repair = |options: RepairOptions| Store::repair(place.store(), &new, &options);
-    let refused = repair(RepairOptions::new()).unwrap_err();
+    let repair = || Store::repair(place.store(), &new);
+    let refused = repair().run().unwrap_err();
     assert!(matches!(&refused, Error::Corrupt { place, .. } if place == "table meta, row schema"));
     let other = Schema::builder().minhash(MinHash::new(32)).build().unwrap();
-    let refused = repair(RepairOptions::new().schema(other)).unwrap_err();
+    let refused = repair().schema(other).run().unwrap_err();
     assert!(matches!(
         refused,
         Error::InvalidParameter {
@@ -146,7 +148,7 @@ fn without_its_schema_a_store_needs_another() {
         }
     ));
     assert!(!new.exists());
-    let report = repair(RepairOptions::new().schema(schema())).unwrap();
+    let report = repair().schema(schema()).run().unwrap();
     assert!(report.is_complete() && !report.has_own_schema);
     assert_eq!(
         report.damage.len(),

@@ -37,7 +37,7 @@ pub(crate) fn which(store: &Store, possible: &[Option<Arc<Model>>]) -> Found<Arc
 }
 
 pub(crate) fn is_clean(path: &Path, options: &StoreOptions) -> Found<()> {
-    match options.check(path) {
+    match options.check(path).run() {
         Ok(report) if report.is_clean() => Ok(()),
         found => Err(format!("check: {found:?}")),
     }
@@ -60,7 +60,7 @@ impl Recovery<'_> {
             },
             1 => is_clean(self.path, &self.options),
             2 => {
-                let compacted = self.options.compact(self.path);
+                let compacted = self.options.compact(self.path).run();
                 compacted
                     .map(drop)
                     .map_err(|error| format!("compact: {error}"))

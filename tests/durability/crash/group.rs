@@ -80,7 +80,7 @@ fn what_a_group_was_told_is_so_on_a_disk_that_fails() {
                 Err(error) => panic!("{error:?}"),
             }
         }
-        assert!(snapshot.check().unwrap().is_clean());
+        assert!(snapshot.check().run().unwrap().is_clean());
     }
     assert!(failed > 0, "nothing failed");
 }

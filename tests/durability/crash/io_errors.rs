@@ -1,10 +1,9 @@
 //! Every call to the disk fails in turn: a clear error, and the store is as before.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::{Error, Problem, Result, Schema, Store, StoreOptions};
+use resemblance::{Document, Error, Problem, Result, Schema, Store, StoreOptions};
 
 use crate::common::Random;
 use crate::common::oracle::{Entry, Model};
@@ -104,7 +103,10 @@ impl Attempt {
         // An abort changes nothing.
         let begun = store.begin_write();
         if let Some(mut transaction) = self.take("beginning", begun) {
-            let appended = transaction.append(&signature(store.schema(), &mut random));
+            let appended = transaction.insert(
+                Document::without_key(),
+                &signature(store.schema(), &mut random),
+            );
             self.take("appending", appended);
         }
         self.reads(store);
@@ -118,7 +120,8 @@ impl Attempt {
         };
         let Some(mut model) = model else {
             // Its outcome would be unknown: what comes after a failed commit must fail.
-            let inserted = transaction.append(&signature(store.schema(), random));
+            let inserted =
+                transaction.insert(Document::without_key(), &signature(store.schema(), random));
             let ended = inserted.and_then(|_| transaction.commit());
             if self.take("after a failed commit", ended).is_some() {
                 self.found.push("a commit after a failed commit".into());
@@ -183,23 +186,25 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
             let opened = options.open_read_only(path);
             if let Some(store) = attempt.take("open read-only", opened) {
                 attempt.reads(&store);
-                let checked = store.snapshot().and_then(|snapshot| snapshot.check());
+                let checked = store.snapshot().and_then(|snapshot| snapshot.check().run());
                 clean(attempt, checked);
             }
         }
         Verb::Check => {
-            let checked = options.check(path);
+            let checked = options.check(path).run();
             clean(attempt, checked);
         }
         Verb::Compact => {
-            let compacted = options.compact(path);
+            let compacted = options.compact(path).run();
             attempt.take("compact", compacted);
         }
         Verb::Reband => {
             let model = attempt.model().unwrap();
             let rebanding = rebanding(schema, &mut Random(2)).unwrap();
             let rebanding_options = bulk_options(options);
-            let result = Store::reband(path, &rebanding, &rebanding_options);
+            let result = Store::reband(path, &rebanding)
+                .bulk(rebanding_options)
+                .run();
             attempt.changes_to("reband", Arc::new(rebanded(&model, &rebanding)), result);
         }
         Verb::Build => build(schema, attempt),
@@ -241,9 +246,8 @@ fn back_up(attempt: &mut Attempt) {
     let Some(store) = attempt.take("open", opened) else {
         return;
     };
-    let go_on = |_| ControlFlow::Continue(());
     let snapshot = store.snapshot();
-    let result = snapshot.and_then(|snapshot| snapshot.backup_with(BUILT, &options, go_on));
+    let result = snapshot.and_then(|snapshot| snapshot.backup(BUILT).store(options).run());
     let finished = attempt.take("backup", result).is_some();
     attempt.built = if finished { vec![] } else { vec![None] };
     attempt.built.push(Some(Arc::new(model)));

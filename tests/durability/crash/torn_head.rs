@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::{BulkOptions, Error, RepairOptions, Store, StoreOptions};
+use resemblance::{BulkOptions, Error, Store, StoreOptions};
 
 use crate::common::Random;
 use crate::crash::disk::{Change, Image, Kept, State, files_of};
@@ -49,7 +49,7 @@ fn survives(
             }
             let target = Path::new("repaired.rsm");
             let bulk = BulkOptions::new().store(options.clone());
-            let repaired = Store::repair(path, target, &RepairOptions::new().bulk(bulk));
+            let repaired = Store::repair(path, target).bulk(bulk).run();
             let report = repaired.map_err(|error| format!("repair: {error}"))?;
             let store = options.open(target);
             let store = store.map_err(|error| format!("opening: {error}"))?;

@@ -1,13 +1,12 @@
 //! What is done to stores on a disk, and what is in them after each call.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resemblance::{
-    BulkOptions, DocumentId, Files, MinHash, Rebanding, Schema, Signature, SimHash, Store,
-    StoreOptions, WriteTransaction,
+    BulkOptions, DocumentId, EvictPolicy, Files, MinHash, Rebanding, Schema, Signature, SimHash,
+    Store, StoreOptions, WriteTransaction,
 };
 
 use crate::common::Random;
@@ -282,7 +281,7 @@ impl Runner {
 
     /// Counts the merges that are under way.
     fn look(&mut self, store: &Store) {
-        let stats = store.snapshot().unwrap().stats().unwrap();
+        let stats = store.snapshot().unwrap().stats().run().unwrap();
         self.seen.merges += stats.merges.len() as u64;
         let dropping = stats.merges.iter().filter(|merge| merge.rows_left > 0);
         self.seen.dropping += dropping.count() as u64;
@@ -315,7 +314,7 @@ impl Runner {
             model.documents.remove(id);
         }
         self.call("an eviction", path, model, || {
-            store.keep_newest(kept as u64)
+            store.evict(EvictPolicy::KeepNewest(kept as u64)).run()
         });
         self.look(store);
     }
@@ -370,11 +369,11 @@ impl Runner {
 
     fn compact(&mut self, path: &Path) {
         let (options, model) = (self.options(), self.model(path));
-        self.call("compact", path, model, || options.compact(path));
+        self.call("compact", path, model, || options.compact(path).run());
     }
 
     fn check(&mut self, path: &Path) {
-        let report = self.options().check(path).unwrap();
+        let report = self.options().check(path).run().unwrap();
         assert!(report.is_clean(), "{report:?}");
     }
 
@@ -385,7 +384,7 @@ impl Runner {
         };
         let after = rebanded(&model, &rebanding);
         let options = bulk_options(self.options());
-        let run = || Store::reband(path, &rebanding, &options);
+        let run = || Store::reband(path, &rebanding).bulk(options.clone()).run();
         self.call("reband", path, after, run);
     }
 
@@ -396,7 +395,7 @@ impl Runner {
         let snapshot = store.snapshot().unwrap();
         let path = Path::new(COPY);
         self.call("backup", path, model, || {
-            snapshot.backup_with(path, &options, |_| ControlFlow::Continue(()))
+            snapshot.backup(path).store(options.clone()).run()
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use resemblance::{Bounds, EmptyDocuments, Near, Record, Schema, Snapshot, Store};
+use resemblance::{EmptyDocuments, Near, Record, Schema, Snapshot, Store};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -94,13 +94,13 @@ pub(crate) fn of(store: &Store) -> String {
     for record in records.iter().step_by(5) {
         near(&mut text, &snapshot, record);
     }
-    for pair in snapshot.pairs(Bounds::new()).unwrap() {
+    for pair in snapshot.pairs().run().unwrap() {
         let pair = pair.unwrap();
         let (similarity, distance) = (similarity(pair.similarity), distance(pair.distance));
         let (a, b) = (pair.a.get(), pair.b.get());
         writeln!(text, "pair {a} {b} {similarity} {distance}").unwrap();
     }
-    for cluster in snapshot.clusters(Bounds::new()).unwrap() {
+    for cluster in snapshot.clusters().run().unwrap() {
         let ids: Vec<String> = cluster.iter().map(|id| id.get().to_string()).collect();
         writeln!(text, "cluster {}", ids.join(" ")).unwrap();
     }

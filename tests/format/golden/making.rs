@@ -62,7 +62,7 @@ pub(crate) const STORES: [(&str, Make); 15] = [
     ("rebanded", |path| {
         filled(path, words());
         let rebanding = Rebanding::new().threshold(0.4).banding(16, 2);
-        Store::reband(path, &rebanding, &BulkOptions::new()).unwrap();
+        Store::reband(path, &rebanding).run().unwrap();
     }),
 ];
 

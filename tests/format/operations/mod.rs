@@ -105,12 +105,12 @@ impl Episode {
             }
             7 => {
                 self.close();
-                Store::compact(self.path()).unwrap();
+                Store::compact(self.path()).run().unwrap();
                 self.open(input);
             }
             8 => {
                 let snapshot = self.store().snapshot().unwrap();
-                let report = snapshot.check().unwrap();
+                let report = snapshot.check().run().unwrap();
                 assert!(report.is_clean(), "{:#?}", report.problems);
                 assert_eq!(report.documents, self.model.documents.len() as u64);
             }
@@ -147,7 +147,9 @@ impl Episode {
         let mut transaction = self.store().begin_write().unwrap();
         for number in 0..count {
             let signature = signature(&self.model.schema, number % 5, number);
-            let id = transaction.append(&signature).unwrap();
+            let id = transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
             assert_eq!(id.get(), self.model.insert(Entry::new(None, signature)));
             if number % (removed_every % 16 + 1) == 1 {
                 let id = u64::from(removed_every) * u64::from(number) % self.model.next_id;
@@ -174,7 +176,7 @@ impl Episode {
     fn finish(mut self) {
         verify(&self.store().snapshot().unwrap(), &self.model);
         self.close();
-        let report = Store::check(self.path()).unwrap();
+        let report = Store::check(self.path()).run().unwrap();
         assert!(report.is_clean(), "{:#?}", report.problems);
         let store = Store::open(self.path()).unwrap();
         all_reads(&store.snapshot().unwrap(), &self.model, &keys());

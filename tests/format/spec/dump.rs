@@ -23,7 +23,9 @@ pub(crate) fn make(path: &std::path::Path) {
     let mut transaction = store.begin_write().unwrap();
     let document = Document::new("a").stamp(7).payload(b"mat");
     transaction.insert(document, &first).unwrap();
-    transaction.append(&second).unwrap();
+    transaction
+        .insert(Document::without_key(), &second)
+        .unwrap();
     transaction.commit().unwrap();
 }
 

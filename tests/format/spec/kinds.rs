@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use resemblance::{
-    BulkOptions, Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature,
-    SimHash, Store, StoreOptions,
+    Document, DocumentId, EmptyDocuments, MinHash, Rebanding, Schema, Signature, SimHash, Store,
+    StoreOptions,
 };
 
 use crate::spec::minhash::{Features, Kind};
@@ -109,7 +109,7 @@ fn check_rebanded(schema: Schema, rebanding: &Rebanding) {
     let path = folder.path().join("kind.rsm");
     let model = make(&path, schema);
     let before = reader::Store::read(&path);
-    Store::reband(&path, rebanding, &BulkOptions::new()).unwrap();
+    Store::reband(&path, rebanding).run().unwrap();
     let after = reader::Store::read(&path);
     let seen = stored::check(&after, &model);
     assert_eq!((seen.unsealed, seen.buried, seen.outputs), (0, 0, 0));

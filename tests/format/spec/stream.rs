@@ -1,6 +1,6 @@
 //! Streams of documents, read and written by section 13 alone.
 
-use resemblance::{ImportOptions, MinHash, Rebanding, Schema, SimHash, Store, Text};
+use resemblance::{MinHash, Rebanding, Schema, SimHash, Store, Text};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::spec::bytes::Bytes;
@@ -99,7 +99,7 @@ fn write(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
 
 fn export(store: &Store) -> Vec<u8> {
     let mut stream = Vec::new();
-    store.snapshot().unwrap().export(&mut stream).unwrap();
+    store.snapshot().unwrap().export(&mut stream).run().unwrap();
     stream
 }
 
@@ -178,7 +178,7 @@ fn what_is_written_by_the_specification_is_taken_in() {
     let schema = old.schema().clone();
     let other = schema.rebanded(&Rebanding::new().threshold(0.4)).unwrap();
     let new = Store::create(file("new.rsm"), other).unwrap();
-    let report = new.import(&sealed(twice)[..], &ImportOptions::new());
+    let report = new.import(&sealed(twice)[..]).run();
     assert_eq!(report.unwrap().inserted, 3);
     let snapshot = new.snapshot().unwrap();
     let second = old.snapshot().unwrap().iter().nth(1).unwrap().unwrap();
@@ -202,14 +202,14 @@ fn what_is_written_by_the_specification_is_taken_in() {
         let mut forged = two[..3].to_vec();
         change(&mut forged[1].1);
         let store = Store::create(file(&what.replace(' ', "-")), schema.clone()).unwrap();
-        let refused = store.import(&sealed(forged)[..], &ImportOptions::new());
+        let refused = store.import(&sealed(forged)[..]).run();
         assert!(refused.is_err(), "{what}");
         assert!(store.snapshot().unwrap().is_empty());
     }
     // A newer version is told from damage.
     let mut newer = two[..3].to_vec();
     newer[0].1[2] = 2;
-    let refused = new.import(&sealed(newer)[..], &ImportOptions::new());
+    let refused = new.import(&sealed(newer)[..]).run();
     assert!(matches!(
         refused,
         Err(resemblance::Error::NewerFormat { found: 2, .. })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use resemblance::{Bounds, DocumentId, Schema, Signature, Snapshot, Store, StoreOptions};
+use resemblance::{DocumentId, Schema, Signature, Snapshot, Store, StoreOptions};
 use tempfile::TempDir;
 
 use crate::evaluation::corpus::{Corpus, Places};
@@ -44,7 +44,7 @@ impl Stored {
     pub(crate) fn pairs(&self) -> BTreeMap<Places, Measures> {
         let mut pairs = BTreeMap::new();
         let snapshot = self.store.snapshot().unwrap();
-        for pair in snapshot.pairs(Bounds::new()).unwrap() {
+        for pair in snapshot.pairs().run().unwrap() {
             let pair = pair.unwrap();
             let places = (place(&snapshot, pair.a), place(&snapshot, pair.b));
             assert!(pair.a < pair.b && places.0 < places.1);

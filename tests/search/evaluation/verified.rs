@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resemblance::{Bounds, DocumentId, JoinOptions};
+use resemblance::DocumentId;
 
 use crate::evaluation::corpus::{Corpus, Places, say};
 use crate::evaluation::default_schema;
@@ -31,8 +31,7 @@ fn verified(corpus: &Corpus, stored: &Stored) -> BTreeMap<Places, f64> {
     let features: Vec<Vec<u64>> = corpus.texts.iter().map(features).collect();
     let exact = move |a, b| Ok(Some(jaccard(&features[place(a)], &features[place(b)])));
     let snapshot = stored.store.snapshot().unwrap();
-    let options = JoinOptions::new().threads(2);
-    let pairs = snapshot.pairs_verified(Bounds::new(), &options, exact);
+    let pairs = snapshot.pairs().threads(2).verify(exact).run();
     let mut found = BTreeMap::new();
     for pair in pairs.unwrap() {
         let pair = pair.unwrap();

@@ -1,6 +1,6 @@
 //! One change and what it must answer.
 
-use resemblance::{DocumentId, Signature, Store, WriteTransaction};
+use resemblance::{Document, DocumentId, Signature, Store, WriteTransaction};
 
 use crate::common::changes::{expect_insert, expect_novelty, expect_touch, expect_upsert};
 use crate::common::oracle::{Entry, Model};
@@ -40,7 +40,7 @@ pub(crate) fn in_transaction(
         }
         Change::Append(drawn) => {
             let entry = new_entry(&None, drawn, None);
-            let result = transaction.append(&entry.signature);
+            let result = transaction.insert(Document::without_key(), &entry.signature);
             expect_insert(model, entry, result);
         }
         Change::Upsert(key, drawn) => {
@@ -133,7 +133,7 @@ pub(crate) fn one_call(store: &Store, model: &mut Model, change: &Change) {
         }
         Change::Append(drawn) => {
             let entry = entry(None, signature(&model.schema, *drawn), None);
-            let result = store.append(&entry.signature);
+            let result = store.insert(Document::without_key(), &entry.signature);
             expect_insert(model, entry, result);
         }
         Change::Remove(key) => {

@@ -163,7 +163,7 @@ impl Episode {
 
     fn check(&mut self) {
         self.is_locked();
-        let report = self.store().snapshot().unwrap().check().unwrap();
+        let report = self.store().snapshot().unwrap().check().run().unwrap();
         assert!(report.is_clean(), "{:#?}", report.problems);
         assert_eq!(report.documents, self.model.documents.len() as u64);
         self.close();
@@ -178,8 +178,11 @@ impl Episode {
         for refused in [
             Store::open(&path).err(),
             Store::open_read_only(&path).err(),
-            Store::compact(&path).err(),
-            Store::reband(&path, &rebanding, &options).err(),
+            Store::compact(&path).run().err(),
+            Store::reband(&path, &rebanding)
+                .bulk(options.clone())
+                .run()
+                .err(),
         ] {
             assert!(matches!(refused, Some(Error::Locked { .. })), "{refused:?}");
         }
@@ -189,11 +192,11 @@ impl Episode {
 
     fn compact(&mut self, opened: &Opened) {
         self.close();
-        let report = opened.options().compact(self.path()).unwrap();
+        let report = opened.options().compact(self.path()).run().unwrap();
         let (before, after) = (report.size_before_bytes, report.size_after_bytes);
         assert!(after <= before, "{report:?}");
         self.reopen(opened);
-        let stats = self.store().snapshot().unwrap().stats().unwrap();
+        let stats = self.store().snapshot().unwrap().stats().run().unwrap();
         assert!(stats.runs.len() <= 1, "{:?}", stats.runs);
         let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
         assert_eq!((dead, stats.dead_rows), (0, 0), "{:?}", stats.runs);
@@ -307,7 +310,7 @@ impl Started {
             model: model.clone(),
             records: snapshot.iter(),
             read,
-            pairs: snapshot.pairs(bounds).unwrap(),
+            pairs: snapshot.pairs().bounds(bounds).run().unwrap(),
             found,
         };
         started.same_records(0, read);

@@ -20,7 +20,7 @@ fn evict(which: Which) -> Step {
     Step::Evict(Eviction {
         which,
         slice: 7,
-        events: 3,
+        calls: 3,
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use resemblance::{EvictEvent, EvictOptions, EvictReport, Result, Store, StoredDocument};
+use resemblance::{Error, EvictPolicy, Store};
 
 use crate::common::oracle::Model;
 
@@ -23,8 +23,8 @@ pub(crate) enum Which {
 pub(crate) struct Eviction {
     pub(crate) which: Which,
     pub(crate) slice: usize,
-    /// After so many events it is broken off, and called again.
-    pub(crate) events: usize,
+    /// After so many calls it is broken off, and called again.
+    pub(crate) calls: usize,
 }
 
 pub(crate) fn eviction() -> impl Strategy<Value = Eviction> {
@@ -34,11 +34,11 @@ pub(crate) fn eviction() -> impl Strategy<Value = Eviction> {
         proptest::option::of(any::<u8>()).prop_map(Which::Keys),
     ];
     let slice = proptest::sample::select(&[1, 4, 1_000][..]);
-    let events = proptest::sample::select(&[2, 5, 1_000][..]);
-    (which, slice, events).prop_map(|(which, slice, events)| Eviction {
+    let calls = proptest::sample::select(&[2, 5, 1_000][..]);
+    (which, slice, calls).prop_map(|(which, slice, calls)| Eviction {
         which,
         slice,
-        events,
+        calls,
     })
 }
 
@@ -93,28 +93,17 @@ fn expected(model: &Model, which: Which) -> (Call, BTreeSet<u64>) {
     }
 }
 
-fn call(
-    store: &Store,
-    call: &Call,
-    options: &EvictOptions,
-    watch: impl FnMut(EvictEvent) -> ControlFlow<()>,
-) -> Result<EvictReport> {
+fn policy(call: &Call) -> EvictPolicy<'_> {
     match call {
-        Call::OlderThan(stamp) => store.evict_older_than_with(*stamp, options, watch),
-        Call::KeepNewest(kept) => store.keep_newest_with(*kept, options, watch),
-        Call::Keys(keys) => {
-            let is_evicted = |document: &StoredDocument<'_>| is_of_keys(document.key(), *keys);
-            store.evict_where_with(is_evicted, options, watch)
-        }
+        Call::OlderThan(stamp) => EvictPolicy::OlderThan(*stamp),
+        Call::KeepNewest(kept) => EvictPolicy::KeepNewest(*kept),
+        Call::Keys(keys) => EvictPolicy::matching(|document| is_of_keys(document.key(), *keys)),
     }
 }
 
 pub(crate) fn evict(store: &Store, model: &mut Model, eviction: &Eviction) {
     let (to_go, gone) = expected(model, eviction.which);
-    let options = EvictOptions::new().slice_documents(eviction.slice);
-    let rehearsal = options.clone().dry_run(true);
-    let rehearsed = call(store, &to_go, &rehearsal, |_| ControlFlow::Continue(()));
-    let rehearsed = rehearsed.unwrap();
+    let rehearsed = store.evict(policy(&to_go)).dry_run(true).run().unwrap();
     assert_eq!(
         (rehearsed.evicted, rehearsed.slices),
         (gone.len() as u64, 0)
@@ -122,26 +111,28 @@ pub(crate) fn evict(store: &Store, model: &mut Model, eviction: &Eviction) {
     let documents = model.documents.len() as u64;
     let are_all_kept = matches!(to_go, Call::KeepNewest(kept) if kept >= documents);
     assert_eq!(rehearsed.examined, if are_all_kept { 0 } else { documents });
-    let mut evicted = 0;
-    let mut most_events = eviction.events;
+    let mut most_calls = eviction.calls;
     loop {
-        let mut events = 0;
-        let report = call(store, &to_go, &options, |_| {
-            events += 1;
-            match events < most_events {
+        let mut calls = 0;
+        let slices = store.evict(policy(&to_go)).slice_documents(eviction.slice);
+        let report = slices.on_progress(|_| {
+            calls += 1;
+            match calls < most_calls {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         });
-        let report = report.unwrap();
-        evicted += report.evicted;
-        assert_eq!(report.spared, 0);
-        if !report.stopped {
-            break;
+        match report.run() {
+            Ok(report) => {
+                assert_eq!(report.spared, 0);
+                break;
+            }
+            Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
         }
-        // Each call comes a little further than the one before.
-        most_events += 1;
+        // Each time it comes a little further than before.
+        most_calls += 1;
     }
-    assert_eq!(evicted, gone.len() as u64, "{eviction:?}");
+    let left = store.snapshot().unwrap().len();
+    assert_eq!(left, documents - gone.len() as u64, "{eviction:?}");
     model.documents.retain(|id, _| !gone.contains(id));
 }

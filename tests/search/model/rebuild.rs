@@ -70,17 +70,18 @@ impl Episode {
     /// interrupts, as they were.
     pub(crate) fn reband(&mut self, rebanding: &Rebanding, interrupted: bool) {
         let options = bulk_options(&Opened::sealing_after(3));
-        let estimate = self.store().estimate_reband(rebanding, &options);
         self.close();
         let mut was_asked = false;
-        let done = Store::reband_with(self.path(), rebanding, &options, |_| {
+        let reband = Store::reband(self.path(), rebanding).bulk(options);
+        let estimate = reband.estimate();
+        let done = reband.on_progress(|_| {
             was_asked = true;
             match interrupted {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         });
-        match (done, self.model.schema.rebanded(rebanding)) {
+        match (done.run(), self.model.schema.rebanded(rebanding)) {
             (Ok(report), Ok(schema)) => {
                 assert!(!(interrupted && was_asked));
                 assert_eq!(report.schema, schema);
@@ -90,7 +91,7 @@ impl Episode {
                 assert_eq!(estimate.is_rewritten, report.is_rewritten);
                 self.model.refile(schema);
             }
-            (Err(Error::Io { .. }), Ok(_)) => assert!(interrupted && was_asked),
+            (Err(Error::Stopped { .. }), Ok(_)) => assert!(interrupted && was_asked),
             (Err(error), Err(expected)) => {
                 assert_eq!(error.to_string(), expected.to_string());
                 assert_eq!(estimate.unwrap_err().to_string(), expected.to_string());

@@ -5,9 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use resemblance::{Document, EvictOptions, Store};
+use resemblance::{Document, EvictPolicy, Store};
 
-use super::go_on;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
 
@@ -41,8 +40,8 @@ fn visit(store: &Store, known: &Known, clock: &AtomicU64, seed: u64, visits: u32
 /// again.
 fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
     let bound = clock.load(Ordering::SeqCst).saturating_sub(60);
-    let slices = EvictOptions::new().slice_documents(3);
-    let report = store.evict_older_than_with(bound, &slices, go_on).unwrap();
+    let eviction = store.evict(EvictPolicy::OlderThan(bound));
+    let report = eviction.slice_documents(3).run().unwrap();
     for (page, last) in known {
         let last = last.lock().unwrap();
         // Held: no visit to this page is under way, and the one evicting is this thread.
@@ -110,8 +109,8 @@ fn two_that_evict_count_each_document_once() {
     let mut model = super::Stamps::new();
     super::add(&store, &mut model, 600, |id| id % 7);
     let evict = || {
-        let slices = EvictOptions::new().slice_documents(7);
-        store.keep_newest_with(200, &slices, go_on).unwrap()
+        let eviction = store.evict(EvictPolicy::KeepNewest(200));
+        eviction.slice_documents(7).run().unwrap()
     };
     let (one, other) = thread::scope(|scope| {
         let other = scope.spawn(evict);

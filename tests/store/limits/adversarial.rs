@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use resemblance::{
-    Bounds, DocumentId, JoinOptions, MinHash, Novelty, Schema, Signature, StoreOptions,
-};
+use resemblance::{Document, DocumentId, MinHash, Novelty, Schema, Signature, StoreOptions};
 
 use crate::common::{Place, Random, check_clean};
 use crate::limits::is_long;
@@ -55,7 +53,9 @@ fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
         for batch in signatures.chunks(signatures.len() / 10) {
             let mut transaction = store.begin_write().unwrap();
             for signature in batch {
-                transaction.append(signature).unwrap();
+                transaction
+                    .insert(Document::without_key(), signature)
+                    .unwrap();
             }
             transaction.commit().unwrap();
         }
@@ -84,9 +84,8 @@ fn times(make: fn(u64) -> Signature, is_alike: bool) -> [Duration; 5] {
         }
     });
     drop(transaction);
-    let few = JoinOptions::new().max_bucket(100);
     let (clusters, join) = timed(|| {
-        let clusters = snapshot.clusters_with(Bounds::new(), &few).unwrap();
+        let clusters = snapshot.clusters().max_bucket(100).run().unwrap();
         clusters
             .map(|cluster| cluster.len() as u64)
             .collect::<Vec<u64>>()

@@ -78,7 +78,7 @@ fn keys_with_one_code_are_different_keys() {
         holds(&store, &ids);
         drop(store);
         check_clean(&place.store());
-        Store::compact(place.store()).unwrap();
+        Store::compact(place.store()).run().unwrap();
         check_clean(&place.store());
         holds(&Store::open(place.store()).unwrap(), &ids);
     }

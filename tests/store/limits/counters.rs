@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::{BulkOptions, Error, Rebanding, Result, Store};
+use resemblance::{Error, Rebanding, Result, Store};
 
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after};
@@ -69,11 +69,8 @@ fn commits_run_out_without_a_loss() {
     assert!(store.remove("nothing").unwrap().is_none());
     drop(store);
     let other_bands = Rebanding::new().threshold(0.3);
-    refused(
-        Store::reband(&path, &other_bands, &BulkOptions::new()),
-        "commits",
-    );
-    refused(Store::compact(&path), "commits");
+    refused(Store::reband(&path, &other_bands).run(), "commits");
+    refused(Store::compact(&path).run(), "commits");
     holds(&path, 0..11);
 }
 
@@ -101,10 +98,7 @@ fn run_numbers_run_out_without_a_loss() {
         let other_bands = Rebanding::new().threshold(0.3);
         if left > 1 {
             // One run or several: compaction may have nothing to merge, reband always writes one.
-            refused(
-                Store::reband(&path, &other_bands, &BulkOptions::new()),
-                "runs",
-            );
+            refused(Store::reband(&path, &other_bands).run(), "runs");
         }
         holds(&path, 0..inserted);
     }
@@ -123,10 +117,12 @@ fn postings_that_moved_are_counted_to_the_end() {
     drop(store);
     holds(&path, 0..40);
     // Compaction moves nothing that counts.
-    Store::compact(&path).unwrap();
+    Store::compact(&path).run().unwrap();
     holds(&path, 0..40);
     // With other bands the count is another; it may not be less than what was counted.
-    Store::reband(&path, &Rebanding::new().threshold(0.3), &BulkOptions::new()).unwrap();
+    Store::reband(&path, &Rebanding::new().threshold(0.3))
+        .run()
+        .unwrap();
     holds(&path, 0..40);
     refused(insert(&open(&path), 40), "postings moved");
     holds(&path, 0..40);

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::{
-    Bounds, BulkOptions, Error, JoinOptions, MinHash, Rebanding, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions,
+    BulkOptions, Document, Error, MinHash, Rebanding, Schema, Signature, SimHash, Snapshot, Store,
+    StoreOptions,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -86,15 +86,15 @@ fn holds(snapshot: &Snapshot, ids: &Ids) {
 
 /// Families are what is joined; the bucket of all is cut short.
 fn joins(snapshot: &Snapshot, ids: &Ids) {
-    let options = JoinOptions::new().max_bucket(2 * FAMILY as usize);
+    let max_bucket = 2 * FAMILY as usize;
     let families: BTreeSet<BTreeSet<u64>> = ids.keys().map(|number| family(ids, *number)).collect();
     let several = families.iter().filter(|family| family.len() > 1);
-    let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
+    let clusters = snapshot.clusters().max_bucket(max_bucket).run().unwrap();
     let clusters: BTreeSet<BTreeSet<u64>> = clusters
         .map(|cluster| cluster.into_iter().map(|id| id.get()).collect())
         .collect();
     assert!(clusters.iter().eq(several.clone()));
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().max_bucket(max_bucket).run().unwrap();
     let pairs = pairs.map(Result::unwrap).count();
     assert_eq!(
         pairs,
@@ -184,7 +184,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     holds(&store.snapshot().unwrap(), &ids);
     joins(&store.snapshot().unwrap(), &ids);
     // The rest, to the very last one.
-    let used = store.snapshot().unwrap().stats().unwrap().next_id;
+    let used = store.snapshot().unwrap().stats().run().unwrap().next_id;
     let number = first + 2_200 + (u64::MAX - 1 - used);
     insert(&store, &mut ids, first + 2_200..number);
     let full = store.insert("one more", &signature(number)).unwrap_err();
@@ -203,11 +203,15 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
         let removed = store.remove(number.to_le_bytes()).unwrap();
         assert_eq!(removed.map(|id| id.get()), ids.remove(&number));
     }
-    assert!(store.append(&signature(1)).is_err());
+    assert!(
+        store
+            .insert(Document::without_key(), &signature(1))
+            .is_err()
+    );
     holds(&store.snapshot().unwrap(), &ids);
     drop(store);
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     check_clean(&path);
     let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);
@@ -218,7 +222,10 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
 
     let rebanding = Rebanding::new().banding(4, 2).max_distance(2);
     let small_memory = BulkOptions::new().memory_bytes(1 << 20);
-    Store::reband(&path, &rebanding, &small_memory).unwrap();
+    Store::reband(&path, &rebanding)
+        .bulk(small_memory)
+        .run()
+        .unwrap();
     check_clean(&path);
     let store = options().open(&path).unwrap();
     holds(&store.snapshot().unwrap(), &ids);

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use resemblance::{
-    Bounds, BulkOptions, Document, DocumentId, JoinOptions, MinHash, Novelty, Rebanding, Schema,
-    Signature, SimHash, Snapshot, Store, StoreOptions,
+    BulkOptions, Document, DocumentId, MinHash, Novelty, Rebanding, Schema, Signature, SimHash,
+    Snapshot, Store, StoreOptions,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -116,9 +116,9 @@ fn number_of(key: Option<&[u8]>) -> u64 {
 
 /// What of a bucket of all is not compared is told to the pair; the families meet elsewhere.
 fn joins(snapshot: &Snapshot, corpus: &Corpus, members: u64) {
-    let options = JoinOptions::new().max_bucket(corpus.max_bucket).threads(2);
     let families = documents() / FAMILY;
-    let mut pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().max_bucket(corpus.max_bucket);
+    let mut pairs = pairs.threads(2).run().unwrap();
     let mut count = 0;
     for pair in pairs.by_ref() {
         pair.unwrap();
@@ -136,7 +136,8 @@ fn joins(snapshot: &Snapshot, corpus: &Corpus, members: u64) {
             expected
         );
     }
-    let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
+    let clusters = snapshot.clusters().max_bucket(corpus.max_bucket);
+    let clusters = clusters.threads(2).run().unwrap();
     let sizes = clusters.map(|cluster| cluster.len() as u64);
     assert_eq!(
         sizes.filter(|size| *size == members).count() as u64,
@@ -196,7 +197,7 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     let live = documents() - documents() / FAMILY;
     assert_eq!(snapshot.len(), live);
     queries(&snapshot, corpus, 9, true);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     assert_eq!(
         (stats.buckets[0].documents, stats.runs.len() > 1),
         (live, true)
@@ -205,17 +206,20 @@ fn all_in_one_bucket(name: &str, corpus: &Corpus) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     step("compacted");
     check_clean(&path);
     let store = options().open(&path).unwrap();
     let snapshot = store.snapshot().unwrap();
-    assert_eq!(snapshot.stats().unwrap().runs.len(), 1);
+    assert_eq!(snapshot.stats().run().unwrap().runs.len(), 1);
     queries(&snapshot, corpus, 9, true);
     joins(&snapshot, corpus, 9);
     drop((snapshot, store));
     let little_memory = BulkOptions::new().memory_bytes(1 << 20);
-    Store::reband(&path, &corpus.rebanding, &little_memory).unwrap();
+    Store::reband(&path, &corpus.rebanding)
+        .bulk(little_memory)
+        .run()
+        .unwrap();
     step("rebanded");
     check_clean(&path);
     let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
@@ -255,7 +259,9 @@ fn all_alike(name: &str, schema: Schema) {
     for _ in 0..10 {
         let mut transaction = store.begin_write().unwrap();
         for _ in 0..documents() / 10 {
-            transaction.append(&signature).unwrap();
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
         }
         transaction.commit().unwrap();
     }
@@ -286,12 +292,12 @@ fn all_alike(name: &str, schema: Schema) {
     transaction.commit().unwrap();
     let snapshot = store.snapshot().unwrap();
     assert_eq!(found(&snapshot), [1, 3, 5, 7, 9]);
-    let clusters = snapshot.clusters(Bounds::new()).unwrap();
+    let clusters = snapshot.clusters().run().unwrap();
     assert_eq!(clusters.suspicious().len(), 1);
     let clusters: Vec<_> = clusters.collect();
     let ids = clusters[0].iter().map(|id| id.get());
     assert!(clusters.len() == 1 && ids.eq((1..documents()).step_by(2)));
-    let pairs = snapshot.pairs(Bounds::new()).unwrap();
+    let pairs = snapshot.pairs().run().unwrap();
     assert_eq!(
         pairs.take(100_000).filter(|pair| pair.is_ok()).count(),
         100_000
@@ -299,7 +305,7 @@ fn all_alike(name: &str, schema: Schema) {
     step("joined");
     drop((snapshot, store));
     check_clean(&path);
-    options().compact(&path).unwrap();
+    options().compact(&path).run().unwrap();
     check_clean(&path);
     let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
     assert_eq!(found(&snapshot), [1, 3, 5, 7, 9]);
@@ -340,7 +346,7 @@ fn one_key_replaced_again_and_again() {
         let seen = snapshot.candidates(&(corpus.signature)(0)).unwrap();
         assert_eq!(seen[0].get(), (batch + 1) * 100 - 1);
     }
-    let stats = store.snapshot().unwrap().stats().unwrap();
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
     assert!(
         stats.dead_rows < replacements / 4,
         "{}: none was dropped",

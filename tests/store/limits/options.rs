@@ -2,9 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use resemblance::{
-    Bounds, BulkOptions, Document, DocumentId, Error, JoinOptions, Store, StoreOptions,
-};
+use resemblance::{BulkOptions, Document, DocumentId, Error, Store, StoreOptions};
 
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean};
@@ -38,14 +36,11 @@ fn holds(store: &Store) {
             assert!(nearest.iter().map(|found| found.id()).take(2).eq(expected));
         }
     }
-    for options in [
-        JoinOptions::new().max_bucket(usize::MAX),
-        JoinOptions::new().threads(1_024).max_bucket(2),
-    ] {
-        let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
-        assert_eq!(pairs.count(), 95);
-        let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
-        assert_eq!(clusters.count(), 95);
+    for (threads, max_bucket) in [(1, usize::MAX), (1_024, 2)] {
+        let pairs = snapshot.pairs().threads(threads).max_bucket(max_bucket);
+        assert_eq!(pairs.run().unwrap().count(), 95);
+        let clusters = snapshot.clusters().threads(threads).max_bucket(max_bucket);
+        assert_eq!(clusters.run().unwrap().count(), 95);
     }
 }
 
@@ -66,7 +61,7 @@ fn caches_seals_and_slices_of_any_size() {
         holds(&store);
         drop(store);
         check_clean(&place.store());
-        options.compact(place.store()).unwrap();
+        options.compact(place.store()).run().unwrap();
         holds(&options.open(place.store()).unwrap());
         check_clean(&place.store());
     }
@@ -109,13 +104,13 @@ fn joins_by_no_thread_or_too_many_are_refused() {
     let place = Place::new();
     let store = Store::create(place.store(), schema()).unwrap();
     let snapshot = store.snapshot().unwrap();
-    for (options, name) in [
-        (JoinOptions::new().threads(0), "threads"),
-        (JoinOptions::new().threads(1_025), "threads"),
-        (JoinOptions::new().threads(usize::MAX), "threads"),
-        (JoinOptions::new().max_bucket(0), "max_bucket"),
+    for (join, name) in [
+        (snapshot.pairs().threads(0), "threads"),
+        (snapshot.pairs().threads(1_025), "threads"),
+        (snapshot.pairs().threads(usize::MAX), "threads"),
+        (snapshot.pairs().max_bucket(0), "max_bucket"),
     ] {
-        let refused = snapshot.pairs_with(Bounds::new(), &options).err();
+        let refused = join.run().err();
         let is_named = matches!(&refused, Some(Error::InvalidParameter { parameter, .. })
             if *parameter == name);
         assert!(is_named, "{refused:?}");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use resemblance::{
-    Bounds, BulkOptions, Document, Error, JoinOptions, MinHash, Rebanding, Schema, SchemaBuilder,
-    Signature, SimHash, Store,
+    BulkOptions, Document, Error, MinHash, Rebanding, Schema, SchemaBuilder, Signature, SimHash,
+    Store,
 };
 
 use crate::common::oracle::{Entry, Model};
@@ -126,8 +126,7 @@ fn finds_all(store: &Store, model: &Model, name: &str) {
         assert!(seen.iter().map(|id| id.get()).eq(expected), "{name}");
     }
     let expected = model.pairs(&question).unwrap();
-    let options = JoinOptions::new().threads(2);
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().threads(2).run().unwrap();
     let mut pairs: Vec<(u64, u64)> = pairs
         .map(Result::unwrap)
         .map(|pair| (pair.a.get(), pair.b.get()))
@@ -151,7 +150,9 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         let mut transaction = store.begin_write().unwrap();
         for number in 0..100 {
             let signature = signature(&schema, number);
-            transaction.append(&signature).unwrap();
+            transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
             build.insert(Document::without_key(), &signature).unwrap();
             model.insert(entry(&schema, number));
         }
@@ -175,7 +176,7 @@ fn schemas_at_their_bounds_find_what_brute_force_finds() {
         }
         transaction.commit().unwrap();
         drop(store);
-        Store::compact(&path).unwrap();
+        Store::compact(&path).run().unwrap();
         assert_eq!(Store::open(&path).unwrap().snapshot().unwrap().len(), 75);
         check_clean(&path);
     }
@@ -191,7 +192,9 @@ fn bands_change_between_their_bounds() {
     let store = Store::create(place.store(), schema.clone()).unwrap();
     let mut model = Model::new(schema.clone());
     for number in 0..100 {
-        store.append(&signature(&schema, number)).unwrap();
+        store
+            .insert(Document::without_key(), &signature(&schema, number))
+            .unwrap();
         model.insert(entry(&schema, number));
     }
     finds_all(&store, &model, "one band of 256");
@@ -199,7 +202,10 @@ fn bands_change_between_their_bounds() {
     for (bands, rows, code_bits) in [(256, 1, 32), (1, 1, 64), (2, 128, 40), (256, 1, 64)] {
         let rebanding = Rebanding::new().banding(bands, rows).code_bits(code_bits);
         let options = BulkOptions::new().memory_bytes(1);
-        let report = Store::reband(place.store(), &rebanding, &options).unwrap();
+        let report = Store::reband(place.store(), &rebanding)
+            .bulk(options.clone())
+            .run()
+            .unwrap();
         let mut rebanded = Model::new(report.schema);
         rebanded.documents = model.documents.clone();
         let store = Store::open(place.store()).unwrap();

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use resemblance::{Document, Error, RebandEvent, Rebanding, Store};
+use resemblance::{Document, Error, Phase, Rebanding, Store};
 
 use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small};
@@ -20,8 +20,9 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
     let rebanding = Rebanding::new().threshold(0.5).max_distance(5);
     let reband = |stop: u32, image: Option<&Path>| {
         let mut seen = Vec::new();
-        let result = Store::reband_with(place.store(), &rebanding, &small(), |event| {
-            seen.push(event);
+        let result = Store::reband(place.store(), &rebanding).bulk(small());
+        let result = result.on_progress(|progress| {
+            seen.push(progress);
             if seen.len() as u32 != stop {
                 return ControlFlow::Continue(());
             }
@@ -30,21 +31,19 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
             }
             ControlFlow::Break(())
         });
-        (result, seen)
+        (result.run(), seen)
     };
     let copy = place.file("copy.rsm");
     std::fs::copy(place.store(), &copy).unwrap();
     let (result, events) = reband(u32::MAX, None);
     let postings = result.unwrap().postings;
-    assert!(matches!(events[0], RebandEvent::Read { documents: 0, .. }));
-    let written = RebandEvent::Written {
-        postings,
-        total: postings,
-    };
-    assert!(
-        events.len() > 16 && events.last() == Some(&written),
+    let last = events.last().unwrap();
+    assert_eq!(
+        (last.phase, last.done),
+        (Phase::WritingPostings, postings),
         "{events:?}"
     );
+    assert!(events.len() > 16, "{events:?}");
     let after = answers_of(&place.store(), 120);
     assert_ne!(before, after);
 
@@ -56,9 +55,7 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
         // On other systems nobody reads a file that is locked.
         let (result, _) = reband(stop, cfg!(unix).then_some(&image));
         match result.unwrap_err() {
-            Error::Io { source, .. } => {
-                assert_eq!(source.kind(), std::io::ErrorKind::Interrupted);
-            }
+            Error::Stopped { work } => assert_eq!(work, "the rebanding"),
             error => panic!("{error}"),
         }
         check_clean(&place.store());
@@ -66,7 +63,10 @@ fn interrupted_anywhere_the_store_is_as_it_was() {
         if cfg!(unix) {
             assert_eq!(answers_of(&image, 120), before, "crashed at {stop}");
             check_clean(&image);
-            Store::reband(&image, &rebanding, &small()).unwrap();
+            Store::reband(&image, &rebanding)
+                .bulk(small())
+                .run()
+                .unwrap();
             assert_eq!(answers_of(&image, 120), after);
         }
     }
@@ -90,22 +90,26 @@ fn a_failure_leaves_the_store_as_it_was() {
     let before = answers_of(&place.store(), 100);
     let rebanding = Rebanding::new().threshold(0.4);
     let options = small().temp_dir(place.file("nowhere"));
-    let refused = Store::reband(place.store(), &rebanding, &options);
+    let refused = Store::reband(place.store(), &rebanding)
+        .bulk(options.clone())
+        .run();
     assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
     let wrong = Rebanding::new().max_distance(2);
-    let refused = Store::reband(place.store(), &wrong, &small());
+    let refused = Store::reband(place.store(), &wrong).bulk(small()).run();
     assert!(
         matches!(refused, Err(Error::InvalidParameter { .. })),
         "{refused:?}"
     );
-    let nothing = Store::reband(place.file("nothing.rsm"), &rebanding, &small());
+    let nothing = Store::reband(place.file("nothing.rsm"), &rebanding)
+        .bulk(small())
+        .run();
     assert!(
         matches!(nothing, Err(Error::NotFound { .. })),
         "{nothing:?}"
     );
 
     let store = open(&place.store());
-    let locked = Store::reband(place.store(), &rebanding, &small());
+    let locked = Store::reband(place.store(), &rebanding).bulk(small()).run();
     assert!(matches!(locked, Err(Error::Locked { .. })), "{locked:?}");
     assert_eq!(answers(&store.snapshot().unwrap(), 100), before);
     drop(store);
@@ -121,6 +125,6 @@ fn a_failure_leaves_the_store_as_it_was() {
     }
     let damaged = place.file("damaged.rsm");
     std::fs::write(&damaged, bytes).unwrap();
-    let refused = Store::reband(&damaged, &rebanding, &small());
+    let refused = Store::reband(&damaged, &rebanding).bulk(small()).run();
     assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
 }

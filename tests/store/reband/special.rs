@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use redb::ReadableDatabase;
-use resemblance::{DocumentId, MinHash, Rebanding, Schema, SimHash, Store};
+use resemblance::{Document, DocumentId, MinHash, Rebanding, Schema, SimHash, Store};
 
 use crate::common::{Place, check_clean};
 use crate::reband::{answers, answers_of, create, go_on, open, schemas, signature, small, stats};
@@ -20,11 +20,12 @@ fn lanes_that_stay_are_not_written() {
         .threshold(0.9)
         .banding(rows.bands(), rows.rows())
         .expected_documents(1_000);
-    let estimate = store.estimate_reband(&rebanding, &small()).unwrap();
-    assert_eq!((estimate.is_rewritten, estimate.growth_bytes), (false, 0));
-    let old = store.snapshot().unwrap().stats().unwrap();
+    let old = store.snapshot().unwrap().stats().run().unwrap();
     drop(store);
-    let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+    let reband = Store::reband(place.store(), &rebanding).bulk(small());
+    let estimate = reband.estimate().unwrap();
+    assert_eq!((estimate.is_rewritten, estimate.growth_bytes), (false, 0));
+    let report = reband.run().unwrap();
     assert_eq!((report.is_rewritten, report.postings), (false, 0));
     let new = stats(&place.store());
     assert_eq!(
@@ -53,17 +54,22 @@ fn stores_without_documents_or_postings_can_be_rebanded() {
             match kind {
                 "none" => {}
                 "unfiled" => {
-                    transaction.append(&empty).unwrap();
+                    transaction.insert(Document::without_key(), &empty).unwrap();
                 }
                 _ => {
-                    let id = transaction.append(&signature(schema, 0)).unwrap();
+                    let id = transaction
+                        .insert(Document::without_key(), &signature(schema, 0))
+                        .unwrap();
                     transaction.remove_id(id).unwrap();
                 }
             }
         }
         transaction.commit().unwrap();
         drop(store);
-        let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+        let report = Store::reband(place.store(), &rebanding)
+            .bulk(small())
+            .run()
+            .unwrap();
         assert_eq!((report.postings, report.is_rewritten), (0, true), "{kind}");
         check_clean(&place.store());
         let store = open(&place.store());
@@ -95,7 +101,9 @@ fn rows_of_dead_documents_go_with_their_postings() {
     let store = create(&place.store(), schema);
     let mut transaction = store.begin_write().unwrap();
     for number in 0..70 {
-        transaction.append(&signature(schema, number)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(schema, number))
+            .unwrap();
     }
     transaction.commit().unwrap();
     drop(store);
@@ -123,7 +131,10 @@ fn rows_of_dead_documents_go_with_their_postings() {
     drop(database);
 
     let rebanding = Rebanding::new().threshold(0.5);
-    let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+    let report = Store::reband(place.store(), &rebanding)
+        .bulk(small())
+        .run()
+        .unwrap();
     assert_eq!(report.documents, after.records.len() as u64);
     check_clean(&place.store());
     assert_eq!(answers_of(&place.store(), 70).records, after.records);
@@ -139,14 +150,17 @@ fn compacting_gives_the_old_postings_back() {
     let store = create(&place.store(), schema);
     go_on(&store, 0..5_000);
     drop(store);
-    Store::compact(place.store()).unwrap();
+    Store::compact(place.store()).run().unwrap();
     let rebanding = Rebanding::new().banding(3, 5).max_distance(2);
-    let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+    let report = Store::reband(place.store(), &rebanding)
+        .bulk(small())
+        .run()
+        .unwrap();
     assert!(
         report.size_after_bytes > report.size_before_bytes,
         "{report:?}"
     );
-    let compacted = Store::compact(place.store()).unwrap();
+    let compacted = Store::compact(place.store()).run().unwrap();
     // There are fewer lanes now.
     assert!(
         compacted.size_after_bytes < report.size_before_bytes,
@@ -164,7 +178,9 @@ fn an_outgrown_design_says_so_until_it_is_renewed() {
     let mut transaction = store.begin_write().unwrap();
     for number in 0..101 {
         assert!(!transaction.is_outgrown());
-        transaction.append(&signature(&schema, number)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(&schema, number))
+            .unwrap();
     }
     assert!(transaction.is_outgrown());
     assert!(!store.design().unwrap().is_outgrown);
@@ -172,10 +188,16 @@ fn an_outgrown_design_says_so_until_it_is_renewed() {
     let design = store.design().unwrap();
     assert_eq!((design.documents, design.expected_documents), (101, 100));
     assert!(design.is_outgrown && design.advice.as_ref().unwrap().contains("reband"));
-    assert_eq!(store.snapshot().unwrap().stats().unwrap().design, design);
+    assert_eq!(
+        store.snapshot().unwrap().stats().run().unwrap().design,
+        design
+    );
     drop(store);
     let rebanding = Rebanding::new().expected_documents(1 << 33);
-    let report = Store::reband(place.store(), &rebanding, &small()).unwrap();
+    let report = Store::reband(place.store(), &rebanding)
+        .bulk(small())
+        .run()
+        .unwrap();
     assert!(report.is_rewritten, "more documents ask for more tables");
     let design = open(&place.store()).design().unwrap();
     assert_eq!((design.is_outgrown, design.advice), (false, None));

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use resemblance::{
-    Bounds, Document, DocumentId, Error, JoinOptions, MinHash, Record, Schema, Signature, SimHash,
-    Snapshot, Store, StoreOptions, WriteTransaction,
+    Document, DocumentId, Error, MinHash, Record, Schema, Signature, SimHash, Snapshot, Store,
+    StoreOptions, WriteTransaction,
 };
 
 use crate::common::{Place, Random, check_clean};
@@ -89,7 +89,9 @@ fn transfer(store: &Store, random: &mut Random, commit: u64) {
     }
     // Enough for seals and merges that never become visible.
     for number in 0..100 {
-        transaction.append(&signature(number, 0, 0)).unwrap();
+        transaction
+            .insert(Document::without_key(), &signature(number, 0, 0))
+            .unwrap();
     }
     drop(transaction);
     let mut again = store.begin_write().unwrap();
@@ -149,19 +151,18 @@ fn check_group(snapshot: &Snapshot, group: u64) {
 
 /// Each group is a cluster, and there is no other.
 fn check_joins(snapshot: &Snapshot, threads: usize) {
-    let options = JoinOptions::new().threads(threads);
-    let pairs = snapshot.pairs_with(Bounds::new(), &options).unwrap();
+    let pairs = snapshot.pairs().threads(threads).run().unwrap();
     let pairs = pairs.map(Result::unwrap).count() as u64;
     assert_eq!(pairs, GROUPS * MEMBERS * (MEMBERS - 1) / 2);
-    let clusters = snapshot.clusters_with(Bounds::new(), &options).unwrap();
+    let clusters = snapshot.clusters().threads(threads).run().unwrap();
     let sizes: Vec<usize> = clusters.map(|cluster| cluster.len()).collect();
     assert_eq!(sizes, vec![MEMBERS as usize; GROUPS as usize]);
 }
 
 fn check_everything(snapshot: &Snapshot) {
-    let report = snapshot.check().unwrap();
+    let report = snapshot.check().run().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);
-    let stats = snapshot.stats().unwrap();
+    let stats = snapshot.stats().run().unwrap();
     assert_eq!(stats.documents, snapshot.len());
 }
 
@@ -249,7 +250,7 @@ fn no_snapshot_is_ever_torn() {
             commit += 1;
             transfer(&store, &mut random, commit);
             if commit % 16 == 0 {
-                let stats = store.snapshot().unwrap().stats().unwrap();
+                let stats = store.snapshot().unwrap().stats().run().unwrap();
                 merging += usize::from(!stats.merges.is_empty());
             }
         }

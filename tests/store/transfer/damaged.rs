@@ -2,7 +2,7 @@
 
 use std::io::{Error as IoError, ErrorKind, Read, Result as IoResult, Write};
 
-use resemblance::{Document, Error, ImportOptions, MinHash, Schema, Signature, SimHash, Store};
+use resemblance::{Document, Error, MinHash, Schema, Signature, SimHash, Store};
 
 use crate::common::{Place, Random};
 use crate::transfer::{create, entries, export};
@@ -34,7 +34,7 @@ fn small(place: &Place) -> (Store, Vec<u8>) {
 
 /// Imports what is no whole stream: how many documents are said to be before the damage.
 fn refused(store: &Store, stream: &[u8], what: impl Fn() -> String) -> u64 {
-    let error = match store.import(stream, &ImportOptions::new()) {
+    let error = match store.import(stream).run() {
         Err(Error::ImportStopped {
             documents: 0,
             source,
@@ -59,13 +59,7 @@ fn every_flipped_bit_is_found() {
         refused(&store, &damaged, || format!("bit {bit}"));
     }
     assert!(store.snapshot().unwrap().is_empty());
-    assert_eq!(
-        store
-            .import(&stream[..], &ImportOptions::new())
-            .unwrap()
-            .read,
-        4
-    );
+    assert_eq!(store.import(&stream[..]).run().unwrap().read, 4);
 }
 
 /// Where each frame ends.
@@ -123,7 +117,7 @@ fn frames_have_their_places() {
     }
     // Frames of two streams, each in its place, are no stream: the end is of one of them.
     let other = create(&place, "other.rsm", schema());
-    other.import(&stream[..], &ImportOptions::new()).unwrap();
+    other.import(&stream[..]).run().unwrap();
     let signature = entries(&other.snapshot().unwrap())[0].signature.clone();
     other.upsert([3], &signature).unwrap();
     let second = export(&other.snapshot().unwrap());
@@ -167,9 +161,7 @@ fn a_reader_that_fails_is_told_of() {
     let (_, stream) = small(&place);
     let store = create(&place, "new.rsm", schema());
     for length in (0..stream.len()).step_by(7) {
-        let error = store
-            .import(Failing(&stream[..length]), &ImportOptions::new())
-            .unwrap_err();
+        let error = store.import(Failing(&stream[..length])).run().unwrap_err();
         assert!(error.to_string().contains("the line is dead"), "{error}");
     }
     assert!(store.snapshot().unwrap().is_empty());
@@ -199,10 +191,10 @@ fn a_writer_that_fails_leaves_the_store_as_it_is() {
     let (store, stream) = small(&place);
     let snapshot = store.snapshot().unwrap();
     for room in (0..stream.len()).step_by(50) {
-        let failed = snapshot.export(Full(room));
+        let failed = snapshot.export(Full(room)).run();
         assert!(matches!(failed, Err(Error::Io { source, .. })
             if source.kind() == ErrorKind::StorageFull));
     }
-    snapshot.export(Full(stream.len())).unwrap();
+    snapshot.export(Full(stream.len())).run().unwrap();
     assert!(export(&snapshot) == stream);
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use resemblance::{
-    Bounds, DocumentId, EmptyDocuments, ImportOptions, Match, MinHash, Pair, Permutations, Schema,
-    SchemaBuilder, Signature, SimHash, Store, Text,
+    DocumentId, EmptyDocuments, Match, MinHash, Pair, Permutations, Schema, SchemaBuilder,
+    Signature, SimHash, Store, Text,
 };
 
 use crate::common::{Ending, Place, Random, check_clean};
@@ -132,7 +132,7 @@ fn answers(store: &Store, questions: &[Entry]) -> Vec<Vec<Match>> {
 }
 
 fn pairs(store: &Store) -> Vec<Pair> {
-    let pairs = store.snapshot().unwrap().pairs(Bounds::new()).unwrap();
+    let pairs = store.snapshot().unwrap().pairs().run().unwrap();
     pairs.map(Result::unwrap).collect()
 }
 
@@ -148,8 +148,7 @@ fn imported_documents_are_found_as_inserted_ones_are() {
         let stream = export(&snapshot);
 
         let new = create(&place, "new.rsm", to.clone());
-        let options = ImportOptions::new().transaction_documents(33);
-        let report = import(&new, &stream, &options);
+        let report = import(new.import(&stream[..]).transaction_documents(33));
         assert_eq!(report.inserted, left.len() as u64);
         let direct = create(&place, "direct.rsm", to);
         fill(&direct, &left);
@@ -184,7 +183,7 @@ fn a_stream_comes_back_byte_by_byte() {
         fill(&old, &all);
         let stream = export(&old.snapshot().unwrap());
         let new = create(&place, "new.rsm", from);
-        import(&new, &stream, &ImportOptions::new());
+        import(new.import(&stream[..]));
         assert!(export(&new.snapshot().unwrap()) == stream, "{name}");
     }
 }
@@ -195,7 +194,7 @@ fn a_store_without_documents_has_a_stream() {
     let (_, from, to) = kinds().remove(0);
     let stream = export(&create(&place, "old.rsm", from).snapshot().unwrap());
     let new = create(&place, "new.rsm", to);
-    assert_eq!(import(&new, &stream, &ImportOptions::new()).read, 0);
+    assert_eq!(import(new.import(&stream[..])).read, 0);
 }
 
 #[test]
@@ -221,7 +220,7 @@ fn a_store_that_is_written_to_is_exported_as_the_snapshot_has_it() {
         for number in 0..5 {
             let new = create(&place, &format!("new-{number}.rsm"), to.clone());
             let stream = export(&snapshot);
-            import(&new, &stream, &ImportOptions::new());
+            import(new.import(&stream[..]));
             assert!(entries(&new.snapshot().unwrap()) == before);
         }
     });

@@ -1,12 +1,8 @@
 //! Stores that are merged: what happens to keys that both have, and to near-duplicates.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::ops::ControlFlow;
 
-use resemblance::{
-    Error, ExistingKeys, ImportEvent, ImportOptions, MinHash, Novelty, Schema, SimHash, Store, Text,
-};
+use resemblance::{Error, ExistingKeys, MinHash, Novelty, Schema, SimHash, Store, Text};
 
 use crate::common::{Place, Random, check_clean};
 use crate::transfer::{Entry, create, entries, entry, export, fill, import, signature};
@@ -105,10 +101,12 @@ fn keys_that_both_have_go_by_the_rule() {
     {
         let name = format!("all-{number}.rsm");
         let store = merge.store(&name);
-        let options = ImportOptions::new()
-            .existing_keys(rule)
-            .transaction_documents(17);
-        let report = import(&store, &merge.stream, &options);
+        let report = import(
+            store
+                .import(&merge.stream[..])
+                .existing_keys(rule)
+                .transaction_documents(17),
+        );
         let (keyed, unkeyed, counts) = merged(&merge, rule);
         assert_eq!([report.inserted, report.replaced, report.skipped], counts);
         assert!(counts[1] + counts[2] > 20, "{counts:?}");
@@ -129,11 +127,13 @@ fn keys_that_both_have_go_by_the_rule() {
 fn near_duplicates_are_left_out_as_by_one_call_each() {
     let merge = Merge::new(2);
     let store = merge.store("all.rsm");
-    let options = ImportOptions::new()
-        .existing_keys(ExistingKeys::Skip)
-        .if_new(true)
-        .transaction_documents(23);
-    let report = import(&store, &merge.stream, &options);
+    let report = import(
+        store
+            .import(&merge.stream[..])
+            .existing_keys(ExistingKeys::Skip)
+            .if_new(true)
+            .transaction_documents(23),
+    );
     let expected = merge.store("expected.rsm");
     let mut counts = [0; 3];
     let mut transaction = expected.begin_write().unwrap();
@@ -170,9 +170,8 @@ fn a_refused_key_leaves_what_was_committed_before() {
     for if_new in [false, true] {
         let store = merge.store(&format!("refuses-{if_new}.rsm"));
         let before = store.snapshot().unwrap().len();
-        let options = ImportOptions::new().transaction_documents(1).if_new(if_new);
-        let error = store.import(&merge.stream[..], &options).unwrap_err();
-        let (documents, source) = stopped(error);
+        let one_by_one = store.import(&merge.stream[..]).transaction_documents(1);
+        let (documents, source) = stopped(one_by_one.if_new(if_new).run().unwrap_err());
         assert_eq!(documents, first_known);
         assert!(matches!(source, Error::KeyExists { key, .. }
             if Some(&key) == merge.second[first_known as usize].key.as_ref()));
@@ -184,48 +183,13 @@ fn a_refused_key_leaves_what_was_committed_before() {
         });
         // In one transaction nothing of it is taken.
         let before = store.snapshot().unwrap().len();
-        let options = ImportOptions::new().if_new(if_new);
-        let error = store.import(&merge.stream[..], &options).unwrap_err();
+        let error = store
+            .import(&merge.stream[..])
+            .if_new(if_new)
+            .run()
+            .unwrap_err();
         assert_eq!(stopped(error).0, 0);
         assert_eq!(store.snapshot().unwrap().len(), before);
-    }
-}
-
-#[test]
-fn an_import_that_was_stopped_is_finished_by_another() {
-    let place = Place::new();
-    let mut random = Random(8);
-    let mut all = documents(0, 60, &mut random);
-    all.retain(|entry| entry.key.is_some());
-    let old = create(&place, "old.rsm", schema());
-    fill(&old, &all);
-    let stream = export(&old.snapshot().unwrap());
-    let options = ImportOptions::new()
-        .existing_keys(ExistingKeys::Skip)
-        .transaction_documents(9);
-    for stop in 0..all.len().div_ceil(9) {
-        let store = create(&place, &format!("{stop}.rsm"), schema());
-        let mut events = Vec::new();
-        let error = store.import_with(&stream[..], &options, |event| {
-            if let ImportEvent::Committed { documents, total } = event {
-                assert_eq!(total, all.len() as u64);
-                events.push(documents);
-            }
-            match events.len() > stop {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
-        let (documents, source) = stopped(error.unwrap_err());
-        assert!(
-            matches!(source, Error::Io { source, .. } if source.kind() == ErrorKind::Interrupted)
-        );
-        assert_eq!(Some(&documents), events.last());
-        assert_eq!(documents, 9 * stop as u64);
-        assert_eq!(store.snapshot().unwrap().len(), documents);
-        let report = import(&store, &stream, &options);
-        assert_eq!(report.skipped, documents);
-        assert!(entries(&store.snapshot().unwrap()) == all);
     }
 }
 
@@ -266,14 +230,14 @@ fn another_recipe_is_named_before_anything_is_written() {
     ];
     for (number, (expected, builder, stream)) in others.into_iter().enumerate() {
         let store = new(&format!("other-{number}.rsm"), builder);
-        match store.import(&stream[..], &ImportOptions::new()) {
+        match store.import(&stream[..]).run() {
             Err(Error::OtherRecipe { part, .. }) => assert_eq!(part, expected),
             other => panic!("{expected}: {other:?}"),
         }
         assert!(store.snapshot().unwrap().is_empty());
     }
     let store = new("bands.rsm", cut(7));
-    let refused = store.import(&few_bits[..], &ImportOptions::new());
+    let refused = store.import(&few_bits[..]).run();
     assert!(matches!(
         refused,
         Err(Error::NotRebandable { value_bits: 4 })
@@ -282,11 +246,14 @@ fn another_recipe_is_named_before_anything_is_written() {
     // Whole values are cut here; those of the same bands come as they are.
     for (name, stream) in [("a.rsm", &whole), ("b.rsm", &few_bits)] {
         let store = new(name, cut(6));
-        assert_eq!(import(&store, stream, &ImportOptions::new()).inserted, 5);
+        assert_eq!(import(store.import(&stream[..])).inserted, 5);
     }
     for rule in [ExistingKeys::Replace, ExistingKeys::ReplaceIfNewer] {
-        let options = ImportOptions::new().if_new(true).existing_keys(rule);
-        let refused = store.import(&whole[..], &options);
+        let refused = store
+            .import(&whole[..])
+            .if_new(true)
+            .existing_keys(rule)
+            .run();
         assert!(matches!(
             refused,
             Err(Error::InvalidParameter {
@@ -297,6 +264,6 @@ fn another_recipe_is_named_before_anything_is_written() {
     }
     drop(store);
     let reader = Store::open_read_only(place.file("bands.rsm")).unwrap();
-    let refused = reader.import(&few_bits[..], &ImportOptions::new());
+    let refused = reader.import(&few_bits[..]).run();
     assert!(matches!(refused, Err(Error::NotRebandable { .. })));
 }

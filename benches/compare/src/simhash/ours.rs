@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use resemblance::{Bounds, Matches, Schema, Signature, SimHash, Snapshot, Store};
+use resemblance::{Bounds, Document, Matches, Schema, Signature, SimHash, Snapshot, Store};
 
 use super::{DISTANCE, Index, Pairs};
 use crate::Result;
@@ -43,7 +43,7 @@ impl Ours {
 }
 
 pub fn compact(folder: &Path) -> Result<()> {
-    store_options().compact(path(folder))?;
+    store_options().compact(path(folder)).run()?;
     Ok(())
 }
 
@@ -78,7 +78,10 @@ impl Index for Ours {
     fn insert(&mut self, first: u64, fingerprints: &[u64]) -> Result<()> {
         let mut transaction = self.store.begin_write()?;
         for (number, fingerprint) in (first..).zip(fingerprints) {
-            let id = transaction.append(&Signature::from_simhash(*fingerprint))?;
+            let id = transaction.insert(
+                Document::without_key(),
+                &Signature::from_simhash(*fingerprint),
+            )?;
             assert_eq!(id.get(), number, "ids follow each other from 0");
         }
         Ok(transaction.commit()?)
@@ -101,7 +104,7 @@ impl Index for Ours {
     fn pairs(&self) -> Result<Pairs> {
         let bounds = Bounds::new().max_distance(DISTANCE);
         let mut pairs = Vec::new();
-        for pair in self.snapshot()?.pairs(bounds)? {
+        for pair in self.snapshot()?.pairs().bounds(bounds).run()? {
             let pair = pair?;
             pairs.push((pair.a.get(), pair.b.get()));
         }
@@ -109,7 +112,7 @@ impl Index for Ours {
     }
 
     fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
-        let stats = self.snapshot()?.stats()?;
+        let stats = self.snapshot()?.stats().run()?;
         Ok((describe(&stats), posting_bytes(&stats)))
     }
 }

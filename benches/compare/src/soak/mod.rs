@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use resemblance::{Document, EvictReport, MinHash, Revision, Schema, Store, Upserted};
+use resemblance::{Document, EvictPolicy, EvictReport, MinHash, Revision, Schema, Store, Upserted};
 
 use self::curves::{Curves, Sample};
 use self::world::{Found, Visit, World};
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> Result<()> {
     drop(store);
     report(options, &curves)?;
     if !options.without_check {
-        let (report, time) = timed(|| Ok(Store::check(&path)?))?;
+        let (report, time) = timed(|| Ok(Store::check(&path).run()?))?;
         if !report.is_clean() {
             return Err(format!("the store is damaged: {:?}", report.problems).into());
         }
@@ -163,7 +163,7 @@ impl<'a> Soak<'a> {
         let before = now.saturating_sub(KEPT_ROUNDS * self.world.pages());
         let expected = self.world.evict(before);
         let store = self.store.clone();
-        let thread = std::thread::spawn(move || store.evict_older_than(before));
+        let thread = std::thread::spawn(move || store.evict(EvictPolicy::OlderThan(before)).run());
         self.eviction = Some(Eviction { thread, expected });
     }
 
@@ -196,7 +196,7 @@ impl<'a> Soak<'a> {
             longest_commit_ms: self.since.longest_commit.as_secs_f64() * 1e3,
             documents: snapshot.len(),
             dead_rows: match count {
-                true => Some(snapshot.stats()?.dead_rows),
+                true => Some(snapshot.stats().run()?.dead_rows),
                 false => None,
             },
             evicted: self.evicted,

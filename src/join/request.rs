@@ -1,0 +1,225 @@
+//! Joins: what a search for pairs or clusters is made of, before it is run.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::join::clusters::Clusters;
+use crate::join::estimate::{JoinEstimate, estimate};
+use crate::join::options::JoinOptions;
+use crate::join::pairs::Pairs;
+use crate::join::verify::PairSimilarity;
+use crate::query::{Bounds, By};
+use crate::read::SnapshotView;
+use crate::types::DocumentId;
+
+#[cfg(doc)]
+use crate::error::Error;
+
+/// A search of a whole snapshot, put together and then run: for its near [pairs](Pairs), or for the
+/// [clusters](Clusters) that they form. `A` is what answers it.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b", "c"] {
+///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+/// }
+/// let snapshot = store.snapshot()?;
+/// let pairs = snapshot.pairs().min_similarity(0.9).threads(2).run()?;
+/// assert_eq!(pairs.count(), 3);
+/// let clusters: Vec<_> = snapshot.clusters().run()?.collect();
+/// assert_eq!(clusters[0].len(), 3);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "a join does nothing until it is run"]
+pub struct Join<A> {
+    pub(super) snapshot: SnapshotView,
+    pub(super) bounds: Bounds,
+    pub(super) options: JoinOptions,
+    pub(super) verify: Option<Arc<PairSimilarity>>,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<A> fmt::Debug for Join<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Join")
+            .field("bounds", &self.bounds)
+            .field("options", &self.options)
+            .field("verifies", &self.verify.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A> Join<A> {
+    pub(crate) fn new(snapshot: &SnapshotView) -> Self {
+        Self {
+            snapshot: snapshot.clone(),
+            bounds: Bounds::new(),
+            options: JoinOptions::default(),
+            verify: None,
+            answer: PhantomData,
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> &SnapshotView {
+        &self.snapshot
+    }
+
+    /// All bounds at once.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// See [`Bounds::min_similarity`].
+    pub fn min_similarity(mut self, similarity: f64) -> Self {
+        self.bounds = self.bounds.min_similarity(similarity);
+        self
+    }
+
+    /// See [`Bounds::max_distance`].
+    pub fn max_distance(mut self, distance: u32) -> Self {
+        self.bounds = self.bounds.max_distance(distance);
+        self
+    }
+
+    /// See [`Bounds::by`].
+    pub fn by(mut self, by: By) -> Self {
+        self.bounds = self.bounds.by(by);
+        self
+    }
+
+    /// See [`Bounds::accept_lower_recall`].
+    pub fn accept_lower_recall(mut self) -> Self {
+        self.bounds = self.bounds.accept_lower_recall();
+        self
+    }
+
+    /// Threads that read and compare signatures, 1 to 1,024; one if not given. The result and its order
+    /// are the same for any number.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.options.threads = threads;
+        self
+    }
+
+    /// Cuts the work on large buckets short, and so may miss pairs. No bucket is cut short if not given.
+    ///
+    /// A bucket of m documents has m² / 2 pairs, which for texts that share much boilerplate may
+    /// be too many. Documents with the same signature count as one here, and are always found to
+    /// be alike. In a bucket of more than `signatures` different ones (at least 1), the
+    /// `signatures` that were inserted first are compared with all, the others not among each
+    /// other in this bucket. What that leaves out is counted: see [`LeftOut`](crate::LeftOut). Where pairs
+    /// are verified, documents with the same signature are not taken to be alike: each two of them are
+    /// verified, and so are the documents of each two signatures that are compared.
+    pub fn max_bucket(mut self, signatures: usize) -> Self {
+        self.options.max_bucket = Some(signatures);
+        self
+    }
+
+    /// Verifies every candidate, those too whose estimate is not within the bounds: what `similarity`
+    /// returns for two documents, 0 to 1, decides against the bound on the similarity and is what the pair
+    /// reports, which then is exact. Where it returns `None`, because one of the two is not at hand, the
+    /// estimate decides. Distances are exact anyway. A pair is still found with the probability that its two
+    /// share a bucket: see [`MinHashSchema::probability`](crate::MinHashSchema::probability).
+    ///
+    /// The closure is given each two documents that share a bucket, the earlier one first, once,
+    /// from as many threads as the join has; the pairs and their order are the same for any
+    /// number. Equal signatures are not taken for equal documents, so that m copies mean m² / 2
+    /// calls for pairs, and about m for clusters: two documents that are known to be in one cluster are
+    /// not verified any more. About 2 MB of memory hold candidates on the way.
+    ///
+    /// An error of the closure ends the join, and so does [`Error::InvalidParameter`] for what is not
+    /// 0 to 1. A panic of the closure goes on through the join.
+    ///
+    /// ```
+    /// # use resemblance::{Document, DocumentId, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let texts = ["a b c d e f g h i", "b c d e f g h i a"];
+    /// let features = texts.map(|text| store.sketcher().feature_hashes(text).unwrap());
+    /// for text in texts {
+    ///     store.insert(Document::without_key(), &store.sketch_text(text)?)?; // ids 0 and 1
+    /// }
+    /// let exact = move |a: DocumentId, b: DocumentId| {
+    ///     let (a, b) = (&features[a.get() as usize], &features[b.get() as usize]);
+    ///     let both = a.iter().filter(|hash| b.contains(hash)).count();
+    ///     Ok(Some(both as f64 / (a.len() + b.len() - both) as f64))
+    /// };
+    /// let mut pairs = store.snapshot()?.pairs().verify(exact).run()?;
+    /// let pair = pairs.next().unwrap()?;
+    /// assert_eq!((pair.similarity, pair.is_exact), (Some(1.0), true));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn verify(
+        mut self,
+        similarity: impl Fn(DocumentId, DocumentId) -> Result<Option<f64>> + Send + Sync + 'static,
+    ) -> Self {
+        self.verify = Some(Arc::new(similarity));
+        self
+    }
+
+    /// Estimates the cost of this join without a verification, from the sizes of the lanes and a sample
+    /// of their buckets: the first 262,144 postings of the first band and of the first table. Takes well
+    /// under a second.
+    ///
+    /// # Errors
+    ///
+    /// As `run`.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # for key in ["a", "b"] {
+    /// #     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// # }
+    /// let expected = store.snapshot()?.pairs().estimate()?;
+    /// assert_eq!((expected.documents, expected.pairs), (2, 1));
+    /// assert!(expected.seconds < 1.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn estimate(&self) -> Result<JoinEstimate> {
+        estimate(&self.snapshot, self.bounds)
+    }
+}
+
+impl Join<Pairs> {
+    /// Begins the search. The pairs are found while they are iterated over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range; the
+    /// iterator yields an error and ends where the file cannot be read.
+    pub fn run(self) -> Result<Pairs> {
+        let pairs = Pairs::new(self.snapshot, self.bounds, self.options, false)?;
+        Ok(match self.verify {
+            Some(verify) => pairs.verified(verify),
+            None => pairs,
+        })
+    }
+}
+
+impl Join<Clusters> {
+    /// Finds the clusters.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range;
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; the closure's own.
+    pub fn run(self) -> Result<Clusters> {
+        let documents = self.snapshot.len();
+        let is_verified = self.verify.is_some();
+        let pairs = Pairs::new(self.snapshot, self.bounds, self.options, !is_verified)?;
+        match self.verify {
+            Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents),
+            None => Clusters::from_pairs(pairs, documents),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which documents an eviction removes.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::format::DocumentRow;
+use crate::maintain::evict::newest::Age;
+use crate::types::DocumentId;
+
+/// Decides whether a document is evicted.
+pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
+
+/// Which documents [`Store::evict`](crate::Store::evict) removes.
+#[non_exhaustive]
+pub enum EvictPolicy<'a> {
+    /// The documents whose stamps are less than this one.
+    OlderThan(u64),
+    /// All but so many: those with the greatest stamps stay, and of equal stamps those with the
+    /// greatest ids.
+    ///
+    /// They are found exactly, as of the moment of the call, in three passes over all documents, or
+    /// at most nine, with 2 MiB of memory and a snapshot that is held meanwhile. No more documents
+    /// are removed than there were too many at that moment.
+    KeepNewest(u64),
+    /// The documents for which the closure returns true. [`matching`](Self::matching) makes it.
+    Where(Box<Judge<'a>>),
+}
+
+impl<'a> EvictPolicy<'a> {
+    /// The documents for which `is_evicted` returns true.
+    ///
+    /// The closure is called in the thread that evicts, outside of a transaction. For a document that
+    /// it chose it is called again within the transaction that removes it, and the second answer
+    /// counts. It should be quick, and must not write to the store.
+    ///
+    /// ```
+    /// # use resemblance::{EvictPolicy, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let signature = store.sketch_text("some text or other")?;
+    /// store.insert("https://example.org/1", &signature)?;
+    /// store.insert("https://example.net/1", &signature)?;
+    /// let is_gone = |key: &[u8]| key.starts_with(b"https://example.net/");
+    /// let policy = EvictPolicy::matching(|document| document.key().is_some_and(is_gone));
+    /// let report = store.evict(policy).run()?;
+    /// assert_eq!((report.examined, report.evicted), (2, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn matching(is_evicted: impl FnMut(&StoredDocument<'_>) -> bool + 'a) -> Self {
+        Self::Where(Box::new(is_evicted))
+    }
+}
+
+impl fmt::Debug for EvictPolicy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OlderThan(stamp) => f.debug_tuple("OlderThan").field(stamp).finish(),
+            Self::KeepNewest(documents) => f.debug_tuple("KeepNewest").field(documents).finish(),
+            Self::Where(_) => f.debug_tuple("Where").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// A document of which [`EvictPolicy::Where`] asks whether it is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredDocument<'a> {
+    id: u64,
+    row: DocumentRow<'a>,
+}
+
+impl<'a> StoredDocument<'a> {
+    pub(super) fn decode(id: u64, row: &'a [u8]) -> Result<Self> {
+        let row = DocumentRow::decode(id, row)?;
+        Ok(Self { id, row })
+    }
+
+    pub(super) fn age(&self) -> Age {
+        (self.row.stamp, self.id)
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        DocumentId::new(self.id)
+    }
+
+    /// Its key, unless it was appended without one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'a [u8]> {
+        self.row.key
+    }
+
+    /// Returns the stamp of the document.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.row.stamp
+    }
+
+    /// Returns the payload of the document.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        self.row.payload
+    }
+}
