@@ -4,7 +4,11 @@
 //! `commits` to load them by transactions of 10,000 in the place of a bulk build. The name of a kind, such as
 //! `equal`, leaves the others out.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark stops at an error")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at an error"
+)]
 
 mod support;
 
