@@ -19,6 +19,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::Tombstones;
 use crate::types::{Document, DocumentId, Phase, Progress, Watch};
+use crate::write::EqualCollector;
 
 /// Called with a document that is left out because of its key, and the key.
 type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
@@ -247,14 +248,17 @@ impl<'w> BulkBuild<'w> {
         self.store.flush()?;
         self.sorter.finish(watch)?;
         let mut repeated = Tombstones::default();
+        let mut equal = self.store.equal_collector();
         let lanes = LaneWriters {
             store: &self.store,
             repeated: &mut repeated,
+            equal: &mut equal,
             duplicate_keys: self.duplicate_keys,
             count: MergeCount::new(self.sorter.postings(), watch)?,
         }
         .write(&self.sorter)?;
         self.leave_out(&repeated, watch, on_duplicate)?;
+        self.store.note_equal(equal)?;
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
         let given = self.store.inserted();
@@ -305,6 +309,7 @@ impl<'w> BulkBuild<'w> {
 struct LaneWriters<'a, 'w> {
     store: &'a BulkStore,
     repeated: &'a mut Tombstones,
+    equal: &'a mut EqualCollector,
     duplicate_keys: DuplicateKeys,
     count: MergeCount<'a, 'w>,
 }
@@ -340,11 +345,11 @@ impl LaneWriters<'_, '_> {
         let postings = Postings::new(merged.lane(0)?, &mut self.count);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
             let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
-            let summary = self.store.write_lane(0, lasts)?;
+            let summary = self.store.write_lane(0, lasts, self.equal)?;
             return Ok((summary, self.repeated.len()));
         }
         let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
-        let summary = self.store.write_lane(0, &mut firsts)?;
+        let summary = self.store.write_lane(0, &mut firsts, self.equal)?;
         if refuses {
             firsts.refusal()?;
         }
@@ -355,7 +360,7 @@ impl LaneWriters<'_, '_> {
     fn write_lane(&mut self, lane: u16, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let postings = Postings::new(merged.lane(lane)?, &mut self.count);
         if self.repeated.len() == 0 {
-            return Ok((self.store.write_lane(lane, postings)?, 0));
+            return Ok((self.store.write_lane(lane, postings, self.equal)?, 0));
         }
         let mut left_out = 0;
         // This looks a document up faster than the tombstones do.
@@ -366,7 +371,7 @@ impl LaneWriters<'_, '_> {
             left_out += u64::from(!is_kept);
             is_kept
         });
-        let summary = self.store.write_lane(lane, kept)?;
+        let summary = self.store.write_lane(lane, kept, self.equal)?;
         Ok((summary, left_out))
     }
 }

@@ -23,7 +23,7 @@ use crate::state::OpenStore;
 use crate::state::SharedContext;
 use crate::state::document_codes;
 use crate::types::{Document, DocumentId};
-use crate::write::{KEY_FILTER_BITS, append_rows, run_tables};
+use crate::write::{EqualCollector, KEY_FILTER_BITS, append_rows, run_tables};
 
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -233,9 +233,22 @@ impl BulkStore {
         &self,
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
+        equal: &mut EqualCollector,
     ) -> Result<LaneSummary> {
         let context = &self.store.context;
+        let postings = equal.collect(lane, postings);
         self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), self.keys, postings))
+    }
+
+    /// Returns what collects equal documents from the lanes.
+    pub(crate) fn equal_collector(&self) -> EqualCollector {
+        EqualCollector::new(&self.store.context.lanes)
+    }
+
+    /// Notes which documents have equal signatures. All lanes must be written, and the rows of documents
+    /// that are left out removed.
+    pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
+        self.in_tables(|write| equal.write(&self.store.context, write))
     }
 
     /// Commits everything and closes the file; `lanes` describes the postings that were written.

@@ -17,6 +17,7 @@ use crate::invariant::invariant;
 use crate::schema::{Rebanding, Schema};
 use crate::state;
 use crate::types::{Phase, Progress, Watch};
+use crate::write::EqualCollector;
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -161,7 +162,9 @@ fn reband(
     read(&mut store, &mut sorter, watch)?;
     sorter.finish(watch)?;
     store.begin()?;
-    let lanes = write(&store, &sorter, watch)?;
+    let mut equal = store.equal_collector();
+    let lanes = write(&store, &sorter, &mut equal, watch)?;
+    store.note_equal(equal)?;
     report.postings = sorter.postings();
     report.spills = sorter.spills();
     report.spilled_bytes = sorter.spilled_bytes();
@@ -183,7 +186,12 @@ fn read(store: &mut RebandStore, sorter: &mut Sorter, watch: &mut Watch<'_>) -> 
 }
 
 /// Writes all lanes.
-fn write(store: &RebandStore, sorter: &Sorter, watch: &mut Watch<'_>) -> Result<Vec<LaneSummary>> {
+fn write(
+    store: &RebandStore,
+    sorter: &Sorter,
+    equal: &mut EqualCollector,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<LaneSummary>> {
     let mut count = MergeCount::new(sorter.postings(), watch)?;
     let lanes = sorter.lanes()?;
     let sorted = sorter.sorted();
@@ -191,7 +199,7 @@ fn write(store: &RebandStore, sorter: &Sorter, watch: &mut Watch<'_>) -> Result<
         let mut summaries = Vec::with_capacity(lanes.into());
         for lane in 0..lanes {
             let postings = Postings::new(merged.lane(lane)?, &mut count);
-            let summary = store.write_lane(lane, postings)?;
+            let summary = store.write_lane(lane, postings, equal)?;
             let (written, given) = (summary.postings, sorted.lane_postings(lane.into())?);
             invariant!(
                 written == given,

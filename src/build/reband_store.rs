@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe, RUNS,
-    SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, LANES, META, PERMUTED, PanicSafe,
+    RUNS, SIGNATURES, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
@@ -17,6 +17,7 @@ use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 use crate::types::{Phase, Watch};
+use crate::write::EqualCollector;
 
 /// A store that nobody else has open. Dropped before its commit, it is as it was.
 pub(super) struct RebandStore {
@@ -140,8 +141,10 @@ impl RebandStore {
         state.take_run_number()?;
         self.in_tables(|write| {
             self.remove_dead(write)?;
-            write.delete_table(DEAD).engine()?;
-            write.open_table(DEAD).engine()?;
+            for rows in [DEAD, EQUAL] {
+                write.delete_table(rows).engine()?;
+                write.open_table(rows).engine()?;
+            }
             for blocks in [KEYS, BANDS, PERMUTED] {
                 write.delete_table(blocks).engine()?;
                 write.open_table(blocks).engine()?;
@@ -183,11 +186,23 @@ impl RebandStore {
         &self,
         lane: u16,
         postings: impl Iterator<Item = Result<Posting>>,
+        equal: &mut EqualCollector,
     ) -> Result<LaneSummary> {
         let run = self.version.state.next_run;
+        let postings = equal.collect(lane, postings);
         self.in_tables(|write| {
             write_whole_lane(&self.context, write, (run, lane), self.keys, postings)
         })
+    }
+
+    /// Returns what collects equal documents from the lanes.
+    pub(crate) fn equal_collector(&self) -> EqualCollector {
+        EqualCollector::new(&self.context.lanes)
+    }
+
+    /// Notes which documents have equal signatures. All lanes must be written.
+    pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
+        self.in_tables(|write| equal.write(&self.context, write))
     }
 
     /// Commits everything and closes the file; `lanes` describes what was written, if lanes change.

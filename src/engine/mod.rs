@@ -30,9 +30,10 @@ pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
 #[cfg(test)]
 pub(crate) use tables::Range;
 pub(crate) use tables::{
-    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, FILTERS, KEYS, Key, LANES, META,
-    OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces, ReadOnlyTable,
-    ReadTables, ReadTransaction, ReadableTable, ReadableTableMetadata, RowTable, SIGNATURES,
-    StorageError, Table, TableDefinition, TableError, TableHandle, Value, WriteTransaction,
+    AccessGuard, BANDS, BlockTable, Cursor, DEAD, DOCUMENTS, EQUAL, FILTERS, KEYS, Key, LANES,
+    META, OwnedAccessGuard, OwnedRange, PERMUTED, RUNS, ReadOnlyBlocks, ReadOnlyPieces,
+    ReadOnlyTable, ReadTables, ReadTransaction, ReadableTable, ReadableTableMetadata, RowTable,
+    SIGNATURES, StorageError, Table, TableDefinition, TableError, TableHandle, Value,
+    WriteTransaction,
 };
 pub(crate) use temporary::{TemporaryFile, must_not_exist};

@@ -22,6 +22,7 @@ pub(crate) const SIGNATURES: RowTable = TableDefinition::new("signatures");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
+pub(crate) const EQUAL: RowTable = TableDefinition::new("equal");
 pub(crate) const KEYS: BlockTable = TableDefinition::new("keys");
 pub(crate) const BANDS: BlockTable = TableDefinition::new("bands");
 pub(crate) const PERMUTED: BlockTable = TableDefinition::new("permuted");

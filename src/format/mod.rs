@@ -6,6 +6,7 @@ mod bits;
 mod block;
 mod block_encoder;
 pub(crate) mod checksum;
+mod equal;
 mod filter;
 pub(crate) mod header;
 pub(crate) mod metadata;
@@ -20,6 +21,9 @@ mod tombstones;
 pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, claimed_postings};
 pub(crate) use block_encoder::encode_if;
+#[cfg(any(test, fuzzing))]
+pub(crate) use equal::EQUAL;
+pub(crate) use equal::EqualChunk;
 pub(crate) use filter::{
     FILTERS, FilterKey, FilterPiece, FilterShape, filter_key, split_filter_key,
 };

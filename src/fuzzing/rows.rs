@@ -1,21 +1,22 @@
-//! Rows of the tables `documents`, `signatures`, `dead` and `filters`.
+//! Rows of the tables `documents`, `signatures`, `dead`, `equal` and `filters`.
 
 use std::collections::BTreeSet;
 
 use crate::format::{
-    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeadChunk, DocumentRow, FILTERS, FilterPiece, FilterShape,
-    SIGNATURES, Shape, SignatureRow, encode_signature, filter_key,
+    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeadChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
+    FilterPiece, FilterShape, SIGNATURES, Shape, SignatureRow, encode_signature, filter_key,
 };
 use crate::fuzzing::Input;
 use crate::sketch::{RecipeMark, ValueLayout, mix64};
 
-/// Rows of documents and signatures, of removed documents and of filters.
+/// Rows of documents and signatures, of removed documents, of equal ones and of filters.
 pub fn rows(data: &[u8]) {
     let mut input = Input::new(data);
-    match input.byte() % 4 {
+    match input.byte() % 5 {
         0 => document(&mut input),
         1 => signature(&mut input),
         2 => dead(&mut input),
+        3 => equal(&mut input),
         _ => filter(&mut input),
     }
 }
@@ -127,6 +128,41 @@ fn dead(input: &mut Input<'_>) {
         if let Ok(row) = DeadChunk::decode(chunk, &value) {
             assert_eq!(row.encode(chunk), value);
             any_chunk(row, chunk, ids.clone());
+        }
+    }
+}
+
+/// Of the bitmap, as of that of removed documents, a part is the input.
+fn equal(input: &mut Input<'_>) {
+    let last = u64::MAX / CHUNK_DOCUMENTS;
+    let chunk = input.pick(&[0, 1, last, u64::MAX]);
+    let values = input.values(EQUAL, &chunk.to_be_bytes());
+    let classes = 1 + input.byte() % 4;
+    let mut padded = vec![1, classes, 0];
+    for class in 0..classes {
+        padded.extend(u128::from(class).to_le_bytes());
+    }
+    let bitmap = padded.len();
+    padded.resize(bitmap + 2_000, 0);
+    let (bits, rest) = input.rest.split_at(input.rest.len().min(2));
+    for (to, from) in padded[bitmap..].iter_mut().zip(bits) {
+        *to = *from;
+    }
+    padded.extend(rest);
+    let padded = Input::new(&padded).values(EQUAL, &chunk.to_be_bytes());
+    for value in values.into_iter().chain(padded) {
+        let Ok(row) = EqualChunk::decode(chunk, &value) else {
+            continue;
+        };
+        assert_eq!(row.encode(chunk), value);
+        if chunk < last {
+            let members: Vec<(u64, u128)> = row.members(chunk).collect();
+            assert!(
+                members
+                    .iter()
+                    .all(|(id, digest)| row.digest(*id) == Some(*digest))
+            );
+            assert_eq!(EqualChunk::new(&members), Some(row));
         }
     }
 }

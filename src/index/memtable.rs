@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::k_way::merge_slices;
-use crate::index::segment::{CodeRange, Segment};
+use crate::index::segment::{CodeRange, ProbeControl, Segment};
 use crate::index::sweep::{ProbeRange, VisitProbe, sweep_slice};
 
 /// A lane in memory alone: the documents that were deleted before they were flushed, each indexed under
@@ -88,7 +88,7 @@ impl Memtable {
     }
 
     /// Visits the postings of several ranges, with the range's index: segment by segment, range by
-    /// range within each, of each range as long as `visit` says that it goes on. Quicker than one range
+    /// range within each, of each range as far as `visit` says. Quicker than one range
     /// after the other.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Memtable {
     pub(crate) fn probe(
         &self,
         ranges: &[CodeRange],
-        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+        visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
         let mut segments = self.segments.iter();
         segments.try_for_each(|segment| segment.probe(ranges, visit))
@@ -108,7 +108,7 @@ impl Memtable {
         &self,
         first_id: u64,
         ranges: &[CodeRange],
-        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+        visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
         let segments = self.segments.iter();
         let mut since = segments.filter(|segment| segment.max_id() >= first_id);

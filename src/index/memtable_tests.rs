@@ -32,7 +32,7 @@ fn assert_holds(memtable: &Memtable, expected: &[BTreeSet<Posting>; 2]) {
             };
             let visit = &mut |_, posting| {
                 probed.push(posting);
-                Ok(true)
+                Ok(ProbeControl::GoOn)
             };
             memtable.probe(&[range], visit).unwrap();
             assert_eq!(probed, found);

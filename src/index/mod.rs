@@ -26,5 +26,5 @@ pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
 pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, level_of, plan};
 pub(crate) use radix::sort_by_number;
 pub(crate) use run::{ProbeCost, RunBlocks, RunTables, probe_lane_while};
-pub(crate) use segment::{CodeRange, SegmentBuilder};
+pub(crate) use segment::{CodeRange, ProbeControl, SegmentBuilder};
 pub(crate) use sweep::{ProbeRange, SweepControl, VisitProbe, sweep_lane};

@@ -6,6 +6,7 @@ use crate::engine::{EngineResult, ReadableTable, Table};
 use crate::error::{Error, Result};
 use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, split_block_key};
 use crate::index::filter_writer::FilterPieces;
+use crate::index::segment::ProbeControl;
 
 /// The key type of a table of blocks.
 pub(super) type Key = &'static BlockKey;
@@ -44,11 +45,11 @@ pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
     high_code: u64,
     visit: &mut dyn FnMut(Posting) -> Result<()>,
 ) -> Result<ProbeCost> {
-    let visit = &mut |posting| visit(posting).map(|()| true);
+    let visit = &mut |posting| visit(posting).map(|()| ProbeControl::GoOn);
     probe_lane_while(table, table_name, run, lane, low_code, high_code, visit)
 }
 
-/// [`probe_lane`] as long as `visit` says that it goes on.
+/// [`probe_lane`] as far as `visit` says.
 ///
 /// # Errors
 /// As [`probe_lane`].
@@ -60,15 +61,19 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
     lane: &LaneSummary,
     low_code: u64,
     high_code: u64,
-    visit: &mut dyn FnMut(Posting) -> Result<bool>,
+    visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
 ) -> Result<ProbeCost> {
     let mut cost = ProbeCost::default();
-    let target = Posting::lowest_of(low_code).max(lane.first_possible());
+    // The first block that is left of an input may hold postings that its merge has moved already.
+    let mut target = Posting::lowest_of(low_code).max(lane.first_possible());
     let Some(end) = lane.last.filter(|end| *end >= target) else {
         return Ok(cost);
     };
-    let start = block_key(run, lane.lane, target);
-    let mut cursor = table.lower_bound(Bound::Included(&start)).engine()?;
+    let seek = |target| {
+        let start = block_key(run, lane.lane, target);
+        table.lower_bound(Bound::Included(&start)).engine()
+    };
+    let mut cursor = seek(target)?;
     let mut before: Option<Posting> = None;
     loop {
         let row = cursor.next().engine()?;
@@ -100,16 +105,23 @@ pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
             ));
         }
         for posting in block.find_range(low_code, high_code) {
-            // The first block that is left of an input may hold postings that its merge has moved already.
-            if posting >= target && !visit(posting)? {
-                return Ok(cost);
+            if posting < target {
+                continue;
+            }
+            match visit(posting)? {
+                ProbeControl::GoOn => {}
+                ProbeControl::SkipTo(next) => target = target.max(next),
+                ProbeControl::End => return Ok(cost),
             }
         }
         let last = block.last();
-        if last.code > high_code || last == end {
+        if last.code > high_code || last == end || target > end || target.code > high_code {
             return Ok(cost);
         }
-        before = Some(last);
+        before = (target <= last).then_some(last);
+        if before.is_none() {
+            cursor = seek(target)?;
+        }
     }
 }
 

@@ -28,6 +28,17 @@ pub(crate) struct CodeRange {
     pub(crate) high_code: u64,
 }
 
+/// Tells a probe how to go on after a posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProbeControl {
+    GoOn,
+    /// Pass over the postings before this one, in the range and in the segment or the run at hand. What is
+    /// passed over on disk is not read.
+    SkipTo(Posting),
+    /// Skip the rest of the range in the segment or the run at hand.
+    End,
+}
+
 /// A binary search under way: all postings before `start` are below the range.
 struct CodeSearch<'s> {
     lane: &'s [Posting],
@@ -97,8 +108,7 @@ impl Segment {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Visits the postings of several ranges, with the range's index, of each as long as `visit` says
-    /// that it goes on. The searches advance in step: each waits for memory, so together they take
+    /// Visits the postings of several ranges, with the range's index, of each as far as `visit` says. The searches advance in step: each waits for memory, so together they take
     /// little longer than one.
     ///
     /// # Errors
@@ -106,7 +116,7 @@ impl Segment {
     pub(crate) fn probe(
         &self,
         ranges: &[CodeRange],
-        visit: &mut dyn FnMut(usize, Posting) -> Result<bool>,
+        visit: &mut dyn FnMut(usize, Posting) -> Result<ProbeControl>,
     ) -> Result<()> {
         let search = |range: &CodeRange| CodeSearch {
             lane: self.lane(range.lane),
@@ -128,9 +138,15 @@ impl Segment {
             debug_assert!(search.start <= search.lane.len());
             let rest = search.lane.get(search.start..).unwrap_or_default();
             let in_range = |posting: &&Posting| posting.code <= search.range.high_code;
+            let mut from = *rest.first().unwrap_or(&Posting::MAX);
             for posting in rest.iter().take_while(in_range) {
-                if !visit(index, *posting)? {
-                    break;
+                if *posting < from {
+                    continue;
+                }
+                match visit(index, *posting)? {
+                    ProbeControl::GoOn => {}
+                    ProbeControl::SkipTo(next) => from = next,
+                    ProbeControl::End => break,
                 }
             }
         }

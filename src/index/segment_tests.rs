@@ -83,7 +83,7 @@ fn ranges_are_those_of_a_filter() {
                 let ranges = [range(lane as u16), range(77), range(0)];
                 let visit = &mut |index: usize, posting| {
                     probed[index].push(posting);
-                    Ok(true)
+                    Ok(ProbeControl::GoOn)
                 };
                 segment.probe(&ranges, visit).unwrap();
                 let at_zero = segment.range(0, low, high);

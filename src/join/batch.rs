@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
-use crate::join::signature_batch::{Digest, SignatureBatch};
+use crate::join::signature_batch::SignatureBatch;
 use crate::read::SnapshotView;
 
 /// The documents of a bucket that have one signature.
@@ -58,7 +58,7 @@ pub(super) struct JoinBatch {
 
 impl JoinBatch {
     /// Appends groups of equal documents.
-    pub(super) fn group(&mut self, mut documents: Vec<(Digest, u64)>) {
+    pub(super) fn group(&mut self, mut documents: Vec<(u128, u64)>) {
         documents.sort_unstable();
         for equal in documents.chunk_by(|a, b| a.0 == b.0) {
             self.push_group(equal.iter().map(|(_, id)| *id), 0);
@@ -117,14 +117,15 @@ impl JoinBatch {
         let piece = at(&self.pieces, piece)?;
         invariant!(piece.is_read_alone, "a piece is read again");
         let (a, b) = (piece.a.clone(), piece.b.clone());
-        let later = if a == b { 0..0 } else { b };
+        // Shares are apart, or `a` is the beginning of `b`.
+        let earlier = if a.start == b.start { 0..0 } else { a };
         let first = |index| Ok(at(&self.groups, index)?.first);
-        let indexes = a.clone().chain(later.clone());
+        let indexes = earlier.clone().chain(b.clone());
         let ids = indexes.map(first).collect::<Result<Vec<u64>>>()?;
         // What was compared before goes first.
         self.signatures = SignatureBatch::default();
         self.signatures = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
-        self.find_slots(a)?;
-        self.find_slots(later)
+        self.find_slots(earlier)?;
+        self.find_slots(b)
     }
 }

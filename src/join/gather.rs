@@ -7,6 +7,7 @@ use crate::format::Posting;
 use crate::invariant::OrBug;
 use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch};
 use crate::join::buckets::{BucketStream, LiveDocuments};
+use crate::join::noted::{MIN_DOCUMENTS, NotedDocuments};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
@@ -207,7 +208,9 @@ impl Gatherer {
         if self.candidates.is_empty() {
             return Ok(());
         }
-        let mut distinct = self.ids.clone();
+        let noted = self.noted(snapshot)?;
+        let unknown = self.ids.iter().filter(|id| noted.digest(**id).is_none());
+        let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
         distinct.sort_unstable();
         distinct.dedup();
         let threads = settings.options.threads;
@@ -216,6 +219,9 @@ impl Gatherer {
             let ids = self.ids.get(candidates.ids);
             let ids = ids.or_bug("the documents of a bucket")?;
             let documents = ids.iter().map(|id| {
+                if let Some(digest) = noted.digest(*id) {
+                    return Ok((digest, *id));
+                }
                 let slot = batch.signatures.slot(*id)?;
                 Ok((batch.signatures.digest(slot)?, *id))
             });
@@ -232,7 +238,17 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Reads the signatures of a large bucket a share at a time, to find which are equal. If the
+    /// Looks the documents of the larger buckets up among those that are noted to be equal.
+    fn noted(&self, snapshot: &SnapshotView) -> Result<NotedDocuments> {
+        let buckets = self.candidates.iter().map(|bucket| bucket.ids.clone());
+        let large = buckets.filter(|ids| ids.len() >= MIN_DOCUMENTS);
+        let large = large.filter_map(|ids| self.ids.get(ids)).flatten();
+        let mut ids: Vec<u64> = large.copied().collect();
+        ids.sort_unstable();
+        NotedDocuments::read(snapshot, &ids)
+    }
+
+    /// Reads the signatures of a large bucket a share at a time, to find which are equal, unless that is noted. If the
     /// different ones are still too many, they are read again for each two shares to compare.
     fn read_large(
         &mut self,
@@ -244,11 +260,14 @@ impl Gatherer {
         let threads = settings.options.threads;
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
-        for share in ids.chunks(settings.batch_documents) {
+        let noted = NotedDocuments::read(snapshot, &ids)?;
+        drop(ids);
+        documents.extend(noted.digests());
+        for share in noted.others.chunks(settings.batch_documents) {
             let signatures = SignatureBatch::load(snapshot, share, false, threads)?;
             documents.extend(signatures.documents().map(|(id, digest)| (digest, id)));
         }
-        drop(ids);
+        drop(noted);
         batch.group(documents);
         let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, (0, 0)) else {
             return Ok(());
@@ -268,14 +287,15 @@ impl Gatherer {
             let is_compared = |a: &Range<usize>| {
                 a.start <= b.start && (a.start == 0 || a.start < piece.representatives_end)
             };
-            batch
-                .pieces
-                .extend(shares().filter(is_compared).map(|a| BucketPiece {
-                    a,
-                    b: b.clone(),
-                    is_read_alone: true,
-                    ..piece
-                }));
+            // The signatures of those that are not compared with all need not be read again.
+            let compared = |a: Range<usize>| a.start..a.end.min(piece.representatives_end.max(1));
+            let a = shares().filter(is_compared).map(compared);
+            batch.pieces.extend(a.map(|a| BucketPiece {
+                a,
+                b: b.clone(),
+                is_read_alone: true,
+                ..piece
+            }));
         }
         Ok(())
     }

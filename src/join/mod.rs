@@ -10,6 +10,7 @@ mod disjoint_sets;
 mod estimate;
 mod gather;
 mod linker;
+mod noted;
 mod options;
 mod pair;
 mod pairs;

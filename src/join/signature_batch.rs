@@ -1,7 +1,5 @@
 //! The signatures that are compared next, side by side in memory.
 
-use xxhash_rust::xxh3::xxh3_128;
-
 use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, bug, invariant};
@@ -10,12 +8,6 @@ use crate::sketch::ValueLayout;
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;
-
-/// Tells signatures apart: 96 bits of a hash of all that they consist of. Two of ten million
-/// different ones agree with a probability of 10⁻¹⁵, below that of a damaged row with a right
-/// checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Digest(u64, u32);
 
 /// Signatures by slot, in the order of their ids.
 #[derive(Default)]
@@ -29,9 +21,8 @@ pub(super) struct SignatureBatch {
     code_count: usize,
     fingerprints: Vec<u128>,
     empty: Vec<bool>,
-    digests: Vec<Digest>,
-    /// A buffer for the bytes of one signature.
-    scratch: Vec<u8>,
+    /// The digests of the signatures.
+    digests: Vec<u128>,
 }
 
 impl SignatureBatch {
@@ -41,7 +32,7 @@ impl SignatureBatch {
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
         let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
         let bands = usize::from(snapshot.context().lanes.band_count());
-        let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<Digest>();
+        let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<u128>();
         fixed + values + 8 * bands + fingerprint
     }
 
@@ -113,18 +104,8 @@ impl SignatureBatch {
     }
 
     fn push(&mut self, id: u64, row: &SignatureRow<'_>) {
-        self.scratch.clear();
-        self.scratch.push(u8::from(row.is_empty()));
-        self.scratch.extend_from_slice(row.values());
-        // Equal values that were cut may be filed under different codes.
-        self.scratch.extend_from_slice(row.code_bytes());
-        if let Some(fingerprint) = row.fingerprint() {
-            self.scratch.extend_from_slice(&fingerprint.to_le_bytes());
-            self.fingerprints.push(fingerprint);
-        }
-        let hash = xxh3_128(&self.scratch);
-        self.digests
-            .push(Digest((hash >> 64) as u64, (hash >> 32) as u32));
+        self.fingerprints.extend(row.fingerprint());
+        self.digests.push(row.digest());
         self.ids.push(id);
         self.values.extend_from_slice(row.values());
         // Where there are fewer hashes than there could be, what stands for none follows.
@@ -148,11 +129,11 @@ impl SignatureBatch {
         slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
     }
 
-    pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, Digest)> {
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, u128)> {
         self.ids.iter().copied().zip(self.digests.iter().copied())
     }
 
-    pub(super) fn digest(&self, slot: usize) -> Result<Digest> {
+    pub(super) fn digest(&self, slot: usize) -> Result<u128> {
         at(&self.digests, slot).copied()
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, OwnedAccessGuard,
     PERMUTED, PanicSafe, RUNS, ReadableTableMetadata, RedbFile, SIGNATURES, StorageError,
     TableDefinition, TableHandle, TemporaryFile, Value, WriteTransaction, catch_engine_panic,
     file_size, io_error, must_not_exist, row_check,
@@ -183,6 +183,7 @@ pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
         read.open_table(LANES).engine()?.len().engine()?,
         read.open_table(RUNS).engine()?.len().engine()?,
         read.open_table(DEAD).engine()?.len().engine()?,
+        read.open_table(EQUAL).engine()?.len().engine()?,
         tables.documents.len().engine()?,
         tables.signatures.len().engine()?,
         tables.keys.len().engine()?,
@@ -193,12 +194,13 @@ pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     Ok(counts.into_iter().fold(0, u64::saturating_add))
 }
 
-fn table_names() -> [&'static str; 10] {
+fn table_names() -> [&'static str; 11] {
     [
         META.name(),
         LANES.name(),
         RUNS.name(),
         DEAD.name(),
+        EQUAL.name(),
         DOCUMENTS.name(),
         SIGNATURES.name(),
         KEYS.name(),
@@ -286,7 +288,7 @@ impl StoreCopy<'_, '_> {
         self.table(META)?;
         self.table(LANES)?;
         self.table(RUNS)?;
-        for rows in [DEAD, DOCUMENTS, SIGNATURES] {
+        for rows in [DEAD, EQUAL, DOCUMENTS, SIGNATURES] {
             self.table(rows)?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {

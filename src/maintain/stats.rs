@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED, RUNS,
     ReadTransaction, ReadableTable, ReadableTableMetadata, SIGNATURES, TableDefinition,
     TableHandle, Value, file_size,
 };
@@ -412,7 +412,7 @@ fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec
     let mut stats = vec![rows.table_stats(META)?];
     stats.push(rows.table_stats(LANES)?);
     stats.push(rows.table_stats(RUNS)?);
-    for table in [DOCUMENTS, SIGNATURES, DEAD] {
+    for table in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
         stats.push(rows.table_stats(table)?);
     }
     for table in [KEYS, BANDS, PERMUTED] {

@@ -4,8 +4,9 @@ use std::collections::BinaryHeap;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::CodeRange;
+use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::{at, at_mut, invariant};
+use crate::query::equal_classes::EqualClasses;
 use crate::query::found_ids::FoundIds;
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
@@ -100,22 +101,69 @@ impl LaneProbe {
     }
 }
 
-/// Adds the candidates in these buckets, all of them.
+/// Number of postings of a bucket from which equal documents are looked for among them.
+const MANY_POSTINGS: u32 = if cfg!(test) { 8 } else { 64 };
+
+/// The reading of a bucket.
+#[derive(Clone, Copy, Default)]
+struct BucketReading {
+    postings: u32,
+    /// The code of the last posting, if that made no candidate.
+    rejected: Option<u64>,
+}
+
+impl BucketReading {
+    /// Takes a posting that makes no candidate: no other of its code makes one.
+    fn reject(&mut self, posting: Posting) -> ProbeControl {
+        let next = posting.code.checked_add(1).map(Posting::lowest_of);
+        match (self.rejected.replace(posting.code), next) {
+            // A single one is not worth a search.
+            (Some(code), Some(next)) if code == posting.code => ProbeControl::SkipTo(next),
+            _ => ProbeControl::GoOn,
+        }
+    }
+
+    /// Takes a posting that makes a candidate, which is added to `found` or to the classes met.
+    fn accept(
+        &mut self,
+        posting: Posting,
+        found: &mut FoundIds,
+        equal: Option<&mut EqualClasses<'_>>,
+    ) -> Result<ProbeControl> {
+        let Posting { code, id } = posting;
+        self.postings = self.postings.saturating_add(1);
+        if self.postings > MANY_POSTINGS
+            && let Some(equal) = equal
+            && let Some(id) = equal.take(id)?
+        {
+            return Ok(ProbeControl::SkipTo(Posting { code, id }));
+        }
+        found.push(id);
+        Ok(ProbeControl::GoOn)
+    }
+}
+
+/// Adds the candidates in these buckets, all of them: to the classes met, if `equal` is given, those that
+/// are known to be equal to others, and to `found` the others.
 pub(super) fn read_whole(
     view: &dyn ReadView,
     plan: &ProbePlan,
     probes: &[LaneProbe],
     found: &mut FoundIds,
+    mut equal: Option<&mut EqualClasses<'_>>,
 ) -> Result<()> {
     for probes in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
         let ranges = probes.iter().map(|p| p.range(p.low_code, p.high_code));
         let ranges: Vec<CodeRange> = ranges.collect();
         let table = probes.first().map_or(PostingTable::Bands, |p| p.lane.table);
+        let mut readings = vec![BucketReading::default(); probes.len()];
         view.probe(table, &ranges, &mut |index, posting| {
+            let reading = at_mut(&mut readings, index)?;
             if at(probes, index)?.accepts(plan, posting) {
-                found.push(posting.id);
+                reading.accept(posting, found, equal.as_deref_mut())
+            } else {
+                Ok(reading.reject(posting))
             }
-            Ok(true)
         })?;
     }
     Ok(())
@@ -131,19 +179,19 @@ struct FirstPostings {
 }
 
 impl FirstPostings {
-    /// Adds a posting. Returns false once no later posting of its range can be among the first.
-    fn push(&mut self, posting: Posting) -> bool {
+    /// Adds a posting. Ends the range once no later posting of it can be among the first.
+    fn push(&mut self, posting: Posting) -> ProbeControl {
         let rank = (posting.code.wrapping_sub(self.origin), posting.id);
         if self.heap.len() <= self.most {
             self.heap.push(rank);
-            return true;
+            return ProbeControl::GoOn;
         }
         match self.heap.peek_mut() {
             Some(mut last) if rank < *last => {
                 *last = rank;
-                true
+                ProbeControl::GoOn
             }
-            _ => false,
+            _ => ProbeControl::End,
         }
     }
 
@@ -191,7 +239,7 @@ pub(super) fn read_first(
         view.context().reads.add_lanes(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
             if view.is_dead(posting.id) {
-                return Ok(true);
+                return Ok(ProbeControl::GoOn);
             }
             let position = *at(&positions, index)?;
             Ok(at_mut(&mut firsts, position)?.push(posting))

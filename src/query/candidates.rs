@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::format::SignatureRow;
 use crate::query::budget::ProbeCounts;
+use crate::query::equal_classes::EqualMembers;
 use crate::read::ReadView;
 use crate::types::BeyondBudget;
 
@@ -17,10 +18,12 @@ pub(crate) struct Candidate {
 }
 
 /// The candidates of all signatures of a plan.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Candidates {
     /// Ascending, each once. They may be deleted.
     pub(super) list: Vec<Candidate>,
+    /// Candidates of a single signature that are not in the list: many of them are equal.
+    pub(super) equal: EqualMembers,
     /// Of a sweep with a budget, for each signature what was counted against it; empty otherwise. The candidates of a signature
     /// that went beyond are not in the list: it has to be searched for by itself.
     pub(super) counts_per_query: Vec<ProbeCounts>,

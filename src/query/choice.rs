@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::index::{CodeRange, TOMBSTONE_LANE};
+use crate::index::{CodeRange, ProbeControl, TOMBSTONE_LANE};
 use crate::invariant::invariant;
 use crate::query::buckets::{Bucket, LaneProbe};
 use crate::query::budget::Budget;
@@ -102,7 +102,7 @@ fn leave_out_deleted(view: &dyn ReadView, candidates: &mut Vec<WeighedCandidate>
     let mut deleted = Vec::new();
     let mut visit = |_, posting: Posting| {
         deleted.push(posting.code);
-        Ok(true)
+        Ok(ProbeControl::GoOn)
     };
     view.probe_until(PostingTable::Bands, &ranges, &mut visit, &mut || Ok(true))?;
     deleted.sort_unstable();

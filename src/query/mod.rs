@@ -9,6 +9,7 @@ mod budget;
 mod candidates;
 mod choice;
 mod collect;
+mod equal_classes;
 mod found_ids;
 mod identical;
 mod keys;

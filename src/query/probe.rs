@@ -7,6 +7,7 @@ use crate::query::buckets::{Begin, Bucket, LaneProbe, read_first, read_whole};
 use crate::query::budget::Budget;
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, MAX_IDENTICAL_TRIES};
 use crate::query::choice::{BudgetedCandidates, choose};
+use crate::query::equal_classes::{EqualClasses, EqualMembers};
 use crate::query::found_ids::FoundIds;
 use crate::query::plan::ProbePlan;
 use crate::read::ReadView;
@@ -21,6 +22,8 @@ pub(super) struct Probe<'p> {
     plan: &'p ProbePlan,
     budget: Option<Budget>,
     exclude: Option<u64>,
+    /// True if of equal documents one stands for all.
+    folds_equal: bool,
     probes: Vec<LaneProbe>,
     /// What has been read of the first bucket: the whole, or with a budget what may be read of it.
     first: Option<Bucket>,
@@ -39,8 +42,18 @@ impl<'p> Probe<'p> {
             plan,
             budget,
             exclude,
+            folds_equal: false,
             probes: LaneProbe::of_plan(view, plan),
             first: None,
+        }
+    }
+
+    /// Gives the members of classes of equal documents apart from the other candidates, unless there is a
+    /// budget.
+    pub(super) fn folding_equal(self, folds_equal: bool) -> Self {
+        Self {
+            folds_equal,
+            ..self
         }
     }
 
@@ -66,7 +79,8 @@ impl<'p> Probe<'p> {
         )
     }
 
-    fn whole(self) -> Result<Vec<u64>> {
+    fn whole(self) -> Result<(Vec<u64>, EqualMembers)> {
+        let mut equal = self.folds_equal.then(|| EqualClasses::new(self.view));
         let mut found = FoundIds::new();
         let read = usize::from(self.first.is_some());
         for (probe, bucket) in self.probes.iter().zip(self.first) {
@@ -76,10 +90,12 @@ impl<'p> Probe<'p> {
         }
         let unread = self.probes.get(read..);
         let unread = unread.or_bug("buckets that were not read")?;
-        read_whole(self.view, self.plan, unread, &mut found)?;
+        read_whole(self.view, self.plan, unread, &mut found, equal.as_mut())?;
         let mut ids = found.into_ascending();
         ids.retain(|id| Some(*id) != self.exclude);
-        Ok(ids)
+        let members =
+            equal.map_or_else(EqualMembers::default, |equal| equal.into_members(&mut ids));
+        Ok((ids, members))
     }
 }
 
@@ -116,16 +132,20 @@ impl CandidateSource for Probe<'_> {
     }
 
     fn all(self) -> Result<Option<Candidates>> {
-        let (ids, beyond) = match self.budget {
-            None => (self.whole()?, None),
+        let (ids, equal, beyond) = match self.budget {
+            None => {
+                let (ids, equal) = self.whole()?;
+                (ids, equal, None)
+            }
             Some(budget) => {
                 let BudgetedCandidates { ids, beyond } = self.within(budget)?;
-                (ids, beyond)
+                (ids, EqualMembers::default(), beyond)
             }
         };
         let candidate = |id| Candidate { id, query_index: 0 };
         Ok(Some(Candidates {
             list: ids.into_iter().map(candidate).collect(),
+            equal,
             counts_per_query: Vec::new(),
             beyond,
         }))

@@ -8,6 +8,7 @@ use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::Budget;
 use crate::query::candidates::{Candidate, CandidateSource, compare};
 use crate::query::collect::{Collector, Found, TopK};
+use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
 use crate::query::scored::Scored;
@@ -90,7 +91,9 @@ impl<'q> Search<'q> {
     pub(crate) fn one(&self, index: usize, signature: &Signature) -> Result<Matches> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane(self.view.context());
-        let probe = Probe::new(self.view, &plan, self.budget, self.exclude);
+        // A caller who verifies decides about each of equal documents.
+        let probe = Probe::new(self.view, &plan, self.budget, self.exclude)
+            .folding_equal(self.verify.is_none());
         let found = self.collect(&[signature], lane, probe)?;
         let found = found.and_then(|mut found| found.pop());
         let mut found = found.or_bug("what was found for a signature")?;
@@ -102,6 +105,11 @@ impl<'q> Search<'q> {
     pub(crate) fn many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut answers = Vec::with_capacity(signatures.len());
         for_each_piece(signatures, |piece| {
+            if let [signature] = piece {
+                // Probes, unlike sweeps, compare one of equal documents.
+                answers.push(self.one(answers.len(), signature)?);
+                return Ok(true);
+            }
             let mut plan = self.plan(piece.iter().copied())?;
             let Some(all) = self.piece(piece, &mut plan)? else {
                 return Ok(false);
@@ -195,6 +203,9 @@ impl<'q> Search<'q> {
             candidates.list.retain(is_new);
         }
         self.score(signatures, &candidates.list, &mut all)?;
+        if let ([signature], [found]) = (signatures, all.as_mut_slice()) {
+            self.score_equal(signature, &candidates.equal, &compared, found)?;
+        }
         for (found, counts) in all.iter_mut().zip(candidates.counts_per_query) {
             found.counts = counts;
         }
@@ -223,6 +234,49 @@ impl<'q> Search<'q> {
             }
             Ok(())
         })
+    }
+
+    /// Scores the classes of equal documents among the candidates, but for those in `compared`: one of
+    /// each, which tells the score of all.
+    fn score_equal(
+        &self,
+        signature: &Signature,
+        equal: &EqualMembers,
+        compared: &[Candidate],
+        found: &mut Found,
+    ) -> Result<()> {
+        let (context, limit) = (self.view.context(), self.collector.limit());
+        for class in equal.classes() {
+            let is_left = |id: &u64| {
+                let candidate = Candidate {
+                    id: *id,
+                    query_index: 0,
+                };
+                Some(*id) != self.exclude
+                    && !self.view.is_dead(*id)
+                    && compared.binary_search(&candidate).is_err()
+            };
+            let mut members = class.filter(is_left);
+            // Of equal scores the first by id are the best.
+            let first: Vec<u64> = members.by_ref().take(limit.max(1)).collect();
+            let count = first.len() + members.count();
+            let Some(one) = first.get(..1) else {
+                continue;
+            };
+            let mut score = None;
+            self.view.live_signatures(one, &mut |id, row| {
+                score = Subject::new(signature).score(context, id, &row, self.bounds)?;
+                Ok(())
+            })?;
+            found.compared += count;
+            context.note_candidates(count);
+            if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
+                first
+                    .iter()
+                    .for_each(|id| found.push(Scored { id: *id, ..scored }));
+            }
+        }
+        Ok(())
     }
 
     fn accepts(&self, scored: &Scored) -> bool {
@@ -327,6 +381,9 @@ fn forget_left_out(candidates: &[Candidate], all: &mut [Found]) {
 #[cfg(test)]
 #[path = "search_best_tests.rs"]
 mod best_tests;
+#[cfg(test)]
+#[path = "search_equal_tests.rs"]
+mod equal_tests;
 #[cfg(test)]
 #[path = "search_many_tests.rs"]
 mod many_tests;

@@ -8,10 +8,14 @@ use crate::transaction::WriteTransaction;
 use crate::types::{Document, DocumentId, Novelty};
 
 /// SplitMix64: numbers that are the same everywhere.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +23,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 }
@@ -28,7 +32,7 @@ fn minhash() -> MinHash {
     MinHash::new(32).banding(8, 2).threshold(0.7)
 }
 
-fn kinds() -> Vec<Schema> {
+pub(super) fn kinds() -> Vec<Schema> {
     let simhash = || SimHash::bits64().max_distance(3);
     let wide = || SimHash::bits128().max_distance(4);
     let builder = Schema::builder;
@@ -59,7 +63,7 @@ fn kinds() -> Vec<Schema> {
 
 /// One of few signatures, so that equal and near ones are frequent: some share the first band and the
 /// top of the fingerprint alone, some have equal low bits or equal fingerprints alone, some no features.
-fn signature(schema: &Schema, random: &mut Random) -> Signature {
+pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let (family, member) = (random.below(4), random.below(12));
     if random.below(12) == 0 {
         let none = schema.sketcher().features([""; 0]);
@@ -121,7 +125,7 @@ fn signature(schema: &Schema, random: &mut Random) -> Signature {
     }
 }
 
-fn create(
+pub(super) fn create(
     folder: &tempfile::TempDir,
     name: &str,
     schema: &Schema,

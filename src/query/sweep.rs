@@ -6,6 +6,7 @@ use crate::index::SweepControl;
 use crate::invariant::{at, at_mut, invariant};
 use crate::query::budget::{Budget, ProbeCounts};
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, keep_first};
+use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::ProbePlan;
 use crate::read::ReadView;
 
@@ -190,6 +191,7 @@ impl CandidateSource for Sweep<'_> {
         }
         Ok(Some(Candidates {
             list: self.found,
+            equal: EqualMembers::default(),
             counts_per_query: self.counts_per_query,
             beyond: None,
         }))

@@ -2,6 +2,7 @@
 //!
 //! Imports `state` and below.
 
+mod dense_rows;
 mod probe;
 mod records;
 mod snapshot_view;
@@ -9,6 +10,7 @@ mod stored_rows;
 mod streams;
 mod view;
 
+pub(crate) use dense_rows::visit_rows;
 pub(crate) use probe::{LaneReads, ProbeTables};
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};

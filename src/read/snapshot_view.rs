@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::engine::{
-    EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
+    EQUAL, EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
 };
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::observe::LiveSnapshot;
+use crate::read::dense_rows::visit_rows;
 use crate::read::probe::{LaneReads, ProbeTables};
 use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
 use crate::schema::Schema;
@@ -171,15 +172,7 @@ impl ReadView for SnapshotState {
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
         let signatures = &self.tables()?.signatures;
         self.context().reads.add_signatures(ids.len());
-        for &id in ids {
-            if self.is_dead(id) {
-                visit(id, None)?;
-                continue;
-            }
-            let row = signatures.get(id).engine()?;
-            visit(id, row.as_ref().map(|row| row.value()))?;
-        }
-        Ok(())
+        visit_rows(signatures, ids, &|id| self.is_dead(id), visit)
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
@@ -190,6 +183,12 @@ impl ReadView for SnapshotState {
             }
         }
         Ok(())
+    }
+
+    fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        let table = self.tables()?.read.open_table(EQUAL).engine()?;
+        let row = ReadableTable::get(&table, chunk).engine()?;
+        visit(row.as_ref().map(|row| row.value()))
     }
 
     fn is_dead(&self, id: u64) -> bool {

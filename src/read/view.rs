@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, rows};
-use crate::index::{CodeRange, ProbeRange, VisitProbe};
+use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::lanes::{LaneRole, hash_key};
 use crate::state::SharedContext;
 use crate::types::{Document, DocumentId, Record};
@@ -37,9 +37,8 @@ impl PostingTable {
     }
 }
 
-/// Called with the index of a range and a posting found in it. Returns true to see the postings that sort
-/// after it, of the segment or the run at hand.
-pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<bool> + 'v;
+/// Called with the index of a range and a posting found in it.
+pub(crate) type Visit<'v> = dyn FnMut(usize, Posting) -> Result<ProbeControl> + 'v;
 
 /// Called with the row, `None` if there is none.
 pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
@@ -83,6 +82,10 @@ pub(crate) trait ReadView {
 
     /// Shows all signature rows of live documents, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+
+    /// Shows the row that notes which documents of a chunk of ids have equal signatures, `None` if there
+    /// is none. All that are noted are in runs.
+    fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
     /// which mean nothing.
@@ -142,7 +145,7 @@ impl dyn ReadView + '_ {
         let mut found = None;
         let mut visit = |_, posting: Posting| {
             ids.borrow_mut().push(posting.id);
-            Ok(true)
+            Ok(ProbeControl::GoOn)
         };
         let mut is_enough = || {
             while let Some(id) = ids.borrow_mut().pop() {

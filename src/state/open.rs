@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED, RUNS,
-    ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError, TemporaryFile,
-    catch_panic, engine_error, io_error, must_not_exist, overlay,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, FileOptions, KEYS, LANES, META, PERMUTED,
+    RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SIGNATURES, TableError,
+    TemporaryFile, catch_panic, engine_error, io_error, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, SignatureRow, State, decode_run, header};
@@ -126,7 +126,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
                 .engine()?;
         }
         // Tables that stay empty are made now, too: a reader cannot open one that was never made.
-        for rows in [DOCUMENTS, SIGNATURES, DEAD] {
+        for rows in [DOCUMENTS, SIGNATURES, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {

@@ -7,6 +7,7 @@ use crate::format::{LaneSummary, RunDescriptor};
 use crate::index::{FilterPlan, Memtable, TOMBSTONE_LANE, write_sorted};
 use crate::invariant::{at, invariant};
 use crate::read::PostingTable;
+use crate::write::equal_notes::EqualCollector;
 use crate::write::writer::Writer;
 
 impl Writer {
@@ -40,6 +41,7 @@ impl Writer {
         let run = self.state.take_run_number()?;
         self.has_written_runs = true;
         let mut lanes: Vec<LaneSummary> = Vec::new();
+        let mut equal = EqualCollector::new(&self.store.context.lanes);
         for (role, lane) in self.store.context.lanes.roles().zip(0u16..) {
             let mut postings = memtable.lane(lane);
             let read = postings.len() as u64;
@@ -52,6 +54,9 @@ impl Writer {
                 postings.retain(|posting| !deleted.contains(&posting.id));
             }
             let kept = postings.len() as u64;
+            postings
+                .iter()
+                .for_each(|posting| equal.push(lane, *posting));
             let shape = self.filter_shape(lane, kept, documents)?;
             let buckets = self.store.context.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });
@@ -70,6 +75,7 @@ impl Writer {
             lanes.push(summary);
         }
         check_lanes_agree(run, &lanes)?;
+        equal.write(&self.store.context, self.write()?)?;
         let descriptor = RunDescriptor {
             run,
             level: 0,

@@ -12,6 +12,7 @@ use crate::invariant::{OrBug, at, invariant};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
+use crate::write::equal_notes::forget_dropped;
 use crate::write::flush::check_lanes_agree;
 use crate::write::run_tables::run_tables;
 use crate::write::writer::Writer;
@@ -335,7 +336,7 @@ impl Writer {
             "the merge of runs {inputs:?} into run {} removed {removed:?}",
             output.run
         );
-        let (dropped, dead) = self.dead.end_merge(&range_of(&output))?;
+        let (dropped, dead) = self.clear_tombstones(&output)?;
         let documents: u64 = advance.inputs.iter().map(|run| run.documents).sum();
         // Nobody has compared the descriptors of the file with its tombstones.
         let left = documents.checked_sub(dropped);
@@ -352,10 +353,18 @@ impl Writer {
             let since = self.dead.set.dropped(&range_of(&output));
             output.rows_from = Some(output.first_id);
             self.advance_rows(&mut output, &since, u64::MAX)?;
-            self.dead.end_merge(&range_of(&output))?;
+            self.clear_tombstones(&output)?;
         }
         self.note_merge_ended(&output);
         self.add_run_unless_empty(output, dead)
+    }
+
+    /// Clears the tombstones of the documents that a merge has dropped. Returns their number, and the
+    /// number of documents deleted since the merge began.
+    fn clear_tombstones(&mut self, output: &RunDescriptor) -> Result<(u64, u64)> {
+        let ids = range_of(output);
+        forget_dropped(self.write()?, &ids, &self.dead.set.dropped(&ids))?;
+        self.dead.end_merge(&ids)
     }
 
     /// Opens the tables that lanes of this kind are written to.

@@ -7,6 +7,7 @@ mod batch_dedup;
 mod buffer;
 mod conservation;
 mod duplicate_check;
+mod equal_notes;
 mod flush;
 mod insert_many;
 mod merge_driver;
@@ -20,6 +21,7 @@ mod upsert;
 mod writer;
 
 pub(crate) use duplicate_check::find_duplicate;
+pub(crate) use equal_notes::EqualCollector;
 pub(crate) use merge_driver::KEY_FILTER_BITS;
 pub(crate) use pending_rows::append_rows;
 pub(crate) use run_tables::run_tables;

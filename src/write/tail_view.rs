@@ -78,6 +78,11 @@ impl ReadView for TailView<'_> {
             })
     }
 
+    fn equal_row(&self, _: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        // None of these documents is in a run.
+        visit(None)
+    }
+
     fn is_dead(&self, id: u64) -> bool {
         self.writer.is_dead(id)
     }

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    DEAD, DOCUMENTS, EngineResult, META, PanicSafe, ReadableTable, SIGNATURES, WriteTransaction,
-    catch_engine_panic,
+    DEAD, DOCUMENTS, EQUAL, EngineResult, META, PanicSafe, ReadableTable, SIGNATURES,
+    WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, State, header};
 use crate::index::{
-    CodeRange, FilterPieces, Memtable, ProbeRange, RunBlocks, RunTables, VisitProbe,
+    CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
-use crate::invariant::{OrBug, at_mut};
+use crate::invariant::{OrBug, at, at_mut};
 use crate::lanes::hash_key;
 use crate::observe::TransactionCounters;
-use crate::read::{LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows};
+use crate::read::{
+    LaneReads, PostingTable, ProbeTables, ReadView, Visit, VisitRow, VisitRows, visit_rows,
+};
 use crate::sketch::Signature;
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::types::{Document, DocumentId};
@@ -279,7 +281,7 @@ impl Writer {
     ) -> Result<()> {
         let visit = &mut |index, posting: Posting| match posting.id >= first_id {
             true => visit(index, posting),
-            false => Ok(true),
+            false => Ok(ProbeControl::GoOn),
         };
         self.buffer.borrow_mut().probe(ranges, visit)?;
         self.memtable.probe_since(first_id, ranges, visit)
@@ -434,23 +436,16 @@ impl ReadView for Writer {
     }
 
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
-        let mut table = None;
         self.store.context.reads.add_signatures(ids.len());
-        for &id in ids {
-            if self.is_dead(id) {
-                visit(id, None)?;
+        for ids in ids.chunk_by(|a, b| self.pending.covers(*a) == self.pending.covers(*b)) {
+            if self.pending.covers(*at(ids, 0)?) {
+                for &id in ids {
+                    visit(id, self.pending.signature(id))?;
+                }
                 continue;
             }
-            if self.pending.covers(id) {
-                visit(id, self.pending.signature(id))?;
-                continue;
-            }
-            let table = match &mut table {
-                Some(table) => table,
-                none => none.insert(self.write()?.open_table(SIGNATURES).engine()?),
-            };
-            let row = table.get(id).engine()?;
-            visit(id, row.as_ref().map(|row| row.value()))?;
+            let table = self.write()?.open_table(SIGNATURES).engine()?;
+            visit_rows(&table, ids, &|id| self.is_dead(id), visit)?;
         }
         Ok(())
     }
@@ -467,6 +462,12 @@ impl ReadView for Writer {
             visit(id, row)?;
         }
         Ok(())
+    }
+
+    fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        let table = self.write()?.open_table(EQUAL).engine()?;
+        let row = ReadableTable::get(&table, chunk).engine()?;
+        visit(row.as_ref().map(|row| row.value()))
     }
 
     fn is_dead(&self, id: u64) -> bool {

@@ -233,14 +233,14 @@ fn all_rows(path: &Path) -> Rows {
     rows_of::<&str>(&read, TableDefinition::new("meta"), &mut rows);
     rows_of::<u16>(&read, TableDefinition::new("lanes"), &mut rows);
     rows_of::<u32>(&read, TableDefinition::new("runs"), &mut rows);
-    for table in ["documents", "signatures", "dead"] {
+    for table in ["documents", "signatures", "dead", "equal"] {
         rows_of::<u64>(&read, TableDefinition::new(table), &mut rows);
     }
     for table in ["keys", "bands", "permuted"] {
         rows_of::<&[u8; 22]>(&read, TableDefinition::new(table), &mut rows);
     }
     rows_of::<&[u8; 10]>(&read, TableDefinition::new("filters"), &mut rows);
-    assert_eq!(read.list_tables().unwrap().count(), 10);
+    assert_eq!(read.list_tables().unwrap().count(), 11);
     rows
 }
 

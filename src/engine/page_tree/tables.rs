@@ -9,7 +9,7 @@ use crate::types::Problem;
 fn has_numbers(table: &str) -> bool {
     matches!(
         table,
-        "documents" | "signatures" | "dead" | "lanes" | "runs"
+        "documents" | "signatures" | "dead" | "equal" | "lanes" | "runs"
     )
 }
 
@@ -41,12 +41,12 @@ pub(crate) fn ids_of(table: &str, keys: &KeyRange) -> Option<(u64, u64)> {
     let last = bound(&keys.up_to).unwrap_or(u64::MAX);
     match table {
         "documents" | "signatures" => Some((first, last)),
-        "dead" => Some(ids_of_chunks(first, last)),
+        "dead" | "equal" => Some(ids_of_chunks(first, last)),
         _ => None,
     }
 }
 
-/// The documents of some chunks of the table of dead ones.
+/// The documents of some chunks of the tables `dead` and `equal`.
 pub(crate) fn ids_of_chunks(first: u64, last: u64) -> (u64, u64) {
     let end = last.saturating_mul(CHUNK_DOCUMENTS);
     (

@@ -8,16 +8,16 @@ use std::path::Path;
 
 use std::sync::Arc;
 
-use crate::engine::{DEAD, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
+use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, SignatureRow};
+use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, SignatureRow};
 use crate::index::lane_iter_owned;
 use crate::lanes::{LaneRole, hash_key};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
-use crate::read::SnapshotView;
+use crate::read::{SnapshotView, visit_rows};
 use crate::state;
 use crate::state::document_codes;
 use crate::state::{Tombstones, may_write};
@@ -164,6 +164,8 @@ impl<'a, 'w> Check<'a, 'w> {
         self.report.note(2, rows)?;
         let dead = self.dead();
         self.report.note(2, dead)?;
+        let equal = self.equal();
+        self.report.note(10, equal)?;
         self.runs()?;
         self.memtable()?;
         let keys = self.keys();
@@ -304,6 +306,47 @@ impl<'a, 'w> Check<'a, 'w> {
             }
         }
         Ok(())
+    }
+
+    /// Checks invariant 10: documents that are noted to be equal are in runs, and have signatures of the
+    /// digests noted.
+    fn equal(&mut self) -> Result<()> {
+        let tables = self.snapshot.inner.tables()?;
+        let shape = self.snapshot.context().shape();
+        for entry in tables.read.open_table(EQUAL).engine()?.iter().engine()? {
+            let (chunk, row) = entry.engine()?;
+            let chunk = chunk.value();
+            let read = EqualChunk::decode(chunk, row.value()).and_then(|row| {
+                let members: Vec<(u64, u128)> = row.members(chunk).collect();
+                let ids: Vec<u64> = members.iter().map(|(id, _)| *id).collect();
+                let mut members = members.into_iter();
+                visit_rows(&tables.signatures, &ids, &|_| false, &mut |id, row| {
+                    let row = row.map(|row| SignatureRow::decode(id, row, shape));
+                    let found = row.transpose()?.map(|row| row.digest());
+                    let expected = members.next().map(|(_, digest)| digest);
+                    self.noted(id, found, expected);
+                    Ok(())
+                })
+            });
+            self.report.note(10, read)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the digest that is noted of a document against that of its signature, `None` if that is not
+    /// there.
+    fn noted(&mut self, id: u64, found: Option<u128>, expected: Option<u128>) {
+        let state = self.snapshot.inner.version.state;
+        let is_right = match found {
+            Some(_) => found == expected,
+            // A merge has dropped its rows already.
+            None => self.is_dead(id),
+        };
+        if id >= state.sealed_below || !is_right {
+            let place = format!("table equal, document {id}");
+            let detail = format!("found digest {expected:032x?}, expected {found:032x?}");
+            self.report.add(10, place, detail);
+        }
     }
 
     /// Invariants 3, 4, 5, 7 and 9: the blocks and filters of every run and lane.

@@ -54,7 +54,9 @@ pub(super) fn check_pages(
 /// not ours.
 fn invariant_of(table: &str) -> Option<u8> {
     match table {
-        "meta" | "documents" | "signatures" | "lanes" | "runs" | "dead" | "filters" => Some(2),
+        "meta" | "documents" | "signatures" | "lanes" | "runs" | "dead" | "equal" | "filters" => {
+            Some(2)
+        }
         "keys" | "bands" | "permuted" => Some(7),
         _ => None,
     }

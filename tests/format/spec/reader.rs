@@ -40,6 +40,7 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("lanes", u16, |key| key.to_be_bytes().to_vec());
     read_table!("runs", u32, |key| key.to_be_bytes().to_vec());
     read_table!("dead", u64, |key| key.to_be_bytes().to_vec());
+    read_table!("equal", u64, |key| key.to_be_bytes().to_vec());
     read_table!("keys", &[u8; 22], |key| key.to_vec());
     read_table!("bands", &[u8; 22], |key| key.to_vec());
     read_table!("permuted", &[u8; 22], |key| key.to_vec());
@@ -126,6 +127,9 @@ pub(crate) struct Store {
     pub(crate) lanes: Vec<&'static str>,
     pub(crate) runs: BTreeMap<u32, Run>,
     pub(crate) dead: Dead,
+    /// The digests of documents that are noted to be equal, with those of their signatures, if their rows
+    /// are there.
+    pub(crate) equal: BTreeMap<u64, (u128, Option<u128>)>,
     pub(crate) documents: BTreeMap<u64, Document>,
     /// Those of dead documents.
     pub(crate) buried: BTreeMap<u64, Document>,
@@ -179,6 +183,7 @@ impl Store {
             lanes: read_lanes(&tables, &schema),
             runs: read_runs(&tables),
             dead,
+            equal: read_equal(&tables),
             documents,
             buried,
             blocks: read_blocks(&tables),
@@ -308,6 +313,43 @@ fn read_dead(tables: &Tables) -> Dead {
     }
     assert!(dead.settled.is_disjoint(&dead.since));
     dead
+}
+
+fn read_equal(tables: &Tables) -> BTreeMap<u64, (u128, Option<u128>)> {
+    let mut equal = BTreeMap::new();
+    for (key, value) in &tables["equal"] {
+        let first = number::<8>(key) * 16_000;
+        let mut bytes = Bytes::open("equal", key, value);
+        assert_eq!(bytes.u8(), 1, "kind");
+        let classes = usize::from(bytes.u16());
+        let digest = |bytes: &[u8]| u128::from_le_bytes(bytes.try_into().unwrap());
+        let digests: Vec<u128> = (0..classes).map(|_| digest(bytes.take(16))).collect();
+        assert!(classes > 0 && digests.is_sorted_by(|a, b| a < b));
+        let noted = bytes.take(2_000).to_vec();
+        let noted = (0..16_000).filter(|i| noted[i / 8] >> (i % 8) & 1 == 1);
+        let noted: Vec<usize> = noted.collect();
+        let width = (usize::BITS - (classes - 1).leading_zeros()) as usize;
+        let packed = bytes.rest().to_vec();
+        assert_eq!(packed.len(), (noted.len() * width).div_ceil(8));
+        let bit = |position: usize| usize::from(packed[position / 8] >> (position % 8) & 1);
+        let mut met = BTreeSet::new();
+        for (index, offset) in noted.into_iter().enumerate() {
+            let class: usize = (0..width).map(|i| bit(index * width + i) << i).sum();
+            met.insert(class);
+            let id = first + offset as u64;
+            let row = tables["signatures"].get(id.to_be_bytes().as_slice());
+            equal.insert(id, (digests[class], row.map(|row| signature_digest(row))));
+        }
+        assert_eq!(met.len(), classes, "each class has a document");
+    }
+    equal
+}
+
+/// The digest of a signature, from its row.
+fn signature_digest(row: &[u8]) -> u128 {
+    let start = if row[1] & 2 == 0 { 5 } else { 13 };
+    let bytes = &row[start..row.len() - 4];
+    xxhash_rust::xxh3::xxh3_128_with_seed(bytes, u64::from(row[1] & 1))
 }
 
 fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {

@@ -39,6 +39,8 @@ pub(crate) struct Seen {
     /// Pieces that tell buckets of bands, and of tables.
     pub(crate) of_bands: usize,
     pub(crate) of_tables: usize,
+    /// Documents that are noted to be equal.
+    pub(crate) equal: usize,
 }
 
 impl Seen {
@@ -58,6 +60,7 @@ impl Seen {
         self.gone_pieces += other.gone_pieces;
         self.of_bands += other.of_bands;
         self.of_tables += other.of_tables;
+        self.equal += other.equal;
     }
 }
 
@@ -71,6 +74,11 @@ pub(crate) fn check(store: &Store, model: &Model) -> Seen {
     assert_eq!(store.state.documents, model.len() as u64);
     assert!(store.documents == *model, "rows are as they were written");
     check_dead(store, &mut seen);
+    for (id, (noted, found)) in &store.equal {
+        assert!(*id < store.state.sealed_below);
+        assert!(found.map_or_else(|| store.dead.contains(*id), |found| found == *noted));
+    }
+    seen.equal = store.equal.len();
     check_postings(store, model, &mut seen);
     check_runs(store, model, &mut seen);
     let mut lanes: BTreeMap<(u32, u16), Vec<&BlockRow>> = BTreeMap::new();

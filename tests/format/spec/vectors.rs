@@ -97,6 +97,38 @@ fn checksums() {
     });
 }
 
+#[test]
+fn notes_of_equal_documents() {
+    check("equal", |input| {
+        let members = input
+            .split(' ')
+            .map(|member| member.split_once(':').unwrap());
+        let members =
+            members.map(|(id, digest)| (id.parse::<u64>().unwrap(), digest.parse().unwrap()));
+        let members: Vec<(u64, u128)> = members.collect();
+        let digests: std::collections::BTreeSet<u128> = members.iter().map(|(_, d)| *d).collect();
+        let mut body = vec![1, digests.len() as u8, 0];
+        body.extend(digests.iter().flat_map(|digest| digest.to_le_bytes()));
+        let bitmap = body.len();
+        body.resize(bitmap + 2_000, 0);
+        let mut classes = 0u8;
+        for (index, (id, digest)) in members.iter().enumerate() {
+            let offset = (id % 16_000) as usize;
+            body[bitmap + offset / 8] |= 1 << (offset % 8);
+            // Of two classes a bit tells which.
+            let class = digests.iter().position(|other| other == digest).unwrap();
+            classes |= (class as u8) << index;
+        }
+        body.push(classes);
+        let crc = bytes::checksum("equal", &(members[0].0 / 16_000).to_be_bytes(), &body);
+        format!(
+            "{:02x} {}, {classes:02x}, checksum {crc:08x}",
+            body[0],
+            hex(&body[1..3])
+        )
+    });
+}
+
 /// The library's name for shingles without steps.
 pub(crate) fn text_of(shingles: Shingles) -> Text {
     match shingles.unit {

@@ -1,0 +1,133 @@
+//! Searches among equal documents, of which one is compared, against comparisons with each.
+
+use std::path::Path;
+
+use super::best_tests::{Random, create, kinds, signature};
+use crate::options::StoreOptions;
+use crate::query::Query;
+use crate::schema::{Rebanding, Schema};
+use crate::snapshot::Snapshot;
+use crate::store::Store;
+use crate::transaction::WriteTransaction;
+use crate::types::{Document, DocumentId, Matches};
+
+/// Documents, most of them equal to others, some of which are replaced or go again.
+fn change(transaction: &mut WriteTransaction, schema: &Schema, random: &mut Random) {
+    for _ in 0..80 {
+        let signature = signature(schema, random);
+        match random.below(6) {
+            0 => {
+                let id = random.below(transaction.len() * 2 + 1);
+                transaction.remove_id(DocumentId::new(id)).unwrap();
+            }
+            1 | 2 => {
+                let key = random.below(40).to_string();
+                transaction.upsert(&*key, &signature).unwrap();
+            }
+            _ => drop(
+                transaction
+                    .insert(Document::without_key(), &signature)
+                    .unwrap(),
+            ),
+        }
+    }
+}
+
+/// Asserts that a query has the same answer if it compares with each candidate: because the caller
+/// verifies them, and because there is a budget. Returns the number of signatures that it left unread.
+fn assert_as_one_by_one<'q>(store: &Store, query: impl Fn() -> Query<'q, Matches>) -> u64 {
+    let before = store.reads().signatures;
+    let found = query().run().unwrap();
+    let read = store.reads().signatures - before;
+    assert_eq!(found, query().verify(|_| Ok(None)).run().unwrap());
+    assert_eq!(found, query().probe_budget(1 << 40).run().unwrap());
+    found.candidates() as u64 - read.min(found.candidates() as u64)
+}
+
+/// Asserts it for queries of a snapshot. Returns the number of signatures that they left unread.
+fn assert_snapshot(store: &Store, snapshot: &Snapshot, random: &mut Random) -> u64 {
+    let mut unread = 0;
+    let report = snapshot.check().run().unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    for limit in [0, 1, 2, 7, usize::MAX] {
+        let signature = signature(snapshot.schema(), random);
+        unread += assert_as_one_by_one(store, || snapshot.query(&signature).limit(limit));
+        let key = random.below(40).to_string();
+        if snapshot.contains(&key).unwrap() {
+            let query = || snapshot.query_by_key(&key).unwrap().unwrap().limit(limit);
+            unread += assert_as_one_by_one(store, query);
+        }
+    }
+    let asked = signature(snapshot.schema(), random);
+    let nearest = snapshot.nearest(&asked, 5).unwrap();
+    let all = snapshot.nearest(&asked, 1_000_000).unwrap();
+    assert_eq!(*nearest, all[..all.len().min(5)]);
+    let candidates = snapshot.candidates(&asked).unwrap();
+    assert!(all.iter().all(|found| candidates.contains(&found.id())));
+    unread
+}
+
+#[test]
+fn equal_documents_are_found_as_if_each_were_compared() {
+    for (schema, seed) in kinds().iter().zip(1..) {
+        let mut unread = 0;
+        for (flush_after, slice) in [(30, 10), (150, 100_000), (10_000, 100)] {
+            let folder = tempfile::tempdir().unwrap();
+            let options = StoreOptions::new()
+                .flush_after(flush_after)
+                .merge_slice(slice);
+            let store = create(&folder, "s", schema, &options);
+            let mut random = Random::new(seed << 20 | flush_after);
+            let mut snapshots: Vec<Snapshot> = Vec::new();
+            for _ in 0..8 {
+                let mut transaction = store.begin_write().unwrap();
+                change(&mut transaction, schema, &mut random);
+                for limit in [1, 3, usize::MAX] {
+                    let signature = signature(schema, &mut random);
+                    let query = || transaction.query(&signature).limit(limit);
+                    unread += assert_as_one_by_one(&store, query);
+                }
+                transaction.commit().unwrap();
+                snapshots.push(store.snapshot().unwrap());
+                for snapshot in snapshots.iter().rev().step_by(3) {
+                    unread += assert_snapshot(&store, snapshot, &mut random);
+                }
+            }
+            snapshots.clear();
+            drop(store);
+            let path = folder.path().join("s");
+            unread += assert_copies(&path, schema, &options, &mut random);
+        }
+        assert!(unread > 500, "{schema}: {unread}");
+    }
+}
+
+/// Asserts it for all that makes another file of a store.
+fn assert_copies(path: &Path, schema: &Schema, options: &StoreOptions, random: &mut Random) -> u64 {
+    let mut unread = 0;
+    let mut look = |path: &Path| {
+        let store = options.open(path).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        unread += assert_snapshot(&store, &snapshot, random);
+    };
+    let [backup, repaired] = ["backup", "repaired"].map(|name| path.with_extension(name));
+    options
+        .open(path)
+        .unwrap()
+        .snapshot()
+        .unwrap()
+        .backup(&backup)
+        .run()
+        .unwrap();
+    look(&backup);
+    Store::repair(path, &repaired).run().unwrap();
+    look(&repaired);
+    options.compact(path).run().unwrap();
+    look(path);
+    if schema.can_reband().is_ok() && schema.minhash().is_some() {
+        let rebanding = Rebanding::new().banding(4, 2);
+        Store::reband(path, &rebanding).run().unwrap();
+        look(path);
+    }
+    unread
+}

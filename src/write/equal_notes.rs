@@ -1,0 +1,179 @@
+//! Notes of which documents have equal signatures, made when their postings are written to a run.
+
+use std::ops::RangeInclusive;
+
+use crate::engine::{
+    EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, SIGNATURES, WriteTransaction,
+};
+use crate::error::{Error, Result};
+use crate::format::{CHUNK_DOCUMENTS, EqualChunk, Posting, SignatureRow};
+use crate::lanes::LaneSet;
+use crate::read::visit_rows;
+use crate::state::{MergeDrops, SharedContext, Tombstones};
+
+/// Number of documents of a chunk from which equal ones are noted: about one in a thousand. Fewer are
+/// read one by one at little cost.
+const MIN_EQUAL: usize = if cfg!(test) { 4 } else { 16 };
+
+/// The first lane of bands or tables.
+const FIRST_LANE: u16 = 1;
+
+/// Collects the documents that may be equal to others: those that share their codes with many, in the first
+/// lane and in the last. Equal ones do in all lanes; documents that have a template in common mostly do in
+/// some. It takes a bit a document, in chunks of ids that have any.
+pub(crate) struct EqualCollector {
+    last_lane: u16,
+    /// The documents found in the lane before.
+    before: Tombstones,
+    candidates: Tombstones,
+    /// The code at hand, with its lane.
+    code: (u16, u64),
+    /// The documents of the code, as long as they are few.
+    few: Vec<u64>,
+}
+
+impl EqualCollector {
+    /// For the postings of a store with these lanes.
+    pub(crate) fn new(lanes: &LaneSet) -> Self {
+        Self {
+            last_lane: lanes.count().saturating_sub(1),
+            before: Tombstones::default(),
+            candidates: Tombstones::default(),
+            code: (0, 0),
+            few: Vec::new(),
+        }
+    }
+
+    /// Takes the postings of a lane as they pass.
+    pub(crate) fn collect(
+        &mut self,
+        lane: u16,
+        postings: impl Iterator<Item = Result<Posting>>,
+    ) -> impl Iterator<Item = Result<Posting>> {
+        postings.inspect(move |posting| {
+            if let Ok(posting) = posting {
+                self.push(lane, *posting);
+            }
+        })
+    }
+
+    /// Takes the next posting of a lane.
+    #[inline]
+    pub(super) fn push(&mut self, lane: u16, posting: Posting) {
+        if lane != FIRST_LANE && lane != self.last_lane {
+            return;
+        }
+        let Posting { code, id } = posting;
+        if lane != self.code.0 {
+            self.before = std::mem::take(&mut self.candidates);
+        }
+        if (lane, code) != self.code {
+            self.code = (lane, code);
+            self.few.clear();
+        }
+        if lane != FIRST_LANE && !self.before.contains(id) {
+            return;
+        }
+        if self.few.len() >= MIN_EQUAL {
+            self.candidates.insert(id);
+            return;
+        }
+        self.few.push(id);
+        if self.few.len() == MIN_EQUAL {
+            self.few.iter().for_each(|id| self.candidates.insert(*id));
+        }
+    }
+
+    /// Notes those that are equal, beside what was noted before.
+    ///
+    /// # Errors
+    /// Those of reading and writing; [`Error::Corrupt`] for a document without a row.
+    pub(crate) fn write(self, context: &SharedContext, write: &WriteTransaction) -> Result<()> {
+        let mut ids = self.candidates.ids().peekable();
+        while let Some(chunk) = ids.peek().map(|id| id / CHUNK_DOCUMENTS) {
+            let of_chunk = std::iter::from_fn(|| ids.next_if(|id| id / CHUNK_DOCUMENTS == chunk));
+            let of_chunk: Vec<u64> = of_chunk.collect();
+            let mut members = digests(context, write, &of_chunk)?;
+            let mut table = write.open_table(EQUAL).engine()?;
+            if let Some(row) = ReadableTable::get(&table, chunk).engine()? {
+                members.extend(EqualChunk::decode(chunk, row.value())?.members(chunk));
+            }
+            keep_many(&mut members);
+            if let Some(row) = EqualChunk::new(&members) {
+                table.insert(chunk, row.encode(chunk).as_slice()).engine()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns documents with the digests of their signatures.
+fn digests(
+    context: &SharedContext,
+    write: &WriteTransaction,
+    ids: &[u64],
+) -> Result<Vec<(u64, u128)>> {
+    let mut members = Vec::with_capacity(ids.len());
+    let table = write.open_table(SIGNATURES).engine()?;
+    visit_rows(&table, ids, &|_| false, &mut |id, row| {
+        let row = row.ok_or_else(|| {
+            let place = format!("table {SIGNATURES}, document {id}");
+            Error::corrupt(place, "found no row, expected one (invariant 1)")
+        })?;
+        let row = SignatureRow::decode(id, row, context.shape())?;
+        members.push((id, row.digest()));
+        Ok(())
+    })?;
+    Ok(members)
+}
+
+/// Keeps documents of which enough are equal, ascending by id.
+fn keep_many(members: &mut Vec<(u64, u128)>) {
+    members.sort_unstable_by_key(|(id, digest)| (*digest, *id));
+    let classes = members.chunk_by(|(_, a), (_, b)| a == b);
+    let many = classes.filter(|class| class.len() >= MIN_EQUAL);
+    *members = many.flatten().copied().collect();
+    members.sort_unstable();
+}
+
+/// Forgets the documents whose tombstones the merge of a range of ids clears.
+///
+/// # Errors
+/// Those of reading and writing.
+pub(super) fn forget_dropped(
+    write: &WriteTransaction,
+    ids: &RangeInclusive<u64>,
+    dropped: &MergeDrops,
+) -> Result<()> {
+    let mut table = write.open_table(EQUAL).engine()?;
+    if table.is_empty().engine()? {
+        return Ok(());
+    }
+    let is_dropped = |id: u64| ids.contains(&id) && dropped.contains(id);
+    let mut next = Some(*ids.start());
+    while let Some(id) = next.and_then(|id| dropped.first_from(id)) {
+        if id > *ids.end() {
+            break;
+        }
+        let chunk = id / CHUNK_DOCUMENTS;
+        next = (chunk + 1).checked_mul(CHUNK_DOCUMENTS);
+        let row = ReadableTable::get(&table, chunk).engine()?;
+        let row = row
+            .map(|row| EqualChunk::decode(chunk, row.value()))
+            .transpose()?;
+        let Some(row) = row else {
+            continue;
+        };
+        let left = row.members(chunk).filter(|(id, _)| !is_dropped(*id));
+        match EqualChunk::new(&left.collect::<Vec<_>>()) {
+            Some(left) if left == row => {}
+            Some(left) => drop(
+                table
+                    .insert(chunk, left.encode(chunk).as_slice())
+                    .engine()?,
+            ),
+            None => drop(table.remove(chunk).engine()?),
+        }
+    }
+    Ok(())
+}
