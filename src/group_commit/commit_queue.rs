@@ -333,6 +333,10 @@ impl<C, A> CommitQueue<C, A> {
     }
 }
 
+#[cfg(all(loom, test))]
+#[path = "commit_queue_models.rs"]
+mod models;
+
 #[cfg(all(not(loom), test))]
 mod tests {
     use super::*;

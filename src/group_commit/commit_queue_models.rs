@@ -6,6 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use super::*;
+use crate::group_commit::reply::Reply;
 
 /// What a leader alone may change: loom reports two at a time as a race.
 struct Store {
