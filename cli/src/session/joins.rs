@@ -1,7 +1,8 @@
 //! What a long join is going to take, and what is to be said of its results.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use resemblance::{Clusters, Join, LeftOut, SuspiciousCluster};
@@ -38,8 +39,8 @@ pub(crate) enum JoinProduct {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JoinProgress {
     found: Arc<AtomicU64>,
-    lanes_read: Arc<AtomicUsize>,
-    lanes: Arc<AtomicUsize>,
+    lanes_read: Arc<AtomicU64>,
+    lanes: Arc<AtomicU64>,
     /// 0 if nothing is known.
     expected: Duration,
 }
@@ -48,6 +49,21 @@ impl JoinProgress {
     /// Counts a pair, and notes how many lanes were read of how many.
     pub(crate) fn add_pair(&self, (lanes_read, lanes): (usize, usize)) {
         self.found.fetch_add(1, Ordering::Relaxed);
+        self.note_lanes(lanes_read as u64, lanes as u64);
+    }
+
+    /// Returns a search for clusters that notes here how many lanes it has read of how many.
+    pub(crate) fn follow<'j>(&self, join: Join<'j, Clusters>) -> Join<'j, Clusters> {
+        let noted = self.clone();
+        join.on_progress(move |progress| {
+            if let Some(lanes) = progress.total {
+                noted.note_lanes(progress.done, lanes);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn note_lanes(&self, lanes_read: u64, lanes: u64) {
         self.lanes_read.store(lanes_read, Ordering::Relaxed);
         self.lanes.store(lanes, Ordering::Relaxed);
     }
@@ -78,7 +94,7 @@ impl JoinProgress {
     }
 
     /// The time that is left, by the lanes once some were read, else by what was expected.
-    fn left(&self, elapsed: Duration, lanes_read: usize, lanes: usize) -> Option<Duration> {
+    fn left(&self, elapsed: Duration, lanes_read: u64, lanes: u64) -> Option<Duration> {
         if lanes_read > 0 {
             let left = lanes.saturating_sub(lanes_read) as f64 / lanes_read as f64;
             return Some(elapsed.mul_f64(left));
@@ -209,6 +225,8 @@ pub(crate) fn limited<'j, A>(
 
 #[cfg(test)]
 mod tests {
+    use resemblance::{MinHash, Schema, Store, Text};
+
     use super::*;
 
     #[test]
@@ -226,6 +244,20 @@ mod tests {
         assert_eq!(at(50), text);
         let unknown = JoinProgress::default().text(Duration::from_secs(2));
         assert_eq!(unknown, "2 s");
+    }
+
+    #[test]
+    fn a_search_for_clusters_says_how_far_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let minhash = MinHash::new(128).threshold(0.8);
+        let schema = Schema::builder().text(Text::words(2)).minhash(minhash);
+        let schema = schema.build().unwrap();
+        let store = Store::create(folder.path().join("a.rsm"), schema).unwrap();
+        let progress = JoinProgress::default();
+        let join = progress.follow(store.snapshot().unwrap().clusters());
+        assert_eq!(join.run().unwrap().count(), 0);
+        let text = progress.text(Duration::from_secs(2));
+        assert_eq!(text, "13 of 13 lanes, 2 s, about 0 seconds left");
     }
 
     #[test]

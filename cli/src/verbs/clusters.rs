@@ -73,6 +73,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         arguments.limits,
     );
     let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
+    let join = joining.follow(join);
     let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {

@@ -389,6 +389,7 @@ impl DedupPlan<'_> {
         let join = snapshot.clusters().bounds(self.bounds());
         let join = limited(context, join, self.arguments.limits);
         let joining = announce_join(context, &join, JoinProduct::Clusters)?;
+        let join = joining.follow(join);
         let mut progress = joining.display("finding clusters", context.messages.quiet);
         let interrupt = context.interrupt.clone();
         let duplicates =
