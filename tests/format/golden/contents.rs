@@ -86,6 +86,12 @@ fn schema(schema: &Schema) -> String {
 pub(crate) fn of(store: &Store) -> String {
     let mut text = schema(store.schema());
     let snapshot = store.snapshot().unwrap();
+    if let Some(weights) = store.schema().weights() {
+        writeln!(text, "weights of {} documents", weights.documents()).unwrap();
+        for (feature, documents) in weights.iter() {
+            writeln!(text, "  feature {feature:x} in {documents}").unwrap();
+        }
+    }
     writeln!(text, "documents {}", snapshot.len()).unwrap();
     let records: Vec<Record> = snapshot.iter().map(Result::unwrap).collect();
     for record in &records {

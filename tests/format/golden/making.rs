@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use resemblance::{
-    BulkOptions, Document, DocumentId, EmptyDocuments, MinHash, MinHashKind, Near, Permutations,
-    Rebanding, Schema, Signature, SimHash, Store, StoreOptions, Text,
+    BulkOptions, Document, DocumentFrequencies, DocumentId, EmptyDocuments, MinHash, MinHashKind,
+    Near, Permutations, Rebanding, Schema, Signature, SimHash, Store, StoreOptions, Text,
 };
 
 use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 15] = [
+pub(crate) const STORES: [(&str, Make); 16] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -52,6 +52,7 @@ pub(crate) const STORES: [(&str, Make); 15] = [
     ("weighted", |path| {
         filled(path, of(MinHash::weighted(32).threshold(0.6).banding(8, 3)))
     }),
+    ("frequencies", |path| filled(path, of_frequencies())),
     ("tabulation", |path| {
         filled(path, of(minhash().permutations(Permutations::Tabulation)));
     }),
@@ -72,6 +73,21 @@ fn minhash() -> MinHash {
 
 fn of(minhash: MinHash) -> Schema {
     Schema::builder().minhash(minhash).build().unwrap()
+}
+
+/// Weights by the frequencies of some of the words that documents have.
+fn of_frequencies() -> Schema {
+    let minhash = MinHash::weighted(32).threshold(0.6).banding(8, 3);
+    let schema = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let schema = schema.simhash(SimHash::bits64()).build().unwrap();
+    let (sketcher, mut frequencies) = (schema.sketcher(), DocumentFrequencies::new());
+    for number in 0..40_u64 {
+        let mut random = Random(number % 24);
+        let words = (0..50).map(|_| format!("w{:x}", random.next() % 4_096));
+        let text: Vec<String> = words.collect();
+        frequencies.add_text(&sketcher, &text.join(" ")).unwrap();
+    }
+    schema.with_weights(frequencies).unwrap()
 }
 
 fn words() -> Schema {
