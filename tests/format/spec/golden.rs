@@ -32,7 +32,20 @@ fn kept_stores_are_as_specified() {
             .map(|line| line.split(' ').next().unwrap().parse().unwrap())
             .collect();
         assert!(store.documents.keys().eq(&ids), "{}", path.display());
+        let mut weights = String::new();
+        if let Some((documents, counts)) = &store.weights {
+            weights += &format!("weights of {documents} documents\n");
+            for (feature, count) in counts {
+                weights += &format!("  feature {feature:x} in {count}\n");
+            }
+        }
+        let is_of_weights = |line: &&str| line.starts_with("weights") || line.contains(" feature ");
+        let expected = text
+            .lines()
+            .filter(is_of_weights)
+            .map(|line| line.to_owned() + "\n");
+        assert_eq!(weights, expected.collect::<String>(), "{}", path.display());
         stores += 1;
     }
-    assert!(stores >= 15, "only {stores} stores were found");
+    assert!(stores >= 16, "only {stores} stores were found");
 }

@@ -122,6 +122,8 @@ pub(crate) struct Document {
 pub(crate) struct Store {
     pub(crate) schema: Schema,
     pub(crate) self_test: (u64, u64),
+    /// The documents of the corpus, and how many of them have each feature.
+    pub(crate) weights: Option<(u64, BTreeMap<u64, u64>)>,
     pub(crate) state: State,
     /// The block table of each lane.
     pub(crate) lanes: Vec<&'static str>,
@@ -150,7 +152,12 @@ impl Store {
         let tables = read_tables(path);
         let meta =
             |name: &str| Bytes::open("meta", name.as_bytes(), &tables["meta"][name.as_bytes()]);
-        read_header(meta("header"));
+        let has_weights = read_header(meta("header"));
+        let weights = has_weights.then(|| read_frequencies(meta("weights")));
+        assert_eq!(
+            has_weights,
+            tables["meta"].contains_key(b"weights".as_slice())
+        );
         let meta = |name: &str| {
             let mut bytes = meta(name);
             assert_eq!(bytes.u8(), 1, "kind");
@@ -179,6 +186,7 @@ impl Store {
         let (buried, documents) = documents.partition(|(id, _)| dead.contains(*id));
         Self {
             self_test,
+            weights,
             state,
             lanes: read_lanes(&tables, &schema),
             runs: read_runs(&tables),
@@ -215,12 +223,24 @@ impl Store {
     }
 }
 
-fn read_header(mut bytes: Bytes<'_>) {
+/// Returns true if the store has weights.
+fn read_header(mut bytes: Bytes<'_>) -> bool {
     assert_eq!(bytes.take(8), b"RESEMBL\x1a");
     let (_version, oldest_reader) = (bytes.u16(), bytes.u16());
     assert!(oldest_reader <= 1);
     let (_ignorable, _read_only, refuse) = (bytes.u64(), bytes.u64(), bytes.u64());
-    assert_eq!(refuse, 0);
+    assert!([0, 1 << 8].contains(&refuse), "{refuse:b}");
+    refuse != 0
+}
+
+fn read_frequencies(mut bytes: Bytes<'_>) -> (u64, BTreeMap<u64, u64>) {
+    assert_eq!(bytes.u8(), 1, "kind");
+    let (documents, features) = (bytes.u64(), bytes.u64());
+    let counts: Vec<(u64, u64)> = (0..features).map(|_| (bytes.u64(), bytes.u64())).collect();
+    assert!(bytes.rest().is_empty());
+    assert!(counts.is_sorted_by(|(a, _), (b, _)| a < b));
+    assert!(counts.iter().all(|(_, count)| *count <= documents));
+    (documents, counts.into_iter().collect())
 }
 
 fn read_lanes(tables: &Tables, schema: &Schema) -> Vec<&'static str> {
