@@ -138,7 +138,8 @@ impl Matches {
         self.recall
     }
 
-    /// Returns the number of documents that were compared with the query.
+    /// Returns the number of documents that were compared with the query. Those that equal a compared one
+    /// count, too.
     #[must_use]
     pub fn candidates(&self) -> usize {
         self.candidates
