@@ -53,6 +53,22 @@ impl DropReport {
         })
     }
 
+    /// Writes the names of the columns; that of the similarity is given.
+    pub(crate) fn header(&mut self, similarity: &str) -> Result<()> {
+        let mut names = vec!["dropped", "survivor"];
+        if self.schema.minhash().is_some() {
+            names.push(similarity);
+        }
+        if self.schema.simhash().is_some() {
+            names.push("distance");
+        }
+        if self.tells_exact {
+            names.push("similarity_is");
+        }
+        let line = names.join("\t") + "\n";
+        self.destination.write(line.as_bytes())
+    }
+
     pub(crate) fn line(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
         let mut line = format!("{}\t{}", escape::key(dropped), survivor.label);
         if self.schema.minhash().is_some() {

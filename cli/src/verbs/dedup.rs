@@ -61,6 +61,9 @@ pub(crate) struct DedupArguments {
     /// not at hand
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Leave out the first line of the report, which has the names of the columns
+    #[arg(long, requires = "report")]
+    no_header: bool,
     /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
     /// so --verify exact compares with it by estimate
     #[arg(long, value_name = "STORE")]
@@ -173,7 +176,11 @@ fn create_report(
     };
     target.must_not_meet(path, corpus)?;
     let tells_exact = arguments.verify.is_exact();
-    DropReport::create(path, arguments.force, schema, tells_exact).map(Some)
+    let mut report = DropReport::create(path, arguments.force, schema, tells_exact)?;
+    if !arguments.no_header {
+        report.header(arguments.verify.similarity_name())?;
+    }
+    Ok(Some(report))
 }
 
 /// A document, and the document of the other store that it is most like.

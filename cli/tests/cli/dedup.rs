@@ -21,13 +21,27 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
     assert_eq!(ran.stdout, "");
     ran.says(&["read 7, kept 4, dropped 3, skipped 0, empty 0"]);
     assert_eq!(folder.read_text("out.jsonl"), survivors());
-    let report = folder.read_text("r.tsv");
+    let report = folder.report("r.tsv");
     let lines: Vec<_> = report.lines().collect();
     assert_eq!(lines[0], "a-again\ta\t1.000000");
     assert!(lines[1].starts_with("a-near\ta\t0.9"));
     assert!(lines[2].starts_with("b-near\tb\t0.9"));
     assert_eq!(lines.len(), 3);
     assert_eq!(folder.names(), ["c.jsonl", "out.jsonl", "r.tsv"]);
+    let header = "dropped\tsurvivor\tsimilarity_estimate\n";
+    assert_eq!(folder.read_text("r.tsv"), header.to_owned() + &report);
+    let without = [
+        "dedup",
+        "c.jsonl",
+        "-o",
+        "-",
+        "--report",
+        "r.tsv",
+        "--force",
+        "--no-header",
+    ];
+    folder.run(&without).expect(0);
+    assert_eq!(folder.read_text("r.tsv"), report);
 }
 
 #[test]
@@ -49,7 +63,7 @@ fn the_result_does_not_depend_on_threads() {
             "r.tsv",
             "--force",
         ]);
-        (ran.expect(0).stdout, folder.read_text("r.tsv"))
+        (ran.expect(0).stdout, folder.report("r.tsv"))
     });
     assert_eq!(outs[0].0.lines().count(), 300);
     assert_eq!(outs[0].1.lines().count(), 600);
@@ -114,11 +128,11 @@ fn cluster_keeps_one_of_each_component() {
     arguments.extend(threshold);
     let first = folder.run(&arguments).expect(0);
     assert_eq!(first.stdout, chain[0].clone() + &chain[1]);
-    assert!(folder.read_text("r.tsv").starts_with("second\t"));
+    assert!(folder.report("r.tsv").starts_with("second\t"));
     arguments.extend(["--policy", "cluster"]);
     let cluster = folder.run(&arguments).expect(0);
     assert_eq!(cluster.stdout, chain[0]);
-    let report = folder.read_text("r.tsv");
+    let report = folder.report("r.tsv");
     let keys: Vec<_> = report
         .lines()
         .map(|l| l.split('\t').take(2).collect::<Vec<_>>())
@@ -138,7 +152,7 @@ fn ids_need_not_be_unique() {
         .run(&["dedup", "c.jsonl", "-o", "-", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.lines().len(), 2);
-    assert_eq!(folder.read_text("r.tsv"), "k\tk\t1.000000\n");
+    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\n");
 }
 
 #[test]
@@ -165,7 +179,7 @@ fn the_survivor_is_the_most_similar_earlier_one() {
                 threshold,
             ])
             .expect(0);
-        folder.read_text("r.tsv")
+        folder.report("r.tsv")
     };
     assert!(report("0.9").starts_with("x\tnear\t"), "{}", report("0.9"));
 }
@@ -199,7 +213,7 @@ fn what_another_store_has_is_dropped_too() {
         let ran = folder.run(&against).expect(0);
         let keys: Vec<_> = ran.stdout.lines().map(|l| &l[..9]).collect();
         assert_eq!(keys, ["{\"id\":\"c\"", "{\"id\":\"d\""]);
-        let report = folder.read_text("r.tsv");
+        let report = folder.report("r.tsv");
         assert!(
             report.starts_with(
                 "a\told\\t1\t1.000000\na-again\told\\t1\t1.000000\nb\told2\t1.000000\n"
@@ -289,7 +303,7 @@ fn simhash_and_empty_documents() {
         .expect(0);
     assert!(ran.stdout.ends_with(&(line("e1", "") + &line("e2", "!?"))));
     ran.says(&["empty 2"]);
-    assert!(folder.read_text("r.tsv").starts_with("a-again\ta\t0\n"));
+    assert!(folder.report("r.tsv").starts_with("a-again\ta\t0\n"));
     let alike = folder
         .run(&["dedup", "c.jsonl", "-o", "-", "--empty", "alike"])
         .expect(0);

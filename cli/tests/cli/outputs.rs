@@ -84,7 +84,7 @@ fn text_files_go_to_a_folder() {
         folder.read("out/b/other.txt"),
         folder.read("in/b/other.txt")
     );
-    assert_eq!(folder.read_text("r.tsv"), "b/copy.txt\ta.txt\t1.000000\n");
+    assert_eq!(folder.report("r.tsv"), "b/copy.txt\ta.txt\t1.000000\n");
     folder
         .run(&["dedup", "in", "-o", "out.jsonl"])
         .expect(2)
@@ -135,7 +135,7 @@ fn existing_output_is_kept_without_force() {
         ])
         .expect(0);
     assert_eq!(folder.read_text("dir/c.jsonl"), survivors());
-    assert_eq!(folder.read_text("r.tsv").lines().count(), 3);
+    assert_eq!(folder.report("r.tsv").lines().count(), 3);
     // in place
     folder
         .run(&["dedup", "c.jsonl", "-o", "c.jsonl", "--force"])

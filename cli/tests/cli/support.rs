@@ -124,6 +124,14 @@ impl Folder {
         String::from_utf8(self.read(name)).unwrap()
     }
 
+    /// The lines of a report of dropped documents, behind the names of its columns.
+    pub fn report(&self, name: &str) -> String {
+        let text = self.read_text(name);
+        let (header, lines) = text.split_once('\n').unwrap();
+        assert!(header.starts_with("dropped\tsurvivor\t"), "{header}");
+        lines.to_owned()
+    }
+
     /// Every file below the folder, hidden ones too.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();

@@ -141,7 +141,7 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
     let report = ["--report", "r.tsv", "--force"];
     let dedup = ["dedup", "c.jsonl", "-o", "out.jsonl", "--policy", "cluster"];
     exact(&[&dedup[..], &report].concat());
-    let lines = folder.read_text("r.tsv");
+    let lines = folder.report("r.tsv");
     let dropped: BTreeSet<String> = lines
         .lines()
         .map(|l| l.split('\t').next().unwrap().to_owned())
@@ -198,7 +198,7 @@ fn what_a_store_holds_is_compared_by_estimate() {
         let ran = folder.run(&[&dedup[..], &exact, bounds].concat()).expect(0);
         let ran = ran.says(&["read 3, kept 1, dropped 2", "dropped by estimate 1"]);
         assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
-        let report = folder.read_text("r.tsv");
+        let report = folder.report("r.tsv");
         let lines: Vec<&str> = report.lines().collect();
         assert!(lines[0].starts_with("like-old\told\t0.9") && lines[0].ends_with("\testimate"));
         assert_eq!(lines[1..], ["like-new\tnew\t0.950249\texact"]);
