@@ -1,6 +1,6 @@
 //! A file that is written under a temporary name, standard output, or a device.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,8 @@ pub(crate) struct StagedFile {
     path: TempPath,
     file: File,
     overwrites: bool,
+    /// Those that it gets with its name: until then it is for its owner alone.
+    permissions: Permissions,
 }
 
 /// An output file under a temporary name, standard output, or a device.
@@ -71,17 +73,26 @@ impl Destination {
         let is_link = std::fs::read_link(path).is_ok();
         let linked = is_link.then(|| std::fs::canonicalize(path).ok()).flatten();
         let path = linked.as_deref().unwrap_or(path);
-        let (file, staged) = staging::file_beside(path)?.into_parts();
-        if let Ok(metadata) = std::fs::metadata(path) {
-            file.set_permissions(metadata.permissions())
-                .map_err(|e| cannot_write(path, &e))?;
-        }
+        let (file, of_new_files) = staging::file_beside(path)?;
+        let overwritten = std::fs::metadata(path);
+        let (file, staged) = file.into_parts();
         let staged = StagedFile {
             path: staged,
             file: file.try_clone().map_err(|e| cannot_write(path, &e))?,
             overwrites: force,
+            permissions: overwritten.map_or(of_new_files, |metadata| metadata.permissions()),
         };
         Self::new(path, compression, Box::new(file), Some(staged))
+    }
+
+    /// Gives the file the permissions of another one, whose content it has.
+    pub(crate) fn with_permissions_of(mut self, source: &Path) -> Result<Self> {
+        if let Some(staged) = &mut self.staged {
+            let metadata = std::fs::metadata(source);
+            let metadata = metadata.map_err(|e| cannot_write(&self.path, &e))?;
+            staged.permissions = metadata.permissions();
+        }
+        Ok(self)
     }
 
     pub(crate) fn new(
@@ -127,9 +138,9 @@ impl Destination {
         let Some(staged) = self.staged else {
             return Ok(());
         };
-        staged
-            .file
-            .sync_all()
+        let permitted = staged.file.set_permissions(staged.permissions);
+        permitted
+            .and_then(|()| staged.file.sync_all())
             .map_err(|e| cannot_write(&path, &e))?;
         let named = if staged.overwrites {
             staged.path.persist(&path)
@@ -145,5 +156,32 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
         Failure::output(error)
     } else {
         cannot_write(path, error)
+    }
+}
+
+#[cfg(all(unix, test))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn until_it_has_its_name_a_file_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let modes = || {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let modes =
+                entries.map(|entry| entry.unwrap().metadata().unwrap().permissions().mode());
+            modes.map(|mode| mode & 0o777).collect::<Vec<_>>()
+        };
+        let path = folder.path().join("out");
+        let mut destination = Destination::create(&path, false).unwrap();
+        destination.write(b"text").unwrap();
+        assert_eq!(modes(), [0o600]);
+        destination.finish().unwrap();
+        let usual = File::create(folder.path().join("usual")).unwrap();
+        let usual = usual.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(modes(), [usual, usual]);
     }
 }

@@ -1,6 +1,6 @@
 //! Files that get their name when they are complete, and the names that may not be taken.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,16 @@ pub(crate) fn scratch_builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// An empty file next to `target`, with the permissions of any new file.
-pub(crate) fn file_beside(target: &Path) -> Result<NamedTempFile<File>> {
+/// An empty file next to `target` that its owner alone may read, and the permissions of any new file there.
+pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)> {
     let dir = parent(target);
-    let made = scratch_builder().make_in(&dir, |path| File::create_new(path));
-    made.map_err(|e| cannot_write(target, &e))
+    let made = || {
+        // Only making a file tells what the process gives to new ones; it goes at once.
+        let usual = scratch_builder().make_in(&dir, |path| File::create_new(path))?;
+        let permissions = usual.as_file().metadata()?.permissions();
+        Ok((scratch_builder().tempfile_in(&dir)?, permissions))
+    };
+    made().map_err(|e| cannot_write(target, &e))
 }
 
 /// A folder for files that will be moved into or next to `dir`.

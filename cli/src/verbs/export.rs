@@ -37,8 +37,9 @@ pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<O
         return Err(Failure::usage(message));
     }
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    let destination = Destination::create(&arguments.output, arguments.force)?;
     let mut output = StreamOutput {
-        destination: Destination::create(&arguments.output, arguments.force)?,
+        destination: destination.with_permissions_of(&arguments.store)?,
         failure: None,
     };
     let report = export_stream(context, &snapshot, &mut output)?;

@@ -265,18 +265,28 @@ fn links_modes_and_streams_are_respected() {
         .expect(0);
     assert_eq!(folder.read_text("private").lines().count(), 4);
     assert!(std::fs::read_link(folder.path("link.jsonl")).is_ok());
-    let mode = folder
-        .path("private")
-        .metadata()
-        .unwrap()
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let mode = |name: &str| {
+        let metadata = folder.path(name).metadata().unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("private"), 0o600);
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    std::fs::set_permissions(folder.path("a.rsm"), PermissionsExt::from_mode(0o640)).unwrap();
+    folder.run(&["export", "a.rsm", "-o", "a.rss"]).expect(0);
+    assert_eq!(mode("a.rss"), 0o640);
+    folder
+        .run(&["export", "a.rsm", "-o", "private", "--force"])
+        .expect(0);
+    assert_eq!(mode("private"), 0o640);
+    folder
+        .run(&["dedup", "c.jsonl", "-o", "new.jsonl"])
+        .expect(0);
+    assert_eq!(mode("new.jsonl"), mode("c.jsonl"));
 
     let stdout = File::create(folder.path("stdout")).unwrap();
     let mut command = folder.command(&["dedup", "c.jsonl", "-o", "/dev/stdout"]);
     ran(command.stdout(stdout).output().unwrap()).expect(0);
-    assert_eq!(folder.read("stdout"), folder.read("private"));
+    assert_eq!(folder.read("stdout"), folder.read("new.jsonl"));
 }
 
 #[test]
