@@ -78,8 +78,7 @@ impl DisjointSets {
         }
         members.sort_unstable();
         Sets {
-            members,
-            position: 0,
+            members: members.into_iter(),
         }
     }
 }
@@ -88,15 +87,12 @@ impl DisjointSets {
 #[derive(Clone, Debug)]
 pub(super) struct Sets {
     /// The smallest id of its set with each other one, ascending.
-    members: Vec<(u64, u64)>,
-    /// Number of members that the iterator has passed.
-    position: usize,
+    members: std::vec::IntoIter<(u64, u64)>,
 }
 
 impl Sets {
     fn left(&self) -> impl Iterator<Item = &[(u64, u64)]> {
-        let left = self.members.get(self.position..).unwrap_or_default();
-        left.chunk_by(|a, b| a.0 == b.0)
+        self.members.as_slice().chunk_by(|a, b| a.0 == b.0)
     }
 
     /// Returns the smallest id and the number of ids of every set that is left.
@@ -110,13 +106,10 @@ impl Iterator for Sets {
     type Item = Vec<u64>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let set = self.left().next()?;
-        let first = set.first().map(|(first, _)| *first);
-        let ids: Vec<u64> = first
-            .into_iter()
-            .chain(set.iter().map(|(_, id)| *id))
-            .collect();
-        self.position += set.len();
+        let others = self.left().next()?.len();
+        let (first, second) = self.members.next()?;
+        let mut ids = vec![first, second];
+        ids.extend(self.members.by_ref().take(others - 1).map(|(_, id)| id));
         Some(ids)
     }
 }

@@ -199,6 +199,10 @@ impl Recipe {
             feature_hash(&parts.concat())
         });
         let bits = |part: &[u8]| feature_hash(part).to_le_bytes()[0];
+        let bits_of = |number: Option<u64>| match number {
+            Some(number) => bits(&number.to_le_bytes()),
+            None => bits(&[]),
+        };
         let mut text = Vec::new();
         if let Some(recipe) = self.text {
             recipe.append_to(&mut text);
@@ -213,9 +217,9 @@ impl Recipe {
                 bits(&text),
                 bits(&self.seed.to_le_bytes()),
                 bits(minhash.as_ref().map_or(&[], |minhash| minhash)),
-                bits(&self.simhash_bits.unwrap_or(0).to_le_bytes()),
+                bits_of(self.simhash_bits.map(u64::from)),
                 bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
-                bits(&weights.unwrap_or(0).to_le_bytes()),
+                bits_of(weights),
             ],
         }
     }
