@@ -129,7 +129,7 @@ pub use build::{
     BulkBuild, BulkEstimate, BulkOptions, BulkReport, DuplicateKeys, Reband, RebandEstimate,
     RebandReport,
 };
-pub use corpus::{dedup, eval, pipeline, tune, verification};
+pub use corpus::{collection, dedup, eval, pipeline, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};

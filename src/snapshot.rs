@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::corpus::eval::{DocumentSample, Evaluation};
 use crate::error::Result;
@@ -218,7 +219,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn pairs<'a>(&self) -> Join<'a, Pairs> {
-        Join::new(&self.view)
+        Join::new(Arc::new(self.view.clone()))
     }
 
     /// Searches for the connected components of the documents under the pairs within bounds: every link is
@@ -244,7 +245,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
-        Join::new(&self.view)
+        Join::new(Arc::new(self.view.clone()))
     }
 
     /// Measures what this store finds of a sample: recall, precision, and the error of estimates. The

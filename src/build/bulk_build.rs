@@ -343,12 +343,14 @@ impl LaneWriters<'_, '_> {
     fn write_keys(&mut self, merged: &MergedLanes) -> Result<(LaneSummary, u64)> {
         let refuses = self.duplicate_keys == DuplicateKeys::Refuse;
         let postings = Postings::new(merged.lane(0)?, &mut self.count);
+        let store = self.store;
+        let key_of = |id| store.key(id);
         if self.duplicate_keys == DuplicateKeys::KeepLast {
-            let lasts = LastOfEachKey::new(postings, self.store, self.repeated);
+            let lasts = LastOfEachKey::new(postings, &key_of, self.repeated);
             let summary = self.store.write_lane(0, lasts, self.equal)?;
             return Ok((summary, self.repeated.len()));
         }
-        let mut firsts = FirstOfEachKey::new(postings, self.store, self.repeated, refuses);
+        let mut firsts = FirstOfEachKey::new(postings, &key_of, self.repeated, refuses);
         let summary = self.store.write_lane(0, &mut firsts, self.equal)?;
         if refuses {
             firsts.refusal()?;

@@ -17,3 +17,4 @@ pub use bulk_build::{BulkBuild, BulkReport};
 pub use estimate::{BulkEstimate, RebandEstimate};
 pub use options::{BulkOptions, DuplicateKeys};
 pub use reband::{Reband, RebandReport};
+pub(crate) use repeated::{FirstOfEachKey, LastOfEachKey};

@@ -103,6 +103,18 @@ impl BulkOptions {
         self
     }
 
+    pub(crate) fn memory_limit_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    pub(crate) fn store_options(&self) -> &StoreOptions {
+        &self.store
+    }
+
+    pub(crate) fn duplicate_keys_rule(&self) -> DuplicateKeys {
+        self.duplicate_keys
+    }
+
     pub(super) fn sorting_threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map(usize::from);

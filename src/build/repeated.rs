@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::build::bulk_store::BulkStore;
 use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};
 use crate::state::Tombstones;
 use crate::types::DocumentId;
+
+/// Reads the key of a document.
+type KeyOf<'a> = dyn Fn(u64) -> Result<Option<Vec<u8>>> + 'a;
 
 /// Notes a document that is left out.
 fn leave_out(repeated: &mut Tombstones, id: u64) -> Result<()> {
@@ -24,9 +26,9 @@ struct FirstDocument {
 }
 
 /// Iterates over the postings of the key lane; of documents with equal keys only the first stays.
-pub(super) struct FirstOfEachKey<'a, I> {
+pub(crate) struct FirstOfEachKey<'a, I> {
     postings: I,
-    store: &'a BulkStore,
+    key_of: &'a KeyOf<'a>,
     repeated: &'a mut Tombstones,
     code: u64,
     /// All different: those that share the code by chance are few.
@@ -40,13 +42,13 @@ pub(super) struct FirstOfEachKey<'a, I> {
 impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
     pub(crate) fn new(
         postings: I,
-        store: &'a BulkStore,
+        key_of: &'a KeyOf<'a>,
         repeated: &'a mut Tombstones,
         stops_at_earliest: bool,
     ) -> Self {
         Self {
             postings,
-            store,
+            key_of,
             repeated,
             code: 0,
             first_documents: Vec::new(),
@@ -56,15 +58,12 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
     }
 
     /// Returns an error that names the earliest repetition, if there was any.
-    pub(super) fn refusal(&self) -> Result<()> {
+    pub(crate) fn refusal(&self) -> Result<()> {
         let Some((second, first)) = self.earliest else {
             return Ok(());
         };
         Err(Error::KeyTwice {
-            key: self
-                .store
-                .key(second)?
-                .or_bug("the key of a repeated document")?,
+            key: (self.key_of)(second)?.or_bug("the key of a repeated document")?,
             first: DocumentId::new(first),
             second: DocumentId::new(second),
         })
@@ -85,10 +84,10 @@ impl<'a, I: Iterator<Item = Result<Posting>>> FirstOfEachKey<'a, I> {
         if self.stops_at_earliest && later {
             return Ok(false);
         }
-        let key = self.store.key(posting.id)?;
+        let key = (self.key_of)(posting.id)?;
         for first in &mut self.first_documents {
             if first.key.is_none() {
-                first.key = self.store.key(first.id)?;
+                first.key = (self.key_of)(first.id)?;
             }
             if first.key == key {
                 if !later {
@@ -128,19 +127,19 @@ impl<I: Iterator<Item = Result<Posting>>> Iterator for FirstOfEachKey<'_, I> {
 }
 
 /// Iterates over the postings of the key lane; of documents with equal keys only the last stays.
-pub(super) struct LastOfEachKey<'a, I: Iterator> {
+pub(crate) struct LastOfEachKey<'a, I: Iterator> {
     postings: std::iter::Peekable<I>,
-    store: &'a BulkStore,
+    key_of: &'a KeyOf<'a>,
     repeated: &'a mut Tombstones,
     /// The postings of the current code that stay, the next one last.
     kept: Vec<Posting>,
 }
 
 impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
-    pub(crate) fn new(postings: I, store: &'a BulkStore, repeated: &'a mut Tombstones) -> Self {
+    pub(crate) fn new(postings: I, key_of: &'a KeyOf<'a>, repeated: &'a mut Tombstones) -> Self {
         Self {
             postings: postings.peekable(),
-            store,
+            key_of,
             repeated,
             kept: Vec::new(),
         }
@@ -169,7 +168,7 @@ impl<'a, I: Iterator<Item = Result<Posting>>> LastOfEachKey<'a, I> {
     fn keep_last_of_each(&mut self) -> Result<()> {
         let mut last_by_key = BTreeMap::new();
         for posting in std::mem::take(&mut self.kept) {
-            let key = self.store.key(posting.id)?;
+            let key = (self.key_of)(posting.id)?;
             if let Some(earlier) = last_by_key.insert(key, posting) {
                 leave_out(self.repeated, earlier.id)?;
             }

@@ -3,6 +3,7 @@
 //!
 //! Other rooms import nothing from here but the folders, which are public modules of the crate.
 
+pub mod collection;
 pub mod dedup;
 pub mod eval;
 pub mod pipeline;

@@ -56,6 +56,10 @@ impl TemporaryFile {
         }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// An empty file to write to and read from, without a name where a file can do without.
     pub(crate) fn create_file(folder: &Path) -> Result<(Self, File)> {
         let (mut scratch, file) = Self::create(folder, &FileSource::default(), |path| {

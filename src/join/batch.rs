@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
 use crate::join::signature_batch::SignatureBatch;
-use crate::read::SnapshotView;
+use crate::join::source::JoinSource;
 
 /// The documents of a bucket that have one signature.
 pub(super) struct Group {
@@ -46,7 +47,7 @@ pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
 pub(super) struct JoinBatch {
-    pub(super) signatures: SignatureBatch,
+    pub(super) signatures: Arc<SignatureBatch>,
     pub(super) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
     pub(super) groups: Vec<Group>,
@@ -109,7 +110,7 @@ impl JoinBatch {
     /// Reads the signatures of a piece that is read alone.
     pub(super) fn read_piece(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         piece: usize,
         with_codes: bool,
         threads: usize,
@@ -123,8 +124,8 @@ impl JoinBatch {
         let indexes = earlier.clone().chain(b.clone());
         let ids = indexes.map(first).collect::<Result<Vec<u64>>>()?;
         // What was compared before goes first.
-        self.signatures = SignatureBatch::default();
-        self.signatures = SignatureBatch::load(snapshot, &ids, with_codes, threads)?;
+        self.signatures = Arc::default();
+        self.signatures = source.signatures(&ids, with_codes, threads)?;
         self.find_slots(earlier)?;
         self.find_slots(b)
     }

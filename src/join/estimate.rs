@@ -2,13 +2,13 @@
 
 use crate::error::Result;
 use crate::format::Posting;
-use crate::join::buckets::{BucketStream, LiveDocuments};
+use crate::join::buckets::BucketStream;
+use crate::join::live::LiveDocuments;
 use crate::join::options::JoinOptions;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
-use crate::join::signature_batch::SignatureBatch;
+use crate::join::source::JoinSource;
 use crate::query::Bounds;
-use crate::read::SnapshotView;
 
 /// Maximum number of postings of a lane in the sample.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
@@ -31,7 +31,7 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {
-    /// LiveDocuments documents.
+    /// Documents.
     pub documents: u64,
     /// Postings to be read in all lanes: this one is no estimate.
     pub postings: u64,
@@ -60,21 +60,21 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(super) fn estimate(snapshot: &SnapshotView, bounds: Bounds) -> Result<JoinEstimate> {
-    let settings = Settings::new(snapshot, bounds, JoinOptions::default(), false)?;
-    snapshot
+pub(super) fn estimate(source: &dyn JoinSource, bounds: Bounds) -> Result<JoinEstimate> {
+    let settings = Settings::new(source, bounds, JoinOptions::default(), false)?;
+    source
         .context()
-        .run_checked(|| estimate_with(snapshot, &settings))
+        .run_checked(|| estimate_with(source, &settings))
 }
 
-fn estimate_with(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEstimate> {
-    let live = LiveDocuments::new(snapshot)?;
+fn estimate_with(source: &dyn JoinSource, settings: &Settings) -> Result<JoinEstimate> {
+    let live = source.live()?;
     let mut expected = JoinEstimate {
-        documents: snapshot.len(),
+        documents: source.len(),
         ..JoinEstimate::default()
     };
     let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);
-    let bands_end = 1 + snapshot.context().lanes.band_count();
+    let bands_end = 1 + source.context().lanes.band_count();
     let lanes = &settings.lanes;
     for lanes in [
         lanes.start..lanes.end.min(bands_end),
@@ -83,9 +83,9 @@ fn estimate_with(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEst
         if lanes.is_empty() {
             continue;
         }
-        let postings = lanes.clone().map(|lane| postings_of(snapshot, lane));
+        let postings = lanes.clone().map(|lane| source.lane_postings(lane));
         let postings = postings.fold(0, u64::saturating_add);
-        let sample = sample(snapshot, settings, &live, lanes.start)?;
+        let sample = sample(source, settings, &live, lanes.start)?;
         let scale = postings as f64 / sample.postings.max(1) as f64;
         expected.postings = expected.postings.saturating_add(postings);
         let comparisons = (sample.candidates * scale) as u64;
@@ -113,33 +113,21 @@ fn estimate_with(snapshot: &SnapshotView, settings: &Settings) -> Result<JoinEst
     expected.pairs = pairs as u64;
     expected.seconds += expected.postings as f64 * POSTING_SECONDS + signatures * SIGNATURE_SECONDS;
     let batch_bytes = (expected.documents * settings.document_bytes).min(2 * BATCH_BYTES as u64);
-    let unsealed = snapshot.inner.version.state.unsealed_documents;
-    expected.memory_bytes = batch_bytes + 96 * largest + 8 * unsealed + expected.documents / 8;
+    expected.memory_bytes = batch_bytes + 96 * largest + live.size_bytes() + expected.documents / 8;
     Ok(expected)
 }
 
-/// Returns the number of postings of a lane, those of removed documents included.
-fn postings_of(snapshot: &SnapshotView, lane: u16) -> u64 {
-    let committed = &snapshot.inner.version;
-    let runs = committed.runs.descriptors();
-    let sealed = runs.filter_map(|run| run.lane(lane));
-    let in_memory = committed.memtable.lane_postings(lane);
-    sealed.fold(in_memory, |sum, summary| {
-        sum.saturating_add(summary.postings)
-    })
-}
-
 fn sample(
-    snapshot: &SnapshotView,
+    source: &dyn JoinSource,
     settings: &Settings,
     live: &LiveDocuments,
     lane: u16,
 ) -> Result<Sample> {
-    let mut stream = BucketStream::open(snapshot, lane)?;
+    let mut stream = BucketStream::open(source, lane)?;
     let mut bucket = Vec::new();
     let mut sample = Sample::default();
-    let is_table = settings.table(snapshot, lane).is_some();
-    let lanes = &snapshot.context().lanes;
+    let is_table = settings.table(source, lane).is_some();
+    let lanes = &source.context().lanes;
     let mut signatures = SAMPLE_SIGNATURES;
     while sample.postings < SAMPLE_POSTINGS && stream.read(lanes, live, &mut bucket)? {
         let documents = bucket.len();
@@ -153,7 +141,7 @@ fn sample(
         if is_table {
             near = near_by_code(settings, &bucket);
         } else if documents >= LARGE_BUCKET && signatures > 0 {
-            let (different, share) = measure_bucket(snapshot, settings, &bucket)?;
+            let (different, share) = measure_bucket(source, settings, &bucket)?;
             candidates = pairs_of(documents as f64 * different);
             near = pairs * share;
             signatures = signatures.saturating_sub(documents.min(BUCKET_SIGNATURES));
@@ -172,26 +160,30 @@ fn pairs_of(documents: f64) -> f64 {
 /// Returns the share of different signatures and the share of near pairs, each from 0 to 1, among
 /// some documents of a band's bucket, evenly spread.
 fn measure_bucket(
-    snapshot: &SnapshotView,
+    source: &dyn JoinSource,
     settings: &Settings,
     bucket: &[Posting],
 ) -> Result<(f64, f64)> {
     let step = bucket.len().div_ceil(BUCKET_SIGNATURES).max(1);
     let mut ids: Vec<u64> = bucket.iter().step_by(step).map(|p| p.id).collect();
     ids.sort_unstable();
-    let signatures = SignatureBatch::load(snapshot, &ids, false, 1)?;
-    let mut digests: Vec<_> = signatures.documents().map(|(_, digest)| digest).collect();
+    let signatures = source.signatures(&ids, false, 1)?;
+    let slots = ids.iter().map(|id| signatures.slot(*id));
+    let slots = slots.collect::<Result<Vec<_>>>()?;
+    let digests = slots.iter().map(|slot| signatures.digest(*slot));
+    let mut digests = digests.collect::<Result<Vec<_>>>()?;
     digests.sort_unstable();
     digests.dedup();
     let mut near = 0_u32;
-    for b in 0..ids.len() {
-        let is_near = |a: &usize| {
-            let fingerprints = signatures.fingerprint(*a).zip(signatures.fingerprint(b));
+    for (count, &b) in slots.iter().enumerate() {
+        let is_near = |a: &&usize| {
+            let a = **a;
+            let fingerprints = signatures.fingerprint(a).zip(signatures.fingerprint(b));
             let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
-            let equal = signatures.agreement(*a, b);
+            let equal = signatures.agreement(a, b);
             settings.bounds.accepts(equal, distance)
         };
-        near += (0..b).filter(is_near).count() as u32;
+        near += slots.iter().take(count).filter(is_near).count() as u32;
     }
     let read = ids.len() as f64;
     let share = f64::from(near) / pairs_of(read).max(1.0);

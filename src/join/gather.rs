@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::invariant::OrBug;
 use crate::join::batch::{BucketPiece, CutBuckets, JoinBatch};
-use crate::join::buckets::{BucketStream, LiveDocuments};
+use crate::join::buckets::BucketStream;
+use crate::join::live::LiveDocuments;
 use crate::join::noted::{MIN_DOCUMENTS, NotedDocuments};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
-use crate::join::signature_batch::SignatureBatch;
-use crate::read::SnapshotView;
+use crate::join::source::JoinSource;
 
 /// Maximum number of documents in a batch whose signatures need not be read.
 const MAX_MEMBERS: usize = 1 << 18;
@@ -44,11 +44,11 @@ pub(super) struct Gatherer {
 }
 
 impl Gatherer {
-    pub(crate) fn new(snapshot: &SnapshotView, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(source: &dyn JoinSource, settings: &Settings) -> Result<Self> {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
-            live: LiveDocuments::new(snapshot)?,
+            live: source.live()?,
             bucket: Vec::new(),
             partners: Partners::default(),
             candidates: Vec::new(),
@@ -68,18 +68,18 @@ impl Gatherer {
     /// Returns the next batch with anything to compare, or `None` at the end of the last lane.
     pub(crate) fn next(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
     ) -> Result<Option<JoinBatch>> {
         let mut batch = JoinBatch::default();
         loop {
             if let Some((lane, low_code, ids)) = self.large.take() {
-                self.read_large(snapshot, settings, &mut batch, (lane, low_code, ids))?;
+                self.read_large(source, settings, &mut batch, (lane, low_code, ids))?;
             } else if let Some(stream) = self.stream.take() {
-                self.fill(snapshot, settings, stream, &mut batch)?;
-                self.read_candidates(snapshot, settings, &mut batch)?;
+                self.fill(source, settings, stream, &mut batch)?;
+                self.read_candidates(source, settings, &mut batch)?;
             } else if let Some(lane) = self.lanes.next() {
-                self.stream = Some(BucketStream::open(snapshot, lane)?);
+                self.stream = Some(BucketStream::open(source, lane)?);
             } else {
                 return Ok(None);
             }
@@ -92,21 +92,21 @@ impl Gatherer {
     /// Takes buckets of one lane until there are enough.
     fn fill(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
         mut stream: BucketStream,
         batch: &mut JoinBatch,
     ) -> Result<()> {
-        let lanes = &snapshot.context().lanes;
+        let lanes = &source.context().lanes;
         let lane = stream.lane();
         let mut bucket = std::mem::take(&mut self.bucket);
         while stream.read(lanes, &self.live, &mut bucket)? {
             if let [first, _, ..] = bucket.as_slice() {
                 let low_code = lanes.bucket_range(lane, first.code).0;
                 if settings.reads_signatures {
-                    self.take_documents(snapshot, settings, lane, low_code, &bucket);
+                    self.take_documents(source, settings, lane, low_code, &bucket);
                 } else {
-                    self.take_fingerprints(snapshot, settings, batch, lane, &bucket);
+                    self.take_fingerprints(source, settings, batch, lane, &bucket);
                 }
             }
             if self.ids.len() >= settings.batch_documents || batch.members.len() >= MAX_MEMBERS {
@@ -122,7 +122,7 @@ impl Gatherer {
     /// that have a fingerprint near enough beside them.
     fn take_documents(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
         lane: u16,
         low_code: u64,
@@ -132,7 +132,7 @@ impl Gatherer {
         // All postings of a bucket that may be cut short are read, to count those left out.
         let may_be_cut = settings.representatives(bucket.len()) < bucket.len();
         let distance = settings.bounds.max_distance;
-        if let Some(table) = settings.table(snapshot, lane).filter(|_| !may_be_cut) {
+        if let Some(table) = settings.table(source, lane).filter(|_| !may_be_cut) {
             let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
             self.partners.find(bucket, distance, is_first);
             let near = self.partners.runs().filter(|(_, is_near)| *is_near);
@@ -153,13 +153,13 @@ impl Gatherer {
     /// Takes a bucket of a table whose codes say all: they are the signatures.
     fn take_fingerprints(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
         batch: &mut JoinBatch,
         lane: u16,
         bucket: &[Posting],
     ) {
-        let Some(table) = settings.table(snapshot, lane) else {
+        let Some(table) = settings.table(source, lane) else {
             return;
         };
         let few = settings.representatives(FEW_FINGERPRINTS);
@@ -183,7 +183,7 @@ impl Gatherer {
             }
         }
         if let Some((groups, members, code)) = bucket_start {
-            let low_code = snapshot.context().lanes.bucket_range(lane, code).0;
+            let low_code = source.context().lanes.bucket_range(lane, code).0;
             let start = (groups, members);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
                 batch.pieces.push(piece);
@@ -194,11 +194,12 @@ impl Gatherer {
     /// Reads the signatures of the documents that were noted, in the order of their ids.
     fn read_candidates(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
         batch: &mut JoinBatch,
     ) -> Result<()> {
         if self.ids.len() > 2 * settings.batch_documents
+            && !source.holds_signatures()
             && let Some(last) = self.candidates.pop()
         {
             // All others together are no more than a batch.
@@ -208,13 +209,7 @@ impl Gatherer {
         if self.candidates.is_empty() {
             return Ok(());
         }
-        let noted = self.noted(snapshot)?;
-        let unknown = self.ids.iter().filter(|id| noted.digest(**id).is_none());
-        let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let threads = settings.options.threads;
-        batch.signatures = SignatureBatch::load(snapshot, &distinct, settings.with_codes, threads)?;
+        let noted = self.read_signatures(source, settings, batch)?;
         for candidates in std::mem::take(&mut self.candidates) {
             let ids = self.ids.get(candidates.ids);
             let ids = ids.or_bug("the documents of a bucket")?;
@@ -238,21 +233,43 @@ impl Gatherer {
         Ok(())
     }
 
+    /// Reads the signatures of the documents that were noted, but for those of which it is known which
+    /// they equal.
+    fn read_signatures(
+        &self,
+        source: &dyn JoinSource,
+        settings: &Settings,
+        batch: &mut JoinBatch,
+    ) -> Result<NotedDocuments> {
+        let (threads, with_codes) = (settings.options.threads, settings.with_codes);
+        if source.holds_signatures() {
+            batch.signatures = source.signatures(&self.ids, with_codes, threads)?;
+            return Ok(NotedDocuments::default());
+        }
+        let noted = self.noted(source)?;
+        let unknown = self.ids.iter().filter(|id| noted.digest(**id).is_none());
+        let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        batch.signatures = source.signatures(&distinct, with_codes, threads)?;
+        Ok(noted)
+    }
+
     /// Looks the documents of the larger buckets up among those that are noted to be equal.
-    fn noted(&self, snapshot: &SnapshotView) -> Result<NotedDocuments> {
+    fn noted(&self, source: &dyn JoinSource) -> Result<NotedDocuments> {
         let buckets = self.candidates.iter().map(|bucket| bucket.ids.clone());
         let large = buckets.filter(|ids| ids.len() >= MIN_DOCUMENTS);
         let large = large.filter_map(|ids| self.ids.get(ids)).flatten();
         let mut ids: Vec<u64> = large.copied().collect();
         ids.sort_unstable();
-        NotedDocuments::read(snapshot, &ids)
+        NotedDocuments::read(source, &ids)
     }
 
     /// Reads the signatures of a large bucket a share at a time, to find which are equal, unless that is noted. If the
     /// different ones are still too many, they are read again for each two shares to compare.
     fn read_large(
         &mut self,
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         settings: &Settings,
         batch: &mut JoinBatch,
         (lane, low_code, mut ids): (u16, u64, Vec<u64>),
@@ -260,11 +277,11 @@ impl Gatherer {
         let threads = settings.options.threads;
         let mut documents = Vec::with_capacity(ids.len());
         ids.sort_unstable();
-        let noted = NotedDocuments::read(snapshot, &ids)?;
+        let noted = NotedDocuments::read(source, &ids)?;
         drop(ids);
         documents.extend(noted.digests());
         for share in noted.others.chunks(settings.batch_documents) {
-            let signatures = SignatureBatch::load(snapshot, share, false, threads)?;
+            let signatures = source.signatures(share, false, threads)?;
             documents.extend(signatures.documents().map(|(id, digest)| (digest, id)));
         }
         drop(noted);

@@ -10,6 +10,7 @@ mod disjoint_sets;
 mod estimate;
 mod gather;
 mod linker;
+mod live;
 mod noted;
 mod options;
 mod pair;
@@ -18,13 +19,17 @@ mod partners;
 mod request;
 mod settings;
 mod signature_batch;
+mod source;
 #[cfg(test)]
 mod tests;
 mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
 pub use estimate::JoinEstimate;
+pub(crate) use live::LiveDocuments;
 pub use options::LeftOut;
 pub use pair::Pair;
 pub use pairs::Pairs;
 pub use request::Join;
+pub(crate) use signature_batch::SignatureBatch;
+pub(crate) use source::{JoinSource, LanePostings, VisitNotes};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
-use crate::read::SnapshotView;
+use crate::join::source::JoinSource;
 
 /// Number of documents of a bucket from which notes about them are looked up.
 pub(super) const MIN_DOCUMENTS: usize = if cfg!(test) { 8 } else { 64 };
@@ -21,13 +21,12 @@ impl NotedDocuments {
     ///
     /// # Errors
     /// Those of reading.
-    pub(super) fn read(snapshot: &SnapshotView, ids: &[u64]) -> Result<Self> {
+    pub(super) fn read(source: &dyn JoinSource, ids: &[u64]) -> Result<Self> {
         let mut documents = Self::default();
         for ids in ids.chunk_by(|a, b| a / CHUNK_DOCUMENTS == b / CHUNK_DOCUMENTS) {
             let chunk = ids.first().map_or(0, |id| id / CHUNK_DOCUMENTS);
-            snapshot.view().equal_row(chunk, &mut |row| {
-                let row = row.map(|row| EqualChunk::decode(chunk, row)).transpose()?;
-                documents.take(chunk, row.as_ref(), ids);
+            source.notes(chunk, &mut |notes| {
+                documents.take(chunk, notes, ids);
                 Ok(())
             })?;
         }

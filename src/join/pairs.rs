@@ -12,16 +12,16 @@ use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::pair::Pair;
 use crate::join::settings::Settings;
+use crate::join::source::JoinSource;
 use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
 use crate::query::Bounds;
-use crate::read::SnapshotView;
 use crate::sketch::ValueLayout;
 use crate::types::{DocumentId, Phase, Watch};
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Pairs {
-    snapshot: SnapshotView,
+    source: Arc<dyn JoinSource>,
     settings: Settings,
     /// Reads the lanes. `None` until the caller asks for the first pair.
     gatherer: Option<Gatherer>,
@@ -45,14 +45,14 @@ pub(super) struct EventPairs {
 
 impl Pairs {
     pub(super) fn new(
-        snapshot: SnapshotView,
+        source: Arc<dyn JoinSource>,
         bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
     ) -> Result<Self> {
         Ok(Self {
-            settings: Settings::new(&snapshot, bounds, options, links_only)?,
-            snapshot,
+            settings: Settings::new(&*source, bounds, options, links_only)?,
+            source,
             gatherer: None,
             batch: JoinBatch::default(),
             cursor: Cursor::default(),
@@ -135,8 +135,8 @@ impl Pairs {
     /// Returns the events of the next round of comparisons, as indexes of groups of the batch, or
     /// `None` at the end of the join.
     pub(super) fn next_events(&mut self) -> Result<Option<Vec<Event>>> {
-        let snapshot = self.snapshot.clone();
-        let goes_on = snapshot.context().run_checked(|| self.next_round())?;
+        let source = Arc::clone(&self.source);
+        let goes_on = source.context().run_checked(|| self.next_round())?;
         Ok(goes_on.then(|| std::mem::take(&mut self.events).collect()))
     }
 
@@ -145,8 +145,8 @@ impl Pairs {
         if let Some(pair) = self.next_event_pair() {
             return Ok(Some(pair));
         }
-        let snapshot = self.snapshot.clone();
-        snapshot.context().run_checked(|| self.advance())
+        let source = Arc::clone(&self.source);
+        source.context().run_checked(|| self.advance())
     }
 
     fn next_verified(&mut self, verify: &PairSimilarity) -> Result<Option<Pair>> {
@@ -187,10 +187,10 @@ impl Pairs {
 
     /// Makes the next comparisons. Returns false if there are no more.
     fn next_round(&mut self) -> Result<bool> {
-        let (snapshot, settings) = (&self.snapshot, &self.settings);
+        let (source, settings) = (&*self.source, &self.settings);
         let gatherer = match &mut self.gatherer {
             Some(gatherer) => gatherer,
-            None => self.gatherer.insert(Gatherer::new(snapshot, settings)?),
+            None => self.gatherer.insert(Gatherer::new(source, settings)?),
         };
         let (rows, read) = self.cursor.next_rows(settings, &self.batch);
         if rows.is_empty() {
@@ -201,7 +201,7 @@ impl Pairs {
             // Its memory is given back before the next is made.
             self.batch = JoinBatch::default();
             self.cursor = Cursor::default();
-            let Some(batch) = gatherer.next(snapshot, settings)? else {
+            let Some(batch) = gatherer.next(source, settings)? else {
                 return Ok(false);
             };
             self.batch = batch;
@@ -210,11 +210,10 @@ impl Pairs {
         if let Some(piece) = read {
             let threads = settings.options.threads;
             let with_codes = settings.with_codes;
-            self.batch
-                .read_piece(snapshot, piece, with_codes, threads)?;
+            self.batch.read_piece(source, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
-            lanes: &snapshot.context().lanes,
+            lanes: &source.context().lanes,
             settings,
             cut: &gatherer.cut,
             batch: &self.batch,
@@ -288,7 +287,7 @@ impl Iterator for Pairs {
             return None;
         }
         // Pairs that were found before a fork need no reading, which would notice it.
-        let forked = self.snapshot.context().health.check_home();
+        let forked = self.source.context().health.check_home();
         let next = match (forked, self.verify.clone()) {
             (Err(error), _) => Err(error),
             (Ok(()), Some(verify)) => self.next_verified(&*verify),
@@ -306,7 +305,7 @@ impl FusedIterator for Pairs {}
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pairs")
-            .field("path", &self.snapshot.context().path)
+            .field("path", &self.source.context().path)
             .field("bounds", &self.settings.bounds)
             .field("options", &self.settings.options)
             .field("verifies", &self.settings.verifies)

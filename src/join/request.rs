@@ -10,9 +10,9 @@ use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::options::JoinOptions;
 use crate::join::pairs::Pairs;
+use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
 use crate::query::{Bounds, By};
-use crate::read::SnapshotView;
 use crate::types::{DocumentId, Progress, Watch};
 
 #[cfg(doc)]
@@ -38,7 +38,7 @@ use crate::error::Error;
 /// ```
 #[must_use = "a join does nothing until it is run"]
 pub struct Join<'a, A> {
-    pub(super) snapshot: SnapshotView,
+    pub(super) source: Arc<dyn JoinSource>,
     pub(super) bounds: Bounds,
     pub(super) options: JoinOptions,
     pub(super) verify: Option<Arc<PairSimilarity>>,
@@ -59,9 +59,9 @@ impl<A> fmt::Debug for Join<'_, A> {
 }
 
 impl<'a, A> Join<'a, A> {
-    pub(crate) fn new(snapshot: &SnapshotView) -> Self {
+    pub(crate) fn new(source: Arc<dyn JoinSource>) -> Self {
         Self {
-            snapshot: snapshot.clone(),
+            source,
             bounds: Bounds::new(),
             options: JoinOptions::default(),
             verify: None,
@@ -70,8 +70,8 @@ impl<'a, A> Join<'a, A> {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> &SnapshotView {
-        &self.snapshot
+    pub(crate) fn source(&self) -> &Arc<dyn JoinSource> {
+        &self.source
     }
 
     /// All bounds at once.
@@ -190,7 +190,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn estimate(&self) -> Result<JoinEstimate> {
-        estimate(&self.snapshot, self.bounds)
+        estimate(&*self.source, self.bounds)
     }
 }
 
@@ -202,7 +202,7 @@ impl Join<'_, Pairs> {
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its range; the
     /// iterator yields an error and ends where the file cannot be read.
     pub fn run(self) -> Result<Pairs> {
-        let pairs = Pairs::new(self.snapshot, self.bounds, self.options, false)?;
+        let pairs = Pairs::new(self.source, self.bounds, self.options, false)?;
         Ok(match self.verify {
             Some(verify) => pairs.verified(verify),
             None => pairs,
@@ -233,9 +233,9 @@ impl<'a> Join<'a, Clusters> {
         if let Some(callback) = self.on_progress {
             watch.set(callback);
         }
-        let documents = self.snapshot.len();
+        let documents = self.source.len();
         let is_verified = self.verify.is_some();
-        let pairs = Pairs::new(self.snapshot, self.bounds, self.options, !is_verified)?;
+        let pairs = Pairs::new(self.source, self.bounds, self.options, !is_verified)?;
         watch.run(|watch| match self.verify {
             Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
             None => Clusters::from_pairs(pairs, documents, watch),

@@ -5,9 +5,9 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::join::options::JoinOptions;
 use crate::join::signature_batch::SignatureBatch;
+use crate::join::source::JoinSource;
 use crate::lanes::TableDesign;
 use crate::query::{Bounds, ResolvedBounds};
-use crate::read::SnapshotView;
 use crate::sketch::{EmptyDocuments, ValueLayout};
 
 /// Signatures in memory at a time take at most twice as much.
@@ -42,23 +42,23 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn new(
-        snapshot: &SnapshotView,
+        source: &dyn JoinSource,
         bounds: Bounds,
         options: JoinOptions,
         links_only: bool,
     ) -> Result<Self> {
         options.validate()?;
-        let schema = snapshot.schema();
+        let schema = &source.context().schema;
         let bounds = bounds.resolve(schema, false)?;
-        let shape = snapshot.context().shape();
+        let shape = source.context().shape();
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
-        let design = snapshot.context().lanes.design();
+        let design = source.context().lanes.design();
         let codes_are_exact = design.is_none_or(TableDesign::codes_are_exact);
         let with_codes = bounds.probes_bands();
-        let document_bytes = SignatureBatch::document_bytes(snapshot);
+        let document_bytes = SignatureBatch::document_bytes(source.context());
         Ok(Self {
-            lanes: lanes_read(snapshot, &bounds),
+            lanes: lanes_read(source, &bounds),
             bounds,
             options,
             links_only,
@@ -81,8 +81,8 @@ impl Settings {
     }
 
     /// Returns the table of a lane, `None` for a band.
-    pub(super) fn table<'s>(&self, snapshot: &'s SnapshotView, lane: u16) -> Option<TableLane<'s>> {
-        let lanes = &snapshot.context().lanes;
+    pub(super) fn table<'s>(&self, source: &'s dyn JoinSource, lane: u16) -> Option<TableLane<'s>> {
+        let lanes = &source.context().lanes;
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
             design: lanes.design()?,
@@ -92,8 +92,8 @@ impl Settings {
 }
 
 /// Returns the lanes that give the candidates for these bounds.
-pub(super) fn lanes_read(snapshot: &SnapshotView, bounds: &ResolvedBounds) -> Range<u16> {
-    let lanes = &snapshot.context().lanes;
+pub(super) fn lanes_read(source: &dyn JoinSource, bounds: &ResolvedBounds) -> Range<u16> {
+    let lanes = &source.context().lanes;
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {

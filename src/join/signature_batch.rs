@@ -4,17 +4,20 @@ use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
-use crate::sketch::ValueLayout;
+use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
+use crate::state::SharedContext;
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;
 
 /// Signatures by slot, in the order of their ids.
 #[derive(Default)]
-pub(super) struct SignatureBatch {
+pub(crate) struct SignatureBatch {
     ids: Vec<u64>,
     /// The MinHash values as the schema lays them out, in as many bytes for each slot.
     values: Vec<u8>,
+    /// How many bytes of values each has, which may be fewer.
+    value_lengths: Vec<u32>,
     layout: Option<ValueLayout>,
     /// The codes of the bands, where a join reads them.
     codes: Vec<u64>,
@@ -27,13 +30,38 @@ pub(super) struct SignatureBatch {
 
 impl SignatureBatch {
     /// Returns the bytes of memory that a document takes.
-    pub(super) fn document_bytes(snapshot: &SnapshotView) -> usize {
-        let shape = snapshot.context().shape();
+    pub(crate) fn document_bytes(context: &SharedContext) -> usize {
+        let shape = context.shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
         let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
-        let bands = usize::from(snapshot.context().lanes.band_count());
+        let bands = usize::from(context.lanes.band_count());
         let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<u128>();
         fixed + values + 8 * bands + fingerprint
+    }
+
+    /// Makes room for signatures with the codes of their bands.
+    pub(crate) fn with_codes(context: &SharedContext) -> Self {
+        Self {
+            layout: context.shape().values,
+            code_count: context.lanes.band_count().into(),
+            ..Self::default()
+        }
+    }
+
+    /// Appends a signature, and the codes of its bands. Ids ascend.
+    pub(crate) fn push_signature(
+        &mut self,
+        context: &SharedContext,
+        id: u64,
+        signature: &Signature,
+    ) -> Result<()> {
+        let row = context.signature_row(id, None, signature)?;
+        self.push(id, &SignatureRow::decode(id, &row, context.shape())?);
+        if context.is_filed(signature) {
+            context.band_codes(signature, &mut self.codes)?;
+        }
+        self.codes.resize(self.ids.len() * self.code_count, 0);
+        Ok(())
     }
 
     /// Reads the signatures of documents whose ids ascend. The codes of bands are worked out if
@@ -108,6 +136,8 @@ impl SignatureBatch {
         self.digests.push(row.digest());
         self.ids.push(id);
         self.values.extend_from_slice(row.values());
+        // At most 8 bytes for each of 2^16 hashes.
+        self.value_lengths.push(row.values().len() as u32);
         // Where there are fewer hashes than there could be, what stands for none follows.
         let end = self.ids.len() * self.value_bytes();
         self.values.resize(end, u8::MAX);
@@ -117,6 +147,7 @@ impl SignatureBatch {
     fn append(&mut self, other: Self) {
         self.ids.extend(other.ids);
         self.values.extend(other.values);
+        self.value_lengths.extend(other.value_lengths);
         self.codes.extend(other.codes);
         self.fingerprints.extend(other.fingerprints);
         self.empty.extend(other.empty);
@@ -124,7 +155,13 @@ impl SignatureBatch {
     }
 
     /// Returns the slot of a document, which must have been read.
-    pub(super) fn slot(&self, id: u64) -> Result<usize> {
+    pub(crate) fn slot(&self, id: u64) -> Result<usize> {
+        // Mostly the ids follow each other.
+        let offset = self.ids.first().and_then(|first| id.checked_sub(*first));
+        let slot = offset.and_then(|offset| usize::try_from(offset).ok());
+        if let Some(slot) = slot.filter(|slot| self.ids.get(*slot) == Some(&id)) {
+            return Ok(slot);
+        }
         let slot = self.ids.binary_search(&id).ok();
         slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
     }
@@ -142,6 +179,33 @@ impl SignatureBatch {
         let start = slot * self.value_bytes();
         let values = self.values.get(start..start + self.value_bytes());
         values.unwrap_or_default()
+    }
+
+    /// Returns the signature at a slot.
+    pub(crate) fn to_signature(&self, context: &SharedContext, slot: usize) -> Result<Signature> {
+        let length = *at(&self.value_lengths, slot)? as usize;
+        let values = self.values(slot).get(..length);
+        let values = values.or_bug("the values of a signature")?;
+        let shape = context.shape();
+        let values = shape
+            .values
+            .map(|layout| (layout, values, shape.are_samples));
+        let fingerprint = self.fingerprint(slot).map(|value| Fingerprint {
+            bits: shape.fingerprint_bits,
+            value,
+        });
+        let codes = shape.codes.map(|banding| StoredCodes {
+            banding,
+            codes: self.codes(slot).to_vec(),
+        });
+        let (is_empty, recipe) = (self.is_empty(slot), Some(context.recipe));
+        Ok(Signature::decode(
+            values,
+            fingerprint,
+            is_empty,
+            recipe,
+            codes,
+        ))
     }
 
     /// Returns the number of MinHash values in which two documents agree, or of hashes that they share.

@@ -4,6 +4,7 @@ mod large;
 mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::*;
 use crate::join::options::JoinOptions;
@@ -216,7 +217,13 @@ fn join(
     links_only: bool,
     batch_documents: Option<usize>,
 ) -> Pairs {
-    let mut pairs = Pairs::new(snapshot.view().clone(), bounds, options, links_only).unwrap();
+    let mut pairs = Pairs::new(
+        Arc::new(snapshot.view().clone()),
+        bounds,
+        options,
+        links_only,
+    )
+    .unwrap();
     if let Some(documents) = batch_documents {
         pairs.settings_mut().batch_documents = documents;
     }

@@ -4,8 +4,10 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use resemblance::collection::{Collected, Collection};
 use resemblance::{
-    BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Schema, Signature, Store,
+    BulkBuild, BulkOptions, Document, DocumentId, DuplicateKeys, Error, Progress, Schema,
+    Signature, Store,
 };
 
 use super::context::Context;
@@ -16,15 +18,90 @@ use crate::failure::{Failure, Result};
 /// Called with a document that an earlier one's key keeps out, and the key.
 pub(super) type OnRepeatedKey<'r> = dyn FnMut(DocumentId, &[u8]) -> Result<()> + Send + 'r;
 
-/// A store on its way to its name.
-pub(crate) struct StoreBuilding<'c> {
+/// What documents are put into, offline.
+pub(crate) trait DocumentSink {
+    /// What it is once it is complete.
+    type Made;
+
+    fn insert(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> resemblance::Result<DocumentId>;
+
+    fn finish<'f>(
+        self,
+        on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
+        on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
+    ) -> resemblance::Result<Self::Made>
+    where
+        Self: 'f;
+}
+
+impl DocumentSink for BulkBuild<'_> {
+    type Made = ();
+
+    fn insert(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> resemblance::Result<DocumentId> {
+        self.insert(document, signature)
+    }
+
+    fn finish<'f>(
+        self,
+        on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
+        on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
+    ) -> resemblance::Result<()>
+    where
+        Self: 'f,
+    {
+        let build: BulkBuild<'f> = self;
+        let build = build.on_progress(on_progress).on_duplicate(on_duplicate);
+        build.finish().map(drop)
+    }
+}
+
+impl DocumentSink for Collection<'_> {
+    type Made = Collected;
+
+    fn insert(
+        &mut self,
+        document: Document<'_>,
+        signature: &Signature,
+    ) -> resemblance::Result<DocumentId> {
+        self.insert(document, signature)
+    }
+
+    fn finish<'f>(
+        self,
+        on_progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'f,
+        on_duplicate: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'f,
+    ) -> resemblance::Result<Collected>
+    where
+        Self: 'f,
+    {
+        let collection: Collection<'f> = self;
+        let collection = collection
+            .on_progress(on_progress)
+            .on_duplicate(on_duplicate);
+        collection.finish()
+    }
+}
+
+/// Documents on their way into a store or a collection.
+pub(crate) struct Building<'c, S> {
     context: &'c Context,
-    build: BulkBuild<'c>,
+    sink: S,
     keeps_first: bool,
     options: BulkOptions,
     /// In messages: the user does not know the temporary one.
     name: String,
 }
+
+/// A store on its way to its name.
+pub(crate) type StoreBuilding<'c> = Building<'c, BulkBuild<'c>>;
 
 impl<'c> StoreBuilding<'c> {
     /// `folder`: what messages say of where the store is. `keeps_first`: what to do with keys that
@@ -36,15 +113,42 @@ impl<'c> StoreBuilding<'c> {
         schema: &Schema,
         keeps_first: bool,
     ) -> Result<Self> {
+        Self::with(context, folder, keeps_first, |options| {
+            Store::bulk_build(target, schema.clone(), options)
+        })
+    }
+}
+
+impl<'c> Building<'c, Collection<'c>> {
+    /// A collection of documents for this run alone.
+    pub(crate) fn collect(
+        context: &'c Context,
+        schema: &Schema,
+        keeps_first: bool,
+    ) -> Result<Self> {
+        let folder = &context.temp_dir;
+        Self::with(context, folder, keeps_first, |options| {
+            Collection::new(folder, schema.clone(), options)
+        })
+    }
+}
+
+impl<'c, S: DocumentSink> Building<'c, S> {
+    fn with(
+        context: &'c Context,
+        folder: &Path,
+        keeps_first: bool,
+        begin: impl FnOnce(&BulkOptions) -> resemblance::Result<S>,
+    ) -> Result<Self> {
         let options = bulk_options(context).duplicate_keys(if keeps_first {
             DuplicateKeys::KeepFirst
         } else {
             DuplicateKeys::Refuse
         });
         let name = temporary_name(folder);
-        let build = Store::bulk_build(target, schema.clone(), &options);
+        let sink = begin(&options);
         Ok(Self {
-            build: build.map_err(|error| failure(&name, error))?,
+            sink: sink.map_err(|error| failure(&name, error))?,
             context,
             keeps_first,
             options,
@@ -68,34 +172,34 @@ impl<'c> StoreBuilding<'c> {
         signature: &Signature,
         place: impl FnOnce() -> String,
     ) -> Result<DocumentId> {
-        let inserted = self.build.insert(document, signature);
+        let inserted = self.sink.insert(document, signature);
         inserted.map_err(|error| Failure::document(&self.name, place(), error))
     }
 
-    /// Completes the store. `repeated` is told of each document that is left out because of its
+    /// Completes what is built. `repeated` is told of each document that is left out because of its
     /// key, or of the first, if that is an error: then it must return one.
-    pub(crate) fn finish(self, repeated: &mut OnRepeatedKey<'_>) -> Result<()> {
+    pub(crate) fn finish(self, repeated: &mut OnRepeatedKey<'_>) -> Result<S::Made> {
         let Self {
             context,
-            build,
+            sink,
             name,
             ..
         } = self;
         context.interrupt.check()?;
         let (mut watched, mut refused) = (Watched::new(context), None);
-        let finished = build
-            .on_progress(|progress| watched.tell(progress))
-            .on_duplicate(|id, key| match repeated(id, key) {
+        let finished = sink.finish(
+            |progress| watched.tell(progress),
+            |id, key| match repeated(id, key) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(failure) => {
                     refused = Some(failure);
                     ControlFlow::Break(())
                 }
-            })
-            .finish();
+            },
+        );
         let stopped = refused.or(watched.signal());
         match finished {
-            Ok(_) => Ok(()),
+            Ok(made) => Ok(made),
             Err(Error::KeyTwice { key, second, .. }) => {
                 repeated(second, &key)?;
                 Err(bug("a key that came twice was let pass").into())

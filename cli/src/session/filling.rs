@@ -7,7 +7,7 @@ use resemblance::{DocumentId, Schema};
 
 use super::bit_list::BitList;
 use super::build_forecast::BuildForecaster;
-use super::building::StoreBuilding;
+use super::building::{Building, DocumentSink};
 use super::context::Context;
 use super::documents::CorpusDocuments;
 use super::opening::must_take_text;
@@ -16,21 +16,22 @@ use super::tally::DocumentTally;
 use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Result};
 
-/// Counts of what went into a store.
-pub(crate) struct FilledStore {
+/// A store or a collection with its documents, and counts of them.
+pub(crate) struct Filled<M> {
+    pub(crate) made: M,
     pub(crate) tally: DocumentTally,
     pub(crate) totals: ReadTotals,
 }
 
-/// Puts a corpus into a store of this schema, in corpus order, and completes it. If the store keeps
-/// the first of equal keys, bad documents are skipped too. `features` gets those of the documents.
-pub(crate) fn fill_store(
+/// Puts a corpus into what is built, by this schema, in corpus order, and completes it. If it keeps the
+/// first of equal keys, bad documents are skipped too. `features` gets those of the documents.
+pub(crate) fn fill<S: DocumentSink>(
     context: &Context,
     corpus: &Arc<Corpus>,
-    mut building: StoreBuilding<'_>,
+    mut building: Building<'_, S>,
     schema: &Schema,
     mut features: Option<&mut FeatureFiles>,
-) -> Result<FilledStore> {
+) -> Result<Filled<S::Made>> {
     must_take_text(schema)?;
     let skip_bad = building.keeps_first();
     let sketcher = schema.sketcher();
@@ -74,6 +75,10 @@ pub(crate) fn fill_store(
         tally.empty -= u64::from(empty.get(id.get())?);
         Ok(())
     };
-    building.finish(&mut on_repeated)?;
-    Ok(FilledStore { tally, totals })
+    let made = building.finish(&mut on_repeated)?;
+    Ok(Filled {
+        made,
+        tally,
+        totals,
+    })
 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use resemblance::{DocumentId, Snapshot};
+use resemblance::DocumentId;
 
 use super::context::Context;
+use super::subject::JoinedDocuments;
 use crate::failure::Result;
 use crate::output::escape::{PrintedKey, printed};
 use crate::output::{DocumentLabel, PairSorter};
@@ -38,7 +39,7 @@ const ENTRY_BYTES: u64 = 96;
 
 /// Looks keys up and remembers them: in a list of pairs every document comes several times.
 pub(crate) struct KeyCache {
-    snapshot: Snapshot,
+    documents: JoinedDocuments,
     held: HashMap<u64, DocumentLabel>,
     held_bytes: u64,
     memory_bytes: u64,
@@ -46,16 +47,19 @@ pub(crate) struct KeyCache {
 
 impl KeyCache {
     /// A cache of keys and a sorter for rows of them, which share the memory of `--memory`.
-    pub(crate) fn with_sorter(context: &Context, snapshot: &Snapshot) -> (Self, PairSorter) {
+    pub(crate) fn with_sorter(
+        context: &Context,
+        documents: &JoinedDocuments,
+    ) -> (Self, PairSorter) {
         let share = context.memory_bytes / 4;
         let sorter = PairSorter::new(context.memory_bytes - share, context.temp_dir.clone());
-        (Self::new(snapshot.clone(), share), sorter)
+        (Self::new(documents.clone(), share), sorter)
     }
 
     /// When so many bytes of keys are held, all are forgotten.
-    fn new(snapshot: Snapshot, memory_bytes: u64) -> Self {
+    fn new(documents: JoinedDocuments, memory_bytes: u64) -> Self {
         Self {
-            snapshot,
+            documents,
             memory_bytes,
             held: HashMap::new(),
             held_bytes: 0,
@@ -66,7 +70,7 @@ impl KeyCache {
         if let Some(label) = self.held.get(&id.get()) {
             return Ok(label.clone());
         }
-        let key = self.snapshot.key(id)?;
+        let key = self.documents.key(id)?;
         let label = DocumentLabel::new(id.get(), key.as_deref());
         self.held_bytes += ENTRY_BYTES + key.map_or(0, |key| key.len() as u64);
         if self.held_bytes > self.memory_bytes {

@@ -26,14 +26,14 @@ mod watched;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
-pub(crate) use building::{StoreBuilding, bulk_options};
+pub(crate) use building::{Building, StoreBuilding, bulk_options};
 pub(crate) use context::Context;
 pub(crate) use copying::{copy_kept, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
     resolve_corpus, resolve_corpus_to_store, sketch_documents,
 };
-pub(crate) use filling::fill_store;
+pub(crate) use filling::fill;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{
     JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,

@@ -1,29 +1,65 @@
-//! What a verb looks at: a store, or a corpus in a temporary store.
+//! What a verb looks at: a store, or a corpus.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use resemblance::collection::Collected;
 use resemblance::verification::FeatureFiles;
-use resemblance::{Bounds, Snapshot};
+use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
 
-use super::building::StoreBuilding;
+use super::building::Building;
 use super::context::Context;
 use super::documents::resolve_corpus;
-use super::filling::fill_store;
+use super::filling::fill;
 use super::opening::open_to_read;
-use super::scratch_store::ScratchStore;
 use crate::corpus::{is_store, only_store};
 use crate::failure::{Failure, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, VerifyOptions};
 
-/// A snapshot with whatever must live as long.
+/// The documents that are joined.
+#[derive(Clone)]
+pub(crate) enum JoinedDocuments {
+    OfStore(Snapshot),
+    OfCorpus(Collected),
+}
+
+impl JoinedDocuments {
+    pub(crate) fn pairs<'a>(&self) -> Join<'a, Pairs> {
+        match self {
+            Self::OfStore(snapshot) => snapshot.pairs(),
+            Self::OfCorpus(collected) => collected.pairs(),
+        }
+    }
+
+    pub(crate) fn clusters<'a>(&self) -> Join<'a, Clusters> {
+        match self {
+            Self::OfStore(snapshot) => snapshot.clusters(),
+            Self::OfCorpus(collected) => collected.clusters(),
+        }
+    }
+
+    pub(crate) fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
+        Ok(match self {
+            Self::OfStore(snapshot) => snapshot.key(id),
+            Self::OfCorpus(collected) => collected.key(id),
+        }?)
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        match self {
+            Self::OfStore(snapshot) => snapshot.schema(),
+            Self::OfCorpus(collected) => collected.schema(),
+        }
+    }
+}
+
+/// What a join is of, and within which bounds.
 pub(crate) struct Subject {
-    pub(crate) snapshot: Snapshot,
+    pub(crate) documents: JoinedDocuments,
     /// What the options ask for; the schema's own bounds where a corpus was read.
     pub(crate) bounds: Bounds,
     /// Of all documents, if similarities are to be exact.
     pub(crate) features: Option<Arc<FeatureFiles>>,
-    _scratch: Option<ScratchStore>,
 }
 
 /// The options that decide how a subject is opened.
@@ -60,10 +96,9 @@ impl Subject {
         options.schema.must_agree(store.schema())?;
         options.bounds.must_lie_within(store.schema())?;
         Ok(Self {
-            snapshot: store.snapshot()?,
+            documents: JoinedDocuments::OfStore(store.snapshot()?),
             bounds: options.bounds.bounds(),
             features: None,
-            _scratch: None,
         })
     }
 
@@ -72,11 +107,8 @@ impl Subject {
         let corpus = Arc::new(resolve_corpus(context, options.inputs, options.corpus)?);
         let skip_bad = options.corpus.skip_bad;
         let mut features = options.verify.features(&context.temp_dir, &schema)?;
-        let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
-            let building =
-                StoreBuilding::begin(context, path, &context.temp_dir, &schema, skip_bad)?;
-            fill_store(context, &corpus, building, &schema, features.as_mut())
-        })?;
+        let building = Building::collect(context, &schema, skip_bad)?;
+        let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
             let bytes = features.size_bytes();
@@ -88,10 +120,9 @@ impl Subject {
             .messages
             .note(filled.tally.summary("kept", filled.totals));
         Ok(Self {
-            snapshot: scratch.store().snapshot()?,
+            documents: JoinedDocuments::OfCorpus(filled.made),
             bounds: Bounds::new(),
             features: features.map(Arc::new),
-            _scratch: Some(scratch),
         })
     }
 }

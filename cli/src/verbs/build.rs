@@ -9,7 +9,7 @@ use resemblance::DesignReport;
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
-use crate::session::{Context, StoreBuilding, fill_store, resolve_corpus_to_store};
+use crate::session::{Context, StoreBuilding, fill, resolve_corpus_to_store};
 
 /// Make a store from a corpus
 ///
@@ -48,7 +48,7 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;
-    let filled = fill_store(context, &Arc::new(corpus), building, &schema, None)?;
+    let filled = fill(context, &Arc::new(corpus), building, &schema, None)?;
     context.messages.detail(&schema);
     context
         .messages

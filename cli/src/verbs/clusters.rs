@@ -65,16 +65,16 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
             verify: arguments.verify,
         },
     )?;
-    let snapshot = subject.snapshot.clone();
+    let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = limited(
         context,
-        snapshot.clusters().bounds(bounds),
+        documents.clusters().bounds(bounds),
         arguments.limits,
     );
     let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
     let join = joining.follow(join);
-    let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
+    let (keys, sorter) = KeyCache::with_sorter(context, &documents);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
@@ -95,7 +95,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     results.finish()?;
     tell_left_out(context, found.left_out);
     for cluster in &found.suspicious {
-        let key = subject.snapshot.key(cluster.first)?;
+        let key = subject.documents.key(cluster.first)?;
         tell_suspicious(context, cluster, key.as_deref());
     }
     let (clusters, members) = (found.clusters, found.members);

@@ -1,10 +1,11 @@
 //! The verb `dedup`.
 
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use resemblance::collection::Collected;
 use resemblance::dedup::{DedupDecision, Deduplicator};
 use resemblance::verification::{FeatureFiles, SketchedText};
 use resemblance::{Bounds, Document, Error, Match, Schema, Snapshot};
@@ -15,8 +16,8 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions};
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
-    BitList, BuildForecaster, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally,
-    JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, StoreBuilding, announce_join,
+    BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
+    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, announce_join,
     copy_kept, limited, must_take_text, open_to_read, resolve_corpus, sketch_documents,
     spool_sources, tell_left_out, tell_not_at_hand, tell_suspicious,
 };
@@ -390,10 +391,9 @@ impl DedupPlan<'_> {
     /// All documents are compared with each other, then all but the first of a cluster go.
     fn clusters(&mut self) -> Result<ReadTotals> {
         let context = self.context;
-        let (scratch, totals) = ScratchStore::build_unnamed(context, |path| self.build(path))?;
-        let snapshot = scratch.store().snapshot()?;
+        let (collected, totals) = self.collect()?;
         let features = self.features.take().map(Arc::new);
-        let join = snapshot.clusters().bounds(self.bounds());
+        let join = collected.clusters().bounds(self.bounds());
         let join = limited(context, join, self.arguments.limits);
         let joining = announce_join(context, &join, JoinProduct::Clusters)?;
         let join = joining.follow(join);
@@ -403,7 +403,7 @@ impl DedupPlan<'_> {
             interrupt.while_working(&mut progress, move || Ok(join.duplicates(features)?))?;
         tell_left_out(context, duplicates.left_out());
         for cluster in duplicates.suspicious() {
-            let first = snapshot.get_id(cluster.first)?;
+            let first = collected.get_id(cluster.first)?;
             let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
             tell_suspicious(context, cluster, Some(first.payload()));
         }
@@ -424,11 +424,11 @@ impl DedupPlan<'_> {
         Ok(totals)
     }
 
-    /// Makes a store of all documents that are to be decided.
-    fn build(&mut self, path: &Path) -> Result<ReadTotals> {
+    /// Collects all documents that are to be decided.
+    fn collect(&mut self) -> Result<(Collected, ReadTotals)> {
         let schema = self.schema.clone();
-        let (context, folder) = (self.context, &self.context.temp_dir);
-        let mut building = StoreBuilding::begin(context, path, folder, &schema, false)?;
+        let context = self.context;
+        let mut building = Building::collect(context, &schema, false)?;
         let mut documents = self.start();
         let mut forecaster = BuildForecaster::new(context, || self.corpus.size_bytes());
         while let Some(read) = documents.next()? {
@@ -449,11 +449,11 @@ impl DedupPlan<'_> {
             self.tally.kept += 1;
         }
         let totals = documents.end(context, &self.tally)?;
-        building.finish(&mut |_, _| Ok(()))?;
+        let collected = building.finish(&mut |_, _| Ok(()))?;
         if let Some(features) = &mut self.features {
             features.flush()?;
         }
-        Ok(totals)
+        Ok((collected, totals))
     }
 }
 

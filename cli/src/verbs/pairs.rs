@@ -60,11 +60,11 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
             verify: arguments.verify,
         },
     )?;
-    let snapshot = subject.snapshot.clone();
+    let documents = subject.documents.clone();
     let (bounds, features) = (subject.bounds, subject.features.clone());
-    let join = limited(context, snapshot.pairs().bounds(bounds), arguments.limits);
+    let join = limited(context, documents.pairs().bounds(bounds), arguments.limits);
     let joining = announce_join(context, &join, JoinProduct::Pairs)?;
-    let (keys, sorter) = KeyCache::with_sorter(context, &snapshot);
+    let (keys, sorter) = KeyCache::with_sorter(context, &documents);
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
@@ -76,7 +76,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     })?;
 
     let name = arguments.verify.similarity_name();
-    let [similarity, distance] = nearness_columns(subject.snapshot.schema(), name);
+    let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
     let columns = vec![
         Column::new("key_a"),
         Column::new("key_b"),

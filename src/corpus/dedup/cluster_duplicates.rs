@@ -6,8 +6,7 @@ use std::vec;
 use crate::corpus::verification::FeatureFiles;
 use crate::error::Result;
 use crate::invariant::OrBug;
-use crate::join::{Clusters, Join, LeftOut, SuspiciousCluster};
-use crate::read::SnapshotView;
+use crate::join::{Clusters, Join, JoinSource, LeftOut, SuspiciousCluster};
 use crate::types::{DocumentId, Record};
 
 /// A member of a cluster that is not its first document.
@@ -37,7 +36,7 @@ pub struct ClusterDuplicate {
 /// The documents of a snapshot that are not the first of their clusters, in the order of their
 /// insertion: see [`Join::duplicates`].
 pub struct ClusterDuplicates {
-    snapshot: SnapshotView,
+    source: Arc<dyn JoinSource>,
     features: Option<Arc<FeatureFiles>>,
     members: vec::IntoIter<ClusterMember>,
     /// Already drained; kept for its count of what was left out.
@@ -80,7 +79,7 @@ impl Join<'_, Clusters> {
 
 impl ClusterDuplicates {
     fn find(join: Join<'_, Clusters>, features: Option<Arc<FeatureFiles>>) -> Result<Self> {
-        let snapshot = join.snapshot().clone();
+        let source = Arc::clone(join.source());
         let join = match features.clone() {
             Some(features) => join.verify(move |a, b| features.similarity(a, b)),
             None => join,
@@ -96,7 +95,7 @@ impl ClusterDuplicates {
         // Clusters come by their first documents; a report goes through the corpus once.
         members.sort_unstable();
         Ok(Self {
-            snapshot,
+            source,
             features,
             members: members.into_iter(),
             clusters,
@@ -116,8 +115,8 @@ impl ClusterDuplicates {
     }
 
     fn duplicate(&self, member: ClusterMember) -> Result<ClusterDuplicate> {
-        let read = |id| {
-            let record = self.snapshot.get_id(id)?;
+        let read = |id: DocumentId| {
+            let record = self.source.record(id.get())?;
             record.or_bug("a cluster has a document that is not stored")
         };
         let (document, survivor) = (read(member.id)?, read(member.first)?);

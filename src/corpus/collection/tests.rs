@@ -1,0 +1,209 @@
+//! Collections beside stores built of the same documents.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use super::Collection;
+use crate::{
+    BulkOptions, Document, DocumentId, DuplicateKeys, EmptyDocuments, Error, MinHash, Pair, Schema,
+    Signature, SimHash, Store, Text,
+};
+
+const DOCUMENTS: u64 = 1_500;
+
+/// Texts that are near each other by tens, some without words, some under a key that came before.
+fn documents(schema: &Schema) -> Vec<(Option<String>, Signature)> {
+    let sketcher = schema.sketcher();
+    let document = |number: u64| {
+        let family = number % 150;
+        let words = (0..40).map(|word| match (number * 7 + word * 13) % 211 {
+            0..8 => format!("own{number}x{word}"),
+            _ => format!("w{family}x{word}"),
+        });
+        let text = words.collect::<Vec<_>>().join(" ");
+        let text = if number % 97 == 5 { "" } else { &text };
+        let key = match number % 10 {
+            3 => None,
+            7 => Some(format!("key {}", number % 100)),
+            _ => Some(format!("key {number}")),
+        };
+        (key, sketcher.text(text).unwrap())
+    };
+    (0..DOCUMENTS).map(document).collect()
+}
+
+fn as_document(key: Option<&str>) -> Document<'_> {
+    let document = key.map_or_else(Document::without_key, Document::new);
+    document.stamp(7).payload(b"payload")
+}
+
+/// What a job wants to know: pairs, clusters, the documents that were left out, and some documents.
+#[derive(Debug, PartialEq)]
+struct Answers {
+    pairs: Vec<Pair>,
+    clusters: Vec<Vec<DocumentId>>,
+    left_out: Vec<(DocumentId, Vec<u8>)>,
+    documents: u64,
+    sample: Vec<Option<(Option<Vec<u8>>, Signature, u64, Vec<u8>)>>,
+}
+
+fn sample(
+    get: impl Fn(DocumentId) -> crate::Result<Option<crate::Record>>,
+) -> Vec<Option<(Option<Vec<u8>>, Signature, u64, Vec<u8>)>> {
+    let record = |id| {
+        let record = get(DocumentId::new(id)).unwrap()?;
+        Some((
+            record.key().map(<[u8]>::to_vec),
+            record.signature().clone(),
+            record.stamp(),
+            record.payload().to_vec(),
+        ))
+    };
+    (0..DOCUMENTS + 5).step_by(7).map(record).collect()
+}
+
+fn of_store(schema: &Schema, rule: DuplicateKeys) -> Answers {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.rsm");
+    let options = BulkOptions::new().duplicate_keys(rule);
+    let mut build = Store::bulk_build(&path, schema.clone(), &options).unwrap();
+    for (key, signature) in documents(schema) {
+        build
+            .insert(as_document(key.as_deref()), &signature)
+            .unwrap();
+    }
+    let left_out = Mutex::new(Vec::new());
+    let build = build.on_duplicate(|id, key| {
+        left_out.lock().unwrap().push((id, key.to_vec()));
+        ControlFlow::Continue(())
+    });
+    build.finish().unwrap();
+    let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
+    Answers {
+        pairs: snapshot
+            .pairs()
+            .run()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect(),
+        clusters: snapshot.clusters().run().unwrap().collect(),
+        left_out: left_out.into_inner().unwrap(),
+        documents: snapshot.len(),
+        sample: sample(|id| snapshot.get_id(id)),
+    }
+}
+
+fn of_collection(schema: &Schema, rule: DuplicateKeys, memory_bytes: u64) -> Answers {
+    let folder = tempfile::tempdir().unwrap();
+    let options = BulkOptions::new()
+        .duplicate_keys(rule)
+        .memory_bytes(memory_bytes);
+    let mut collection = Collection::new(folder.path(), schema.clone(), &options).unwrap();
+    for (key, signature) in documents(schema) {
+        let document = as_document(key.as_deref());
+        collection.insert(document, &signature).unwrap();
+    }
+    assert_eq!(collection.len(), DOCUMENTS);
+    assert_eq!(collection.is_in_memory(), memory_bytes > 1 << 24);
+    let left_out = Mutex::new(Vec::new());
+    let collection = collection.on_duplicate(|id, key| {
+        left_out.lock().unwrap().push((id, key.to_vec()));
+        ControlFlow::Continue(())
+    });
+    let collected = collection.finish().unwrap();
+    let joined = collected.pairs().threads(2).run().unwrap();
+    let answers = Answers {
+        pairs: joined.map(Result::unwrap).collect(),
+        clusters: collected.clusters().run().unwrap().collect(),
+        left_out: left_out.into_inner().unwrap(),
+        documents: collected.len(),
+        sample: sample(|id| collected.get_id(id)),
+    };
+    drop(collected);
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "files are left");
+    answers
+}
+
+#[test]
+fn the_answers_are_those_of_a_store() {
+    let text = || Schema::builder().text(Text::words(2));
+    let many = || MinHash::new(256).threshold(0.6);
+    let schemas = [
+        text().minhash(many()),
+        text()
+            .minhash(many())
+            .empty_documents(EmptyDocuments::Alike),
+        text().minhash(many().value_bits(8)),
+        text().minhash(MinHash::bottom_k(64)),
+        text()
+            .simhash(SimHash::bits64().max_distance(6))
+            .minhash(many()),
+        text()
+            .simhash(SimHash::bits128().max_distance(9))
+            .minhash(many()),
+    ];
+    for (number, schema) in schemas.into_iter().enumerate() {
+        let schema = schema.build().unwrap();
+        for rule in [DuplicateKeys::KeepFirst, DuplicateKeys::KeepLast] {
+            let expected = of_store(&schema, rule);
+            assert!(!expected.left_out.is_empty());
+            assert!(number == 3 || expected.pairs.len() > 100, "schema {number}");
+            for memory_bytes in [1 << 20, 1 << 30] {
+                // Bottom-k has rows too small to fill a mebibyte.
+                if number == 3 && memory_bytes == 1 << 20 {
+                    continue;
+                }
+                let found = of_collection(&schema, rule, memory_bytes);
+                assert!(
+                    found == expected,
+                    "schema {number}, {rule:?}, {memory_bytes}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repeated_key_is_refused_with_its_first_repetition() {
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .minhash(MinHash::new(64));
+    let schema = schema.build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut collection =
+        Collection::new(folder.path(), schema.clone(), &BulkOptions::new()).unwrap();
+    let signature = schema.sketcher().text("some text").unwrap();
+    for key in ["a", "b", "c", "b", "a"] {
+        collection.insert(key.into(), &signature).unwrap();
+    }
+    match collection.finish().unwrap_err() {
+        Error::KeyTwice { key, first, second } => {
+            assert_eq!((&key[..], first.get(), second.get()), (&b"b"[..], 1, 3));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn bad_input_loses_nothing_and_a_callback_can_stop() {
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .minhash(MinHash::new(64));
+    let schema = schema.build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepFirst);
+    let mut collection = Collection::new(folder.path(), schema.clone(), &options).unwrap();
+    let signature = schema.sketcher().text("some text").unwrap();
+    collection.insert("a".into(), &signature).unwrap();
+    let long = "k".repeat(5_000);
+    assert!(collection.insert(long.as_str().into(), &signature).is_err());
+    let other = Signature::from_minhash(vec![1, 2, 3]);
+    assert!(collection.insert("b".into(), &other).is_err());
+    collection.insert("a".into(), &signature).unwrap();
+    assert_eq!(collection.len(), 2);
+    let stopped = collection
+        .on_duplicate(|_, _| ControlFlow::Break(()))
+        .finish();
+    assert!(matches!(stopped, Err(Error::Stopped { .. })), "{stopped:?}");
+}

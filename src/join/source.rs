@@ -1,0 +1,113 @@
+//! What a join reads: a snapshot of a store, or documents in memory.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{EqualChunk, Posting};
+use crate::join::live::LiveDocuments;
+use crate::join::signature_batch::SignatureBatch;
+use crate::read::{PostingTable, SnapshotView};
+use crate::state::SharedContext;
+use crate::types::Record;
+
+/// The postings of a lane, ascending by code and then by id, those of removed documents included.
+pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;
+
+/// Called with the notes of a chunk of ids, `None` if there are none.
+pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 'v;
+
+/// Documents that can be joined.
+pub(crate) trait JoinSource: Send + Sync {
+    fn context(&self) -> &SharedContext;
+
+    /// The number of documents.
+    fn len(&self) -> u64;
+
+    /// The documents that take part.
+    fn live(&self) -> Result<LiveDocuments>;
+
+    fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings>;
+
+    /// The number of postings of a lane.
+    fn lane_postings(&self, lane: u16) -> u64;
+
+    /// True if all signatures are in memory, so that reading some shows all.
+    fn holds_signatures(&self) -> bool;
+
+    /// Shows the signatures of documents whose ids ascend, at least; with the codes of their bands if
+    /// `with_codes`.
+    fn signatures(
+        &self,
+        ids: &[u64],
+        with_codes: bool,
+        threads: usize,
+    ) -> Result<Arc<SignatureBatch>>;
+
+    /// Shows the notes about equal documents of a chunk of ids.
+    fn notes(&self, chunk: u64, visit: &mut VisitNotes<'_>) -> Result<()>;
+
+    fn record(&self, id: u64) -> Result<Option<Record>>;
+
+    fn key(&self, id: u64) -> Result<Option<Vec<u8>>>;
+}
+
+impl JoinSource for SnapshotView {
+    fn context(&self) -> &SharedContext {
+        self.context()
+    }
+
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn live(&self) -> Result<LiveDocuments> {
+        let version = &self.inner.version;
+        let (sealed_below, dropped) = (version.state.sealed_below, version.dead.clone());
+        Ok(LiveDocuments::new(
+            sealed_below,
+            self.unsealed_ids()?,
+            dropped,
+        ))
+    }
+
+    fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings> {
+        Ok(Box::new(self.inner.lane_stream(table, lane)?))
+    }
+
+    fn lane_postings(&self, lane: u16) -> u64 {
+        let version = &self.inner.version;
+        let sealed = version.runs.descriptors().filter_map(|run| run.lane(lane));
+        let in_memory = version.memtable.lane_postings(lane);
+        sealed.fold(in_memory, |sum, summary| {
+            sum.saturating_add(summary.postings)
+        })
+    }
+
+    fn holds_signatures(&self) -> bool {
+        false
+    }
+
+    fn signatures(
+        &self,
+        ids: &[u64],
+        with_codes: bool,
+        threads: usize,
+    ) -> Result<Arc<SignatureBatch>> {
+        SignatureBatch::load(self, ids, with_codes, threads).map(Arc::new)
+    }
+
+    fn notes(&self, chunk: u64, visit: &mut VisitNotes<'_>) -> Result<()> {
+        self.view().equal_row(chunk, &mut |row| {
+            let row = row.map(|row| EqualChunk::decode(chunk, row)).transpose()?;
+            visit(row.as_ref())
+        })
+    }
+
+    fn record(&self, id: u64) -> Result<Option<Record>> {
+        self.view().record(id)
+    }
+
+    fn key(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        Ok(self.view().key_of(id)?.flatten())
+    }
+}
