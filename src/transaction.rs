@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::corpus::verification::{self, FeatureFiles, SketchedText};
+use crate::corpus::verification::{self, FeatureSets, SketchedText};
 use crate::error::Result;
 use crate::query::{Earlier, OneOrMany, Query};
 use crate::sketch::Signature;
@@ -337,12 +337,12 @@ impl WriteTransaction {
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
-    /// use resemblance::verification::{FeatureFiles, SketchedText};
+    /// use resemblance::verification::{FeatureSets, SketchedText};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     ///
-    /// let mut features = FeatureFiles::create(std::env::temp_dir())?;
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
     /// let a = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k")?;
     /// let b = SketchedText::new(&store.sketcher(), true, "a b c d e f g h i j k l")?;
     /// let batch = [(Document::new("a"), &a), (Document::new("b"), &b)];
@@ -357,7 +357,7 @@ impl WriteTransaction {
     pub fn insert_many_if_new_exact(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
-        features: &mut FeatureFiles,
+        features: &mut FeatureSets,
     ) -> Result<Vec<Novelty>> {
         verification::insert_many_if_new(&mut self.transaction, features, documents)
     }

@@ -12,7 +12,7 @@ use crate::join::options::JoinOptions;
 use crate::join::pairs::Pairs;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, By};
+use crate::query::{Bounds, By, ResolvedBounds};
 use crate::types::{DocumentId, Progress, Watch};
 
 #[cfg(doc)]
@@ -72,6 +72,11 @@ impl<'a, A> Join<'a, A> {
 
     pub(crate) fn source(&self) -> &Arc<dyn JoinSource> {
         &self.source
+    }
+
+    /// The bounds; an error if the schema does not allow them.
+    pub(crate) fn resolved_bounds(&self) -> Result<ResolvedBounds> {
+        self.bounds.resolve(&self.source.context().schema, false)
     }
 
     /// All bounds at once.

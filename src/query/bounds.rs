@@ -195,6 +195,12 @@ pub(crate) struct ResolvedBounds {
 }
 
 impl ResolvedBounds {
+    /// Returns the least similarity that a match can have, whatever its distance; 0 if there is none.
+    pub(crate) fn similarity_floor(&self) -> f64 {
+        let decides = self.both || self.max_distance.is_none();
+        self.min_similarity.filter(|_| decides).unwrap_or(0.0)
+    }
+
     /// Whether a pair with this many equal values and this distance is asked for.
     pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
         self.decides(self.least_equal.map(|least| equal >= least), distance)

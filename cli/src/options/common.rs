@@ -12,9 +12,10 @@ pub(crate) struct CommonOptions {
     /// Cache of the store, such as 64M or 2G
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<u64>,
-    /// Memory for sorting; what does not fit goes to temporary files
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
-    pub(crate) memory: u64,
+    /// Memory for documents, their features and sorting; what does not fit goes to temporary files
+    /// [default: a quarter of the machine's or the container's]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
     /// Threads for sketching and comparing [default: one per core]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,

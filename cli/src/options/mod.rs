@@ -20,4 +20,4 @@ pub(crate) use key::parse_key;
 pub(crate) use schema::{SchemaOptions, parse_bits};
 pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
 pub(crate) use text::default_text;
-pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets};
+pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets, similarity_name};

@@ -1,9 +1,6 @@
 //! The option that says whether similarities are estimates, or computed from the features of texts.
 
-use std::path::Path;
-
 use clap::{Args, ValueEnum};
-use resemblance::verification::FeatureFiles;
 use resemblance::{MinHashKind, Schema};
 
 use crate::failure::{Failure, Result};
@@ -20,40 +17,36 @@ enum VerifyOption {
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct VerifyOptions {
-    /// How the similarity of every candidate is computed; exact keeps the features of all texts in
-    /// temporary files, 8 bytes each
-    #[arg(long, value_name = "HOW", default_value = "estimate")]
-    verify: VerifyOption,
+    /// How the similarity of every candidate is computed; exact keeps the features of the texts, 8 bytes
+    /// each, in memory or in a temporary file [default: exact where the texts are at hand]
+    #[arg(long, value_name = "HOW")]
+    verify: Option<VerifyOption>,
 }
 
 impl VerifyOptions {
-    pub(crate) fn is_exact(self) -> bool {
-        self.verify == VerifyOption::Exact
+    /// Whether exact similarities are asked for by name.
+    pub(crate) fn asks_for_exact(self) -> bool {
+        self.verify == Some(VerifyOption::Exact)
     }
 
-    /// Files for the features of texts, if similarities are to be exact. The schema takes texts.
-    pub(crate) fn features(self, temp_dir: &Path, schema: &Schema) -> Result<Option<FeatureFiles>> {
-        if !self.is_exact() {
-            return Ok(None);
-        }
-        if schema.minhash().is_none() {
-            return Err(Failure::usage(
+    /// Whether similarities are to be exact where texts are at hand. Distances are exact anyway, and
+    /// weighted similarities are estimates, unless that is an error because exact ones are asked for.
+    pub(crate) fn is_exact(self, schema: &Schema) -> Result<bool> {
+        match self.verify {
+            Some(VerifyOption::Estimate) => Ok(false),
+            Some(VerifyOption::Exact) if schema.minhash().is_none() => Err(Failure::usage(
                 "--verify exact is for the similarities of MinHash; the distances of SimHash are \
                  exact anyway",
-            ));
+            )),
+            Some(VerifyOption::Exact) => must_compare_sets(schema).map(|()| true),
+            None => Ok(schema.minhash().is_some() && must_compare_sets(schema).is_ok()),
         }
-        must_compare_sets(schema)?;
-        Ok(Some(FeatureFiles::create(temp_dir)?))
     }
+}
 
-    /// The name of the column that has the similarity.
-    pub(crate) fn similarity_name(self) -> &'static str {
-        if self.is_exact() {
-            "similarity"
-        } else {
-            ESTIMATE
-        }
-    }
+/// The name of the column that has the similarity.
+pub(crate) fn similarity_name(is_exact: bool) -> &'static str {
+    if is_exact { "similarity" } else { ESTIMATE }
 }
 
 /// An error if the estimates are of weighted similarity: what is exact here is that of sets.

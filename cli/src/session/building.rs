@@ -128,7 +128,8 @@ impl<'c> Building<'c, Collection<'c>> {
     ) -> Result<Self> {
         let folder = &context.temp_dir;
         Self::with(context, folder, keeps_first, |options| {
-            Collection::new(folder, schema.clone(), options)
+            let options = options.clone().memory_bytes(context.corpus_bytes());
+            Collection::new(folder, schema.clone(), &options)
         })
     }
 }

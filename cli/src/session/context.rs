@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use resemblance::StoreOptions;
+use resemblance::verification::FeatureSets;
 
 use super::interrupt::Interrupt;
 use crate::options::CommonOptions;
-use crate::output::Messages;
+use crate::output::{BinarySize, Messages};
+use sysinfo::System;
 
 /// The options that every verb takes, as they are used.
 pub(crate) struct Context {
@@ -14,13 +16,64 @@ pub(crate) struct Context {
     pub(crate) interrupt: Interrupt,
     pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
+    is_memory_given: bool,
     pub(crate) temp_dir: PathBuf,
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
     pub(crate) store_options: StoreOptions,
 }
 
+/// The memory that a job takes where nobody says how much: this part of the machine's, or of the
+/// container's if it is limited.
+const MACHINE_SHARES: u64 = 4;
+
+/// What a job takes where nobody knows how much there is.
+const UNKNOWN_MACHINE_BYTES: u64 = 256 << 20;
+
+fn share_of_machine() -> u64 {
+    let Ok(mut system) = System::new() else {
+        return UNKNOWN_MACHINE_BYTES;
+    };
+    system.refresh_memory();
+    let limit = system.cgroup_limits().map(|limits| limits.total_memory);
+    let total = limit.map_or(system.total_memory(), |limit| {
+        limit.min(system.total_memory())
+    });
+    match total / MACHINE_SHARES {
+        0 => UNKNOWN_MACHINE_BYTES,
+        share => share,
+    }
+}
+
+/// How the memory of a job is shared out.
+const SHARES: u64 = 8;
+
 impl Context {
+    /// Tells how much memory work on a corpus takes, unless that was given.
+    pub(crate) fn tell_memory(&self) {
+        if !self.is_memory_given {
+            let memory = BinarySize(self.memory_bytes);
+            let detail = format!("within {memory} of memory, a quarter of what is here (--memory)");
+            self.messages.note(detail);
+        }
+    }
+
+    /// The memory for the documents of a corpus that is joined, and as much for their features.
+    pub(crate) fn corpus_bytes(&self) -> u64 {
+        3 * self.memory_bytes / SHARES
+    }
+
+    /// The memory in which results are sorted.
+    pub(crate) fn results_bytes(&self) -> u64 {
+        self.memory_bytes - 2 * self.corpus_bytes()
+    }
+
+    /// Room for the features of texts, if similarities are to be exact.
+    pub(crate) fn features(&self, is_exact: bool) -> Option<FeatureSets> {
+        let features = is_exact.then(|| FeatureSets::new(&self.temp_dir));
+        features.map(|features| features.memory_bytes(self.corpus_bytes()))
+    }
+
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let mut store_options = StoreOptions::new();
@@ -37,7 +90,8 @@ impl Context {
             },
             interrupt,
             threads: options.threads.map_or_else(available, usize::from),
-            memory_bytes: options.memory,
+            memory_bytes: options.memory.unwrap_or_else(share_of_machine),
+            is_memory_given: options.memory.is_some(),
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             given_temp_dir: options.temp_dir.clone(),
             store_options,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resemblance::verification::{FeatureFiles, SketchedText};
+use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{DocumentId, Schema};
 
 use super::bit_list::BitList;
@@ -30,7 +30,7 @@ pub(crate) fn fill<S: DocumentSink>(
     corpus: &Arc<Corpus>,
     mut building: Building<'_, S>,
     schema: &Schema,
-    mut features: Option<&mut FeatureFiles>,
+    mut features: Option<&mut FeatureSets>,
 ) -> Result<Filled<S::Made>> {
     must_take_text(schema)?;
     let skip_bad = building.keeps_first();

@@ -120,13 +120,13 @@ pub(crate) fn announce_join<A>(
         JoinProduct::Clusters => 0,
     };
     let row_bytes = rows.saturating_mul(PAIR_BYTES);
-    let held_bytes = row_bytes.min(context.memory_bytes);
+    let held_bytes = row_bytes.min(context.results_bytes());
     let members_bytes = match product {
         JoinProduct::Pairs => 0,
         _ => MEMBER_BYTES * expected.documents,
     };
     // What fits into memory is not written. Merging runs needs the space of some of them again.
-    let temporary_bytes = match row_bytes.checked_sub(context.memory_bytes) {
+    let temporary_bytes = match row_bytes.checked_sub(context.results_bytes()) {
         None => 0,
         Some(_) => row_bytes.saturating_mul(2),
     };

@@ -46,13 +46,13 @@ pub(crate) struct KeyCache {
 }
 
 impl KeyCache {
-    /// A cache of keys and a sorter for rows of them, which share the memory of `--memory`.
+    /// A cache of keys and a sorter for rows of them, which share the memory for results.
     pub(crate) fn with_sorter(
         context: &Context,
         documents: &JoinedDocuments,
     ) -> (Self, PairSorter) {
-        let share = context.memory_bytes / 4;
-        let sorter = PairSorter::new(context.memory_bytes - share, context.temp_dir.clone());
+        let share = context.results_bytes() / 4;
+        let sorter = PairSorter::new(context.results_bytes() - share, context.temp_dir.clone());
         (Self::new(documents.clone(), share), sorter)
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resemblance::collection::Collected;
-use resemblance::verification::FeatureFiles;
+use resemblance::verification::FeatureSets;
 use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
 
 use super::building::Building;
@@ -59,7 +59,7 @@ pub(crate) struct Subject {
     /// What the options ask for; the schema's own bounds where a corpus was read.
     pub(crate) bounds: Bounds,
     /// Of all documents, if similarities are to be exact.
-    pub(crate) features: Option<Arc<FeatureFiles>>,
+    pub(crate) features: Option<Arc<FeatureSets>>,
 }
 
 /// The options that decide how a subject is opened.
@@ -86,7 +86,7 @@ impl Subject {
     }
 
     fn open_store(context: &Context, path: &Path, options: &SubjectOptions<'_>) -> Result<Self> {
-        if options.verify.is_exact() {
+        if options.verify.asks_for_exact() {
             return Err(Failure::usage(format!(
                 "--verify exact needs the texts, and {} is a store, which has none; give its corpus",
                 path.display()
@@ -106,15 +106,15 @@ impl Subject {
         let schema = options.schema.build_for_texts(options.bounds)?;
         let corpus = Arc::new(resolve_corpus(context, options.inputs, options.corpus)?);
         let skip_bad = options.corpus.skip_bad;
-        let mut features = options.verify.features(&context.temp_dir, &schema)?;
+        let mut features = context.features(options.verify.is_exact(&schema)?);
         let building = Building::collect(context, &schema, skip_bad)?;
         let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
         if let Some(features) = &mut features {
             features.flush()?;
-            let bytes = features.size_bytes();
+            let bytes = features.file_bytes();
             context
                 .messages
-                .detail(format!("{bytes} bytes of features in temporary files"));
+                .detail(format!("{bytes} bytes of features in a temporary file"));
         }
         context
             .messages

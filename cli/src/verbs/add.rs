@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::verification::{FeatureFiles, SketchedText};
+use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
     Document, DocumentId, Error, Novelty, Revision, Signature, Store, WriteTransaction,
 };
@@ -24,15 +24,15 @@ use crate::session::{
 /// interruption the store holds the documents up to the last commit, and the message says how to
 /// continue. After a kill the store holds the documents that the last line of -v names as committed, or
 /// those of one more commit. A key that is in the store already is bad input unless --upsert or
-/// --if-new is given. With --if-new --verify exact, similarities within the corpus are exact;
-/// similarities to documents that were in the store before are estimates, because a store has no
-/// texts, and documents dropped by an estimate are counted.
+/// --if-new is given. With --if-new, similarities within the corpus are exact, unless --verify
+/// estimate is given; similarities to documents that were in the store before are estimates, because a
+/// store has no texts, and documents dropped by an estimate are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance add seen.rsm more.jsonl
   resemblance add seen.rsm more.jsonl --if-new
-  resemblance add seen.rsm more.jsonl --if-new --verify exact
+  resemblance add seen.rsm more.jsonl --if-new --verify estimate
   resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
   crawl | resemblance add seen.rsm - --upsert --commit-every 100")]
@@ -94,19 +94,13 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     }
     let store = open_to_write(context, &arguments.store, &options)?;
     must_take_text(store.schema())?;
-    if arguments.verify.is_exact() && !arguments.if_new {
+    if arguments.verify.asks_for_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));
     }
     let bounds = arguments.bounds();
     bounds.must_lie_within(store.schema())?;
-    if arguments.verify.is_exact() && bounds.is_given() {
-        return Err(Failure::usage(
-            "--verify exact takes the store's own bounds; leave out --threshold and --distance",
-        ));
-    }
-    let features = arguments
-        .verify
-        .features(&context.temp_dir, store.schema())?;
+    let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema())?;
+    let features = context.features(is_exact);
     if features.is_some() {
         let documents = store.snapshot()?.len();
         tell_not_at_hand(context, arguments.store.display(), documents);
@@ -143,7 +137,7 @@ struct Addition<'a> {
     corpus: Arc<Corpus>,
     store: &'a Store,
     /// Those of the documents that were added, if similarities are to be exact.
-    features: Option<FeatureFiles>,
+    features: Option<FeatureSets>,
     tally: DocumentTally,
     /// The tally as of the last commit.
     committed: DocumentTally,
@@ -342,13 +336,13 @@ impl Addition<'_> {
         let (document, sketched) = (placed.document.to_store(), &placed.document.value);
         let signature = &sketched.signature;
         let (source, line) = (placed.source, placed.line);
-        let added = if let Some(features) = &mut self.features {
+        let added = if self.arguments.bounds().is_given() {
+            let key = &placed.document.key;
+            self.add_within_bounds(transaction, key, document, sketched)
+        } else if let Some(features) = &mut self.features {
             let documents = [(document, sketched)];
             let found = transaction.insert_many_if_new_exact(&documents, features);
             found.map(|found| found.into_iter().next())
-        } else if self.arguments.bounds().is_given() {
-            let key = &placed.document.key;
-            self.add_within_bounds(transaction, key, document, signature)
         } else if self.arguments.if_new {
             let inserted = transaction.insert_if_new(document, signature);
             inserted.map(Some)
@@ -389,14 +383,18 @@ impl Addition<'_> {
         transaction: &mut WriteTransaction,
         key: &[u8],
         document: Document<'_>,
-        signature: &Signature,
+        sketched: &SketchedText,
     ) -> resemblance::Result<Option<Novelty>> {
         if transaction.contains(key)? {
             self.tally.known += 1;
             return Ok(None);
         }
         let bounds = self.arguments.bounds().bounds();
+        let signature = &sketched.signature;
         let mut query = transaction.query(signature).bounds(bounds).limit(1);
+        if let Some(features) = &self.features {
+            query = query.verify(|id| features.similarity_to(&sketched.features, id));
+        }
         if let Some(budget) = self.arguments.budget {
             query = query.probe_budget(budget.get());
         }
@@ -404,9 +402,12 @@ impl Addition<'_> {
         if let Some(found) = matches.into_iter().next() {
             return Ok(Some(Novelty::NearDuplicate(found)));
         }
-        transaction
-            .insert(document, signature)
-            .map(|id| Some(as_new(id)))
+        let id = transaction.insert(document, signature)?;
+        if let Some(features) = &mut self.features {
+            features.put(id, &sketched.features)?;
+            features.flush()?;
+        }
+        Ok(Some(as_new(id)))
     }
 
     /// After a failure: what is in the store, and how to go on.

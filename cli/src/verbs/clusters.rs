@@ -78,7 +78,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
-            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            Some(features) => join.verify_exact(features),
             None => join,
         };
         let clusters = join.run()?;

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use resemblance::collection::Collected;
 use resemblance::dedup::{DedupDecision, Deduplicator};
-use resemblance::verification::{FeatureFiles, SketchedText};
+use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Bounds, Document, Error, Match, Schema, Snapshot};
 
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions};
+use crate::options::{
+    BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions, similarity_name,
+};
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
@@ -45,7 +47,7 @@ Examples:
   resemblance dedup corpus.jsonl.gz -o unique.jsonl.zst --report dropped.tsv
   resemblance dedup shard-*.jsonl.gz -o unique/
   resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
-  resemblance dedup corpus.jsonl -o unique.jsonl --verify exact --report dropped.tsv
+  resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
@@ -56,17 +58,17 @@ pub(crate) struct DedupArguments {
     /// input's file names and compression (if it exists, or ends in /, or texts are written)
     #[arg(short, long, value_name = "OUT", required = true)]
     output: PathBuf,
-    /// Write a line for each dropped document: dropped, survivor, estimated similarity (of SimHash
-    /// alone the distance, of both families both); tab-separated. With --verify exact the
-    /// similarity is exact, and a last column says exact, or estimate where the survivor's text is
-    /// not at hand
+    /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
+    /// distance, of both families both); tab-separated. A last column says whether the similarity is
+    /// exact, or an estimate because the survivor's text is not at hand. With --verify estimate there is
+    /// no such column, and all are estimates
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Leave out the first line of the report, which has the names of the columns
     #[arg(long, requires = "report")]
     no_header: bool,
     /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
-    /// so --verify exact compares with it by estimate
+    /// so documents are compared with it by estimate
     #[arg(long, value_name = "STORE")]
     pub(crate) against: Option<PathBuf>,
     /// Which documents survive
@@ -104,7 +106,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         None => (arguments.schema.build_for_texts(&arguments.bounds)?, None),
     };
     must_take_text(&schema)?;
-    let features = arguments.verify.features(&context.temp_dir, &schema)?;
+    let is_exact = arguments.verify.is_exact(&schema)?;
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
     let target = OutputTarget::choose(
         &arguments.output,
@@ -112,11 +114,11 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         &corpus,
         arguments.force,
     )?;
-    let report = create_report(arguments, &schema, &target, &corpus)?;
+    let report = create_report(arguments, &schema, is_exact, (&target, &corpus))?;
     let sink = Sink::create(&target, arguments.force)?;
     spool_sources(context, &mut corpus)?;
     let against = arguments.against.as_ref().zip(snapshot.as_ref());
-    if let Some((path, snapshot)) = against.filter(|_| features.is_some()) {
+    if let Some((path, snapshot)) = against.filter(|_| is_exact) {
         tell_not_at_hand(context, path.display(), snapshot.len());
     }
 
@@ -127,7 +129,8 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         schema,
         against: snapshot,
         report,
-        features,
+        features: context.features(is_exact),
+        is_exact,
         kept: BitList::default(),
         tally: DocumentTally::default(),
     };
@@ -169,17 +172,16 @@ fn check_limits(arguments: &DedupArguments) -> Result<()> {
 fn create_report(
     arguments: &DedupArguments,
     schema: &Schema,
-    target: &OutputTarget,
-    corpus: &Corpus,
+    is_exact: bool,
+    (target, corpus): (&OutputTarget, &Corpus),
 ) -> Result<Option<DropReport>> {
     let Some(path) = &arguments.report else {
         return Ok(None);
     };
     target.must_not_meet(path, corpus)?;
-    let tells_exact = arguments.verify.is_exact();
-    let mut report = DropReport::create(path, arguments.force, schema, tells_exact)?;
+    let mut report = DropReport::create(path, arguments.force, schema, is_exact)?;
     if !arguments.no_header {
-        report.header(arguments.verify.similarity_name())?;
+        report.header(similarity_name(is_exact))?;
     }
     Ok(Some(report))
 }
@@ -204,7 +206,9 @@ struct DedupPlan<'a> {
     against: Option<Snapshot>,
     report: Option<DropReport>,
     /// Those of the documents in the temporary store, if similarities are to be exact.
-    features: Option<FeatureFiles>,
+    features: Option<FeatureSets>,
+    /// Whether similarities are exact where texts are at hand.
+    is_exact: bool,
     kept: BitList,
     tally: DocumentTally,
 }
@@ -293,8 +297,8 @@ impl DedupPlan<'_> {
 
     fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
         self.tally.dropped += 1;
-        let is_exact = survivor.is_exact || !self.arguments.verify.is_exact();
-        self.tally.estimated += u64::from(!is_exact);
+        let is_estimated = self.is_exact && !survivor.is_exact;
+        self.tally.estimated += u64::from(is_estimated);
         match &mut self.report {
             Some(report) => report.line(dropped, survivor),
             None => Ok(()),
@@ -313,7 +317,7 @@ impl DedupPlan<'_> {
         let begun = begun.map_err(|error| scratch.failure(error))?;
         let mut kept = KeptInScratch {
             documents: match self.features.take() {
-                Some(features) => begun.verify_with(features),
+                Some(features) => begun.verify_exact(features),
                 None => begun,
             },
             scratch: &scratch,

@@ -8,6 +8,7 @@ use resemblance::{LeftOut, Pairs};
 use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+    similarity_name,
 };
 use crate::output::{
     Column, LabelledPair, PairSorter, Results, SortedPairs, Value, document_value, nearness_columns,
@@ -19,17 +20,18 @@ use crate::session::{
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
-/// tsv columns: key_a, key_b, similarity_estimate (six decimals; from the signatures). key_a is less
-/// than key_b in byte order; lines are sorted by both, with documents without a key last. With --verify
-/// exact the third column is called similarity and is exact. With SimHash alone the third column is
-/// the distance, with both families the distance is the fourth. jsonl fields: id_a, key_a, id_b, key_b,
-/// similarity_estimate or similarity, distance (null where there is none).
+/// tsv columns: key_a, key_b, similarity (six decimals). key_a is less than key_b in byte order; lines are
+/// sorted by both, with documents without a key last. Of a corpus the similarity is exact. Of a store,
+/// which has no texts, and with --verify estimate, it is an estimate from the signatures, and the column
+/// is called similarity_estimate. With SimHash alone the third column is the distance, with both families
+/// the distance is the fourth. jsonl fields: id_a, key_a, id_b, key_b, similarity or similarity_estimate,
+/// distance (null where there is none).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance pairs seen.rsm --threshold 0.9
   resemblance pairs a.jsonl b.jsonl.gz --chars 9 --threshold 0.7 --format jsonl
-  resemblance pairs corpus.jsonl --verify exact --no-header
+  resemblance pairs corpus.jsonl --verify estimate --no-header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct PairsArguments {
     /// One store (told by its content), or JSON Lines files, folders, - (see resemblance --help)
@@ -68,14 +70,14 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
-            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            Some(features) => join.verify_exact(features),
             None => join,
         };
         let pairs = join.run()?;
         sorted_pairs(pairs, keys, sorter, &joining)
     })?;
 
-    let name = arguments.verify.similarity_name();
+    let name = similarity_name(subject.features.is_some());
     let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
     let columns = vec![
         Column::new("key_a"),

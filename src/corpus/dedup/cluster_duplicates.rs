@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::vec;
 
-use crate::corpus::verification::FeatureFiles;
+use crate::corpus::verification::FeatureSets;
 use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::join::{Clusters, Join, JoinSource, LeftOut, SuspiciousCluster};
@@ -37,7 +37,7 @@ pub struct ClusterDuplicate {
 /// insertion: see [`Join::duplicates`].
 pub struct ClusterDuplicates {
     source: Arc<dyn JoinSource>,
-    features: Option<Arc<FeatureFiles>>,
+    features: Option<Arc<FeatureSets>>,
     members: vec::IntoIter<ClusterMember>,
     /// Already drained; kept for its count of what was left out.
     clusters: Clusters,
@@ -72,16 +72,16 @@ impl Join<'_, Clusters> {
     /// assert_eq!(keys, [b"b", b"c"]);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn duplicates(self, features: Option<Arc<FeatureFiles>>) -> Result<ClusterDuplicates> {
+    pub fn duplicates(self, features: Option<Arc<FeatureSets>>) -> Result<ClusterDuplicates> {
         ClusterDuplicates::find(self, features)
     }
 }
 
 impl ClusterDuplicates {
-    fn find(join: Join<'_, Clusters>, features: Option<Arc<FeatureFiles>>) -> Result<Self> {
+    fn find(join: Join<'_, Clusters>, features: Option<Arc<FeatureSets>>) -> Result<Self> {
         let source = Arc::clone(join.source());
         let join = match features.clone() {
-            Some(features) => join.verify(move |a, b| features.similarity(a, b)),
+            Some(features) => join.verify_exact(features),
             None => join,
         };
         let mut clusters = join.run()?;

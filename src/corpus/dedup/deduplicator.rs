@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::corpus::verification::{FeatureFiles, SketchedText, insert_many_if_new};
+use crate::corpus::verification::{FeatureSets, SketchedText, insert_many_if_new};
 use crate::engine::TemporaryFile;
 use crate::error::Result;
 use crate::invariant::invariant;
@@ -25,12 +25,13 @@ use crate::write::Transaction;
 ///
 /// ```
 /// use resemblance::dedup::Deduplicator;
+/// use resemblance::verification::FeatureSets;
 /// use resemblance::{Document, MinHash, Schema, StoreOptions, Text};
 ///
 /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
 /// let temporary = std::env::temp_dir();
 /// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?
-///     .verify_exact(&temporary)?;
+///     .verify_exact(FeatureSets::new(&temporary));
 ///
 /// let texts = ["a b c d e f g h i j k", "x y z", "a b c d e f g h i j k l"];
 /// let sketched = texts.iter().map(|text| stream.sketch(text));
@@ -53,7 +54,7 @@ pub struct Deduplicator {
     store: Arc<OpenStore>,
     sketcher: Sketcher,
     /// The features of the kept documents, if similarities are to be exact.
-    features: Option<FeatureFiles>,
+    features: Option<FeatureSets>,
     /// Dropped after the store is closed.
     _file: Option<TemporaryFile>,
 }
@@ -116,19 +117,10 @@ impl Deduplicator {
         })
     }
 
-    /// Makes similarities exact from now on: it writes the features of kept documents into
-    /// temporary files in a folder. A document that was kept before is compared by its estimate.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`FeatureFiles::create`].
-    pub fn verify_exact(self, folder: &Path) -> Result<Self> {
-        Ok(self.verify_with(FeatureFiles::create(folder)?))
-    }
-
-    /// Does what [`verify_exact`](Self::verify_exact) does, with existing files.
+    /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
+    /// document that was kept before, and has none there, is compared by its estimate.
     #[must_use]
-    pub fn verify_with(mut self, features: FeatureFiles) -> Self {
+    pub fn verify_exact(mut self, features: FeatureSets) -> Self {
         self.features = Some(features);
         self
     }
@@ -197,7 +189,9 @@ impl Deduplicator {
         sketched: &SketchedText,
         bounds: Bounds,
     ) -> Result<DedupDecision> {
-        let matches = self.query(sketched).bounds(bounds).limit(1).run()?;
+        let floor = bounds.resolve(&self.store.context.schema, false)?;
+        let query = self.query(sketched, floor.similarity_floor());
+        let matches = query.bounds(bounds).limit(1).run()?;
         let decision = DedupDecision {
             is_beyond_budget: matches.beyond_budget().is_some(),
             found: matches.into_iter().next(),
@@ -215,11 +209,12 @@ impl Deduplicator {
         Ok(decision)
     }
 
-    fn query<'a>(&'a self, sketched: &'a SketchedText) -> Query<'a> {
+    fn query<'a>(&'a self, sketched: &'a SketchedText, floor: f64) -> Query<'a> {
         let signatures = Cow::Borrowed(std::slice::from_ref(&sketched.signature));
         let mut query: Query<'a> = Query::new(self.transaction.view(), signatures);
         if let Some(features) = &self.features {
-            query = query.verify(|id| features.similarity_to(&sketched.features, id));
+            let hashes = &sketched.features;
+            query = query.verify(move |id| features.similarity_to_from(floor, hashes, id));
         }
         if let Some(budget) = self.store.context.options.probe_budget {
             query = query.probe_budget(budget);

@@ -4,7 +4,7 @@
 //! documents come. *Cluster* keeps the first document of each cluster of near-duplicates:
 //! [`Join::duplicates`](crate::Join::duplicates) lists the others, once all
 //! documents are in a store. In both, similarities are estimates, or exact where features are kept in
-//! [`FeatureFiles`](crate::corpus::verification::FeatureFiles).
+//! [`FeatureSets`](crate::corpus::verification::FeatureSets).
 //!
 //! Imports `verification`, `join`, `write` and below.
 

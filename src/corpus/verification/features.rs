@@ -1,33 +1,37 @@
-//! The features of texts in temporary files, for exact similarities.
+//! The features of texts, for exact similarities.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
-use crate::invariant::bug;
-use crate::sketch::exact::jaccard_of_sorted;
+use crate::invariant::OrBug;
+use crate::sketch::exact::{jaccard_from, jaccard_of_sorted};
 use crate::types::DocumentId;
+
+/// Memory for features, unless the caller says otherwise.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Bytes that are buffered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 
 const NUMBER_BYTES: usize = size_of::<u64>();
 
-/// The distinct feature hashes of documents: 8 bytes a feature in one file, and in another, for each
-/// document, 8 bytes that say where its features begin. Memory holds a buffer of each file. The files
-/// have no names where the system can do without, and go when this is dropped.
+/// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it in a
+/// temporary file. Where the features of a document begin takes 8 bytes of memory more. The file has no
+/// name where the system can do without, and goes when this is dropped.
 ///
 /// ```
-/// use resemblance::verification::FeatureFiles;
+/// use resemblance::verification::FeatureSets;
 /// use resemblance::{Document, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("pages.rsm");
 ///
 /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
 /// let store = Store::create(&path, schema)?;
-/// let mut features = FeatureFiles::create(std::env::temp_dir())?;
+/// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(1 << 30);
 /// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
 ///     let id = store.insert(Document::without_key(), &store.sketch_text(text)?)?;
 ///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
@@ -41,34 +45,40 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// }
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-pub struct FeatureFiles {
+pub struct FeatureSets {
     temp_dir: PathBuf,
-    hashes: NumberFile,
-    /// The position of the first hash of each document, and the end of the last.
-    starts: NumberFile,
+    /// How many hashes may be in memory.
+    most_held: usize,
+    /// The hashes of the first documents.
+    held: Vec<u64>,
+    /// Those of the others.
+    file: Option<NumberFile>,
+    /// The position of the first hash of each document among all, and the end of the last.
+    starts: Vec<u64>,
     /// The id of the first document.
     first: u64,
-    documents: u64,
 }
 
-impl FeatureFiles {
-    /// Makes the files, empty, in a folder.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] if the folder takes no files.
-    pub fn create(temp_dir: impl Into<PathBuf>) -> Result<Self> {
-        let temp_dir = temp_dir.into();
-        let hashes = NumberFile::create(&temp_dir)?;
-        let mut starts = NumberFile::create(&temp_dir)?;
-        starts.push(&[0]).map_err(|e| failure(&temp_dir, e))?;
-        Ok(Self {
-            temp_dir,
-            hashes,
-            starts,
+impl FeatureSets {
+    /// Begins without features. The folder is for the temporary file. Memory may take 64 MiB.
+    #[must_use]
+    pub fn new(temp_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            temp_dir: temp_dir.into(),
+            most_held: 0,
+            held: Vec::new(),
+            file: None,
+            starts: vec![0],
             first: 0,
-            documents: 0,
-        })
+        }
+        .memory_bytes(DEFAULT_MEMORY_BYTES)
+    }
+
+    /// Memory that the features may take, in bytes, before they go to a file. Those that are there stay.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.most_held = usize::try_from(bytes / NUMBER_BYTES as u64).unwrap_or(usize::MAX);
+        self
     }
 
     /// Keeps the feature hashes of a document, sorted and distinct. Ids must ascend; ids in between
@@ -77,43 +87,51 @@ impl FeatureFiles {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] with the parameter `id` for an id that is not greater than the last
-    /// one, [`Error::Io`] if the files cannot grow.
+    /// one, [`Error::Io`] if the folder takes no file, or the file cannot grow.
     pub fn put(&mut self, id: DocumentId, hashes: &[u64]) -> Result<()> {
-        if self.documents == 0 {
+        let documents = self.starts.len() as u64 - 1;
+        if documents == 0 {
             self.first = id.get();
         }
-        let Some(left_out) = id.get().checked_sub(self.first + self.documents) else {
-            let min_id = self.first + self.documents;
+        let min_id = self.first + documents;
+        let Some(left_out) = id.get().checked_sub(min_id) else {
             return Err(Error::invalid("id", id, format!("{min_id} or more")));
         };
-        let written = self.write(left_out, hashes);
-        written.map_err(|e| failure(&self.temp_dir, e))
+        let end = self.starts.last().copied().or_bug("an end of features")?;
+        self.starts.extend((0..left_out).map(|_| end));
+        self.append(hashes)?;
+        self.starts.push(end + hashes.len() as u64);
+        Ok(())
     }
 
-    fn write(&mut self, left_out: u64, hashes: &[u64]) -> io::Result<()> {
-        for _ in 0..left_out {
-            self.starts.push(&[self.hashes.count])?;
+    fn append(&mut self, hashes: &[u64]) -> Result<()> {
+        if self.file.is_none() && self.held.len() + hashes.len() <= self.most_held {
+            self.held.extend_from_slice(hashes);
+            return Ok(());
         }
-        self.hashes.push(hashes)?;
-        self.starts.push(&[self.hashes.count])?;
-        self.documents += left_out + 1;
-        Ok(())
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(NumberFile::create(&self.temp_dir)?),
+        };
+        let written = file.push(hashes);
+        written.map_err(|e| failure(&self.temp_dir, e))
     }
 
     /// Makes the features that were put here so far readable.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the files cannot grow.
+    /// [`Error::Io`] if the file cannot grow.
     pub fn flush(&mut self) -> Result<()> {
-        let flushed = self.hashes.flush().and_then(|()| self.starts.flush());
+        let flushed = self.file.as_mut().map_or(Ok(()), NumberFile::flush);
         flushed.map_err(|e| failure(&self.temp_dir, e))
     }
 
-    /// Returns the number of bytes that the files hold.
+    /// Returns the number of bytes that the file holds; 0 as long as all features are in memory.
     #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        (self.hashes.count + self.starts.count) * NUMBER_BYTES as u64
+    pub fn file_bytes(&self) -> u64 {
+        let count = self.file.as_ref().map_or(0, |file| file.count);
+        count * NUMBER_BYTES as u64
     }
 
     /// Returns the exact Jaccard similarity of two documents, from 0 to 1; `None` if the features
@@ -121,12 +139,29 @@ impl FeatureFiles {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the files cannot be read.
+    /// [`Error::Io`] if the file cannot be read.
     pub fn similarity(&self, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
-        match self.get(a)? {
-            Some(a) => self.similarity_to(&a, b),
-            None => Ok(None),
+        self.similarity_from(0.0, a, b)
+    }
+
+    /// Does what [`similarity`](Self::similarity) does, but a similarity below the `floor` may come out
+    /// as any number below it: the comparison ends once that is certain.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`similarity`](Self::similarity).
+    pub fn similarity_from(&self, floor: f64, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
+        // The sizes alone may tell.
+        if let (Some(a), Some(b)) = (self.size(a), self.size(b)) {
+            let most = a.min(b) as f64 / a.max(b) as f64;
+            if most < floor {
+                return Ok(Some(most));
+            }
         }
+        let (Some(a), Some(b)) = (self.get(a)?, self.get(b)?) else {
+            return Ok(None);
+        };
+        Ok(Some(jaccard_from(floor, &a, &b)))
     }
 
     /// Returns the exact Jaccard similarity, from 0 to 1, of a document, given its hashes, and one
@@ -140,20 +175,51 @@ impl FeatureFiles {
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
     }
 
-    fn get(&self, id: DocumentId) -> Result<Option<Vec<u64>>> {
-        let index = id.get().checked_sub(self.first);
-        let Some(index) = index.filter(|index| *index < self.documents) else {
+    /// Does what [`similarity_to`](Self::similarity_to) does, but a similarity below the `floor` may
+    /// come out as any number below it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`similarity`](Self::similarity).
+    pub fn similarity_to_from(
+        &self,
+        floor: f64,
+        hashes: &[u64],
+        id: DocumentId,
+    ) -> Result<Option<f64>> {
+        let other = self.get(id)?;
+        Ok(other.map(|other| jaccard_from(floor, hashes, &other)))
+    }
+
+    /// Returns where the features of a document begin and end among all.
+    fn bounds(&self, id: DocumentId) -> Option<(u64, u64)> {
+        let index = usize::try_from(id.get().checked_sub(self.first)?).ok()?;
+        let end = self.starts.get(index.checked_add(1)?)?;
+        Some((*self.starts.get(index)?, *end))
+    }
+
+    fn size(&self, id: DocumentId) -> Option<u64> {
+        let (start, end) = self.bounds(id)?;
+        end.checked_sub(start)
+    }
+
+    fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
+        let Some((start, end)) = self.bounds(id) else {
             return Ok(None);
         };
-        let io_failure = |e| failure(&self.temp_dir, e);
-        let bounds = self.starts.read(index, 2).map_err(io_failure)?;
-        let [start, end] = *bounds.as_slice() else {
-            return Err(bug("two numbers were read as another count"));
-        };
-        let Some(count) = end.checked_sub(start) else {
-            return Err(bug("the features of a document end before they begin"));
-        };
-        self.hashes.read(start, count).map(Some).map_err(io_failure)
+        let held = self.held.len() as u64;
+        if end <= held {
+            let hashes = self.held.get(start as usize..end as usize);
+            return hashes
+                .or_bug("features in memory")
+                .map(Cow::Borrowed)
+                .map(Some);
+        }
+        let first = start.checked_sub(held).or_bug("features in one place")?;
+        let file = self.file.as_ref().or_bug("a file of features")?;
+        let read = file.read(first, end - start);
+        let hashes = read.map_err(|e| failure(&self.temp_dir, e))?;
+        Ok(Some(Cow::Owned(hashes)))
     }
 }
 
@@ -258,7 +324,14 @@ mod tests {
 
     #[test]
     fn similarities_are_those_of_the_sets() {
-        let mut features = FeatureFiles::create(std::env::temp_dir()).unwrap();
+        // None, some and all of them in memory.
+        for memory_bytes in [0, 2_000, 1 << 30] {
+            similarities_with_memory_are_those_of_the_sets(memory_bytes);
+        }
+    }
+
+    fn similarities_with_memory_are_those_of_the_sets(memory_bytes: u64) {
+        let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(memory_bytes);
         // Small ones, one beyond the buffer, and some ids that are left out.
         let count = |id: u64| if id == 40 { 100_000 } else { 1 + id * 7 % 30 };
         let ids: Vec<u64> = (17..80).filter(|id| id % 5 != 0 || *id == 40).collect();
@@ -271,11 +344,17 @@ mod tests {
             }
         }
         features.flush().unwrap();
+        assert_eq!(features.file_bytes() == 0, memory_bytes == 1 << 30);
         for a in &ids {
             for b in &ids {
                 let expected = by_sets(&set(*a, count(*a)), &set(*b, count(*b)));
                 let ids = (DocumentId::new(*a), DocumentId::new(*b));
                 assert_eq!(features.similarity(ids.0, ids.1).unwrap(), Some(expected));
+                let found = features
+                    .similarity_from(0.5, ids.0, ids.1)
+                    .unwrap()
+                    .unwrap();
+                assert!(found == expected || found < 0.5 && expected < 0.5);
             }
         }
         let known = DocumentId::new(ids[0]);
@@ -289,6 +368,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        assert!(FeatureFiles::create("/nowhere/at/all").is_err());
+        let mut features = FeatureSets::new("/nowhere/at/all").memory_bytes(8);
+        features.put(DocumentId::new(0), &[1]).unwrap();
+        assert!(features.put(DocumentId::new(1), &[1]).is_err());
     }
 }

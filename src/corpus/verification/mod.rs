@@ -7,7 +7,7 @@ mod features;
 mod join;
 mod verified;
 
-pub use features::FeatureFiles;
+pub use features::FeatureSets;
 pub(crate) use join::FEATURE_BYTES;
 pub use join::{ExactJoin, Partner};
 pub use verified::SketchedText;

@@ -1,10 +1,13 @@
 //! Inserting documents that are new by the exact similarity of their texts.
 
-use super::features::FeatureFiles;
+use super::features::FeatureSets;
 use crate::error::Result;
 use crate::invariant::at;
-use crate::query::Earlier;
-use crate::sketch::exact::jaccard_of_sorted;
+use std::sync::Arc;
+
+use crate::join::Join;
+use crate::query::{Bounds, Earlier};
+use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher};
 use crate::types::{Document, Novelty};
 use crate::write::Transaction;
@@ -53,10 +56,22 @@ impl SketchedText {
     }
 }
 
+impl<A> Join<'_, A> {
+    /// Puts exact similarities in the place of estimates where `features` has both documents, as
+    /// [`verify`](Self::verify) with their similarity does, but cheaper: a comparison ends once it is
+    /// certain that a pair lies below the bound. Call it after the bounds are set.
+    pub fn verify_exact(self, features: Arc<FeatureSets>) -> Self {
+        // What is wrong with the bounds is told by the join.
+        let bounds = self.resolved_bounds();
+        let floor = bounds.map_or(0.0, |bounds| bounds.similarity_floor());
+        self.verify(move |a, b| features.similarity_from(floor, a, b))
+    }
+}
+
 /// See [`crate::WriteTransaction::insert_many_if_new_exact`].
 pub(crate) fn insert_many_if_new(
     transaction: &mut Transaction,
-    features: &mut FeatureFiles,
+    features: &mut FeatureSets,
     documents: &[(Document<'_>, &SketchedText)],
 ) -> Result<Vec<Novelty>> {
     let signatures: Vec<_> = documents
@@ -67,11 +82,13 @@ pub(crate) fn insert_many_if_new(
         let (_, sketched) = at(documents, index)?;
         Ok(&sketched.features)
     };
+    let bounds = Bounds::new().resolve(&transaction.view().context().schema, false)?;
+    let floor = bounds.similarity_floor();
     let novelties = transaction.insert_many_if_new_verified(&signatures, |index, earlier| {
         let own = features_at(index)?;
         match earlier {
-            Earlier::Stored(id) => features.similarity_to(own, id),
-            Earlier::OfBatch(other) => Ok(Some(jaccard_of_sorted(own, features_at(other)?))),
+            Earlier::Stored(id) => features.similarity_to_from(floor, own, id),
+            Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
         }
     })?;
     for (novelty, (_, sketched)) in novelties.iter().zip(documents) {

@@ -15,6 +15,7 @@ pub use classical::{modular_minhash, permuted_table, simhash};
 pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
+pub(crate) use sets::jaccard_from;
 pub use sets::{
     FeatureSet, WeightedSet, containment, jaccard, jaccard_of_sorted, weighted_jaccard,
 };

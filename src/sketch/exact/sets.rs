@@ -91,6 +91,40 @@ pub fn jaccard_of_sorted<T: Ord>(a: &[T], b: &[T]) -> f64 {
     ratio(shared as f64, (a.len() + b.len() - shared) as f64)
 }
 
+/// Maximum amount by which rounding lowers a bound on a number of features.
+const ROUNDING: f64 = 1e-6;
+
+/// Comparisons between two looks at whether a similarity is still within reach.
+const STRIDE: usize = 16;
+
+/// [`jaccard_of_sorted`], but a similarity below `floor` may come out as any number below it: the
+/// comparison ends once so many features differ that it is certain.
+pub(crate) fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
+    let total = a.len() + b.len();
+    // |A ∩ B| / |A ∪ B| ≥ f exactly if |A ∩ B| ≥ f / (1 + f) (|A| + |B|).
+    let needed = (floor / (1.0 + floor) * total as f64 - ROUNDING).ceil() as usize;
+    let similarity = |shared: usize| ratio(shared as f64, (total - shared) as f64);
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    loop {
+        let within_reach = shared + (a.len() - i).min(b.len() - j);
+        if within_reach < needed {
+            return similarity(within_reach);
+        }
+        if i == a.len() || j == b.len() {
+            return similarity(shared);
+        }
+        // No branch depends on which is less: which it is cannot be predicted.
+        for _ in 0..STRIDE {
+            let (Some(x), Some(y)) = (a.get(i), b.get(j)) else {
+                break;
+            };
+            shared += usize::from(x == y);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+        }
+    }
+}
+
 /// How much of `a` is in `b`: |A ∩ B| / |A|, 0 to 1. The empty set is in every set: 1.
 ///
 /// ```
@@ -208,4 +242,36 @@ fn merge<'a, T>(
         };
         Some((left, right))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_a_floor_the_similarity_is_the_same_or_below_it_as_well() {
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        for round in 0..400 {
+            let range = 1 + next(300);
+            let mut set = |size| {
+                let set: std::collections::BTreeSet<u64> = (0..size).map(|_| next(range)).collect();
+                set.into_iter().collect::<Vec<_>>()
+            };
+            let (a, b) = (set(round % 90), set(3 * round % 200));
+            let exact = jaccard_of_sorted(&a, &b);
+            for floor in [0.0, 0.2, exact, 0.5, 0.8, 1.0] {
+                let found = jaccard_from(floor, &a, &b);
+                assert!(
+                    found == exact || exact < floor && found < floor,
+                    "{found} for {exact}, floor {floor}"
+                );
+            }
+        }
+    }
 }
