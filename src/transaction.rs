@@ -359,6 +359,9 @@ impl WriteTransaction {
         documents: &[(Document<'_>, &SketchedText)],
         features: &mut FeatureSets,
     ) -> Result<Vec<Novelty>> {
-        verification::insert_many_if_new(&mut self.transaction, features, documents)
+        let schema = self.transaction.view().context().schema.clone();
+        verification::insert_many_if_new(features, &schema, documents, |documents, ask| {
+            self.transaction.insert_many_if_new_verified(documents, ask)
+        })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Imports `engine` and `format`. It knows postings, and neither documents nor signatures.
 
+mod bucket_map;
 mod filter_cache;
 mod filter_writer;
 pub(crate) mod k_way;
@@ -17,6 +18,7 @@ mod sweep;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use bucket_map::BucketMap;
 pub(crate) use filter_cache::{FilterCache, FilterOf, FilterReader};
 pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};

@@ -8,12 +8,26 @@ use crate::query::{
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
-use crate::types::{DocumentId, Matches, Novelty};
+use crate::types::{Document, DocumentId, Matches, Novelty};
 use crate::write::batch_dedup::{BatchDedup, BatchDocument};
-use crate::write::writer::Writer;
 
 /// Asks the caller how similar a document of the batch, given by its index, is to an earlier one.
-pub(super) type AskCaller<'v> = dyn Fn(usize, Earlier) -> ExactSimilarity + 'v;
+pub(crate) type AskCaller<'v> = dyn Fn(usize, Earlier) -> ExactSimilarity + 'v;
+
+/// What a batch is inserted into.
+pub(crate) trait BatchTarget {
+    fn view(&self) -> &dyn ReadView;
+
+    /// Returns the id of the next document.
+    fn next_id(&self) -> u64;
+
+    /// Stores a valid document under the next id.
+    fn store_document(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId>;
+}
 
 /// A batch on its way into the store.
 pub(super) struct BatchInsert<'v> {
@@ -105,12 +119,12 @@ pub(super) struct BatchCheck<'d> {
 impl<'d> BatchCheck<'d> {
     /// Looks the documents of a piece up in the store; returns `None` if they have so many candidates
     /// that the piece must be halved.
-    pub(super) fn new(
-        writer: &Writer,
+    pub(super) fn new<T: BatchTarget>(
+        target: &T,
         documents: &'d [BatchDocument<'d>],
         insert: &BatchInsert<'_>,
     ) -> Result<Option<Self>> {
-        let view = writer.view();
+        let view = target.view();
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
         let same_key = find_keys(view, &keys)?;
         let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
@@ -142,9 +156,9 @@ impl<'d> BatchCheck<'d> {
     }
 
     /// Inserts the documents of the piece that are new, one after the other.
-    pub(super) fn insert_new(
+    pub(super) fn insert_new<T: BatchTarget>(
         mut self,
-        writer: &mut Writer,
+        target: &mut T,
         insert: &mut BatchInsert<'_>,
     ) -> Result<()> {
         let mut found = self.found.take().map(Vec::into_iter);
@@ -157,18 +171,18 @@ impl<'d> BatchCheck<'d> {
             let stored = *at(&self.same_key, query_index)?;
             let in_batch = || document.key().and_then(|key| inserted.id_of_key(key));
             if let Some(id) = stored.or_else(in_batch) {
-                let same = Subject::new(signature).compare(writer.view(), id)?;
+                let same = Subject::new(signature).compare(target.view(), id)?;
                 insert.novelties.push(Novelty::SameKey(same));
                 continue;
             }
-            let best = self.best(writer, insert, (query_index, found), &inserted)?;
+            let best = self.best(target.view(), insert, (query_index, found), &inserted)?;
             let beyond = best.beyond_budget();
             if let Some(found) = best.into_iter().next() {
                 insert.novelties.push(Novelty::NearDuplicate(found));
                 continue;
             }
-            let id = writer.store_document(document, signature)?;
-            inserted.push(&writer.store.context, query_index, id.get())?;
+            let id = target.store_document(document, signature)?;
+            inserted.push(target.view().context(), query_index, id.get())?;
             insert.note_inserted(id.get())?;
             insert.novelties.push(Novelty::inserted(id, beyond));
         }
@@ -178,15 +192,15 @@ impl<'d> BatchCheck<'d> {
     /// Returns the best match among the stored documents and those of the piece that were inserted.
     fn best(
         &self,
-        writer: &Writer,
+        view: &dyn ReadView,
         insert: &BatchInsert<'_>,
         (query_index, found): (usize, Option<Found>),
         inserted: &BatchDedup<'_>,
     ) -> Result<Matches> {
-        let (index, context) = (insert.novelties.len(), &writer.store.context);
+        let (index, context) = (insert.novelties.len(), view.context());
         let (_, signature) = *at(self.documents, query_index)?;
         let ask = |index, id| insert.ask(index, id);
-        let search = insert.search(writer.view(), &ask);
+        let search = insert.search(view, &ask);
         let Some(mut found) = found else {
             return search.one(index, signature);
         };

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::invariant::invariant;
 use crate::query::{Bounds, Budget, Earlier, Outside, find_keys, for_each_piece, in_batch};
+use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
-use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert};
+use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert, BatchTarget};
 use crate::write::batch_dedup::BatchDocument;
 use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
@@ -59,38 +60,75 @@ impl Transaction {
         ask: Option<&AskCaller<'_>>,
     ) -> Result<Vec<Novelty>> {
         self.check_many(documents)?;
-        self.change(|writer| {
-            let bounds = Bounds::new().resolve(&writer.store.context.schema, false)?;
-            let budget = Budget::from_options(&writer.store.context.options)?;
-            let mut insert = BatchInsert::new(bounds, budget, writer.state.next_id, ask);
-            // The store is asked about a whole piece at a time. A piece with too many candidates for
-            // the memory is halved and both halves are asked about again.
-            for_each_piece(documents, |piece| {
-                let Some(check) = BatchCheck::new(writer, piece, &insert)? else {
-                    return Ok(false);
-                };
-                check.insert_new(writer, &mut insert)?;
-                Ok(true)
-            })?;
-            let (answers, expected) = (insert.novelties.len(), documents.len());
-            invariant!(
-                answers == expected,
-                "{answers} answers for a batch of {expected} documents"
-            );
-            Ok(insert.novelties)
-        })
-        .inspect(|all| {
-            all.iter().for_each(|novelty| self.note_answer(novelty));
-        })
+        self.change(|writer| insert_batch(writer, documents, ask))
+            .inspect(|all| {
+                all.iter().for_each(|novelty| self.note_answer(novelty));
+            })
     }
 
     pub(crate) fn check_many(&self, documents: &[BatchDocument<'_>]) -> Result<()> {
-        let mut checks = documents.iter().enumerate();
-        checks.try_for_each(|(index, (document, signature))| {
-            let checked = self.check(document, signature);
-            checked.map_err(|error| in_batch(error, index))
+        check_batch(documents, |document, signature| {
+            self.check(document, signature)
         })
     }
+}
+
+/// Checks the documents of a batch; an error names the one that is wrong.
+pub(crate) fn check_batch(
+    documents: &[BatchDocument<'_>],
+    check: impl Fn(&Document<'_>, &Signature) -> Result<()>,
+) -> Result<()> {
+    for (index, (document, signature)) in documents.iter().enumerate() {
+        check(document, signature).map_err(|error| in_batch(error, index))?;
+    }
+    Ok(())
+}
+
+impl BatchTarget for Writer {
+    fn view(&self) -> &dyn ReadView {
+        self.view()
+    }
+
+    fn next_id(&self) -> u64 {
+        self.state.next_id
+    }
+
+    fn store_document(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.store_document(document, signature)
+    }
+}
+
+/// Inserts each valid document of a batch that is new beside what is there and those before it, and
+/// returns one answer a document in the same order. The caller says how similar two are, if `ask` is
+/// given.
+pub(crate) fn insert_batch<T: BatchTarget>(
+    target: &mut T,
+    documents: &[BatchDocument<'_>],
+    ask: Option<&AskCaller<'_>>,
+) -> Result<Vec<Novelty>> {
+    let context = target.view().context();
+    let bounds = Bounds::new().resolve(&context.schema, false)?;
+    let budget = Budget::from_options(&context.options)?;
+    let mut insert = BatchInsert::new(bounds, budget, target.next_id(), ask);
+    // The store is asked about a whole piece at a time. A piece with too many candidates for the
+    // memory is halved and both halves are asked about again.
+    for_each_piece(documents, |piece| {
+        let Some(check) = BatchCheck::new(target, piece, &insert)? else {
+            return Ok(false);
+        };
+        check.insert_new(target, &mut insert)?;
+        Ok(true)
+    })?;
+    let (answers, expected) = (insert.novelties.len(), documents.len());
+    invariant!(
+        answers == expected,
+        "{answers} answers for a batch of {expected} documents"
+    );
+    Ok(insert.novelties)
 }
 
 /// Returns the first key that the store or an earlier document of the batch has, with the id of that

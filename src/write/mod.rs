@@ -20,8 +20,10 @@ mod transaction;
 mod upsert;
 mod writer;
 
+pub(crate) use batch_check::{AskCaller, BatchTarget};
 pub(crate) use duplicate_check::find_duplicate;
 pub(crate) use equal_notes::EqualCollector;
+pub(crate) use insert_many::{check_batch, insert_batch};
 pub(crate) use merge_driver::KEY_FILTER_BITS;
 pub(crate) use pending_rows::append_rows;
 pub(crate) use run_tables::run_tables;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::build::{DuplicateKeys, FirstOfEachKey, LastOfEachKey};
+use crate::corpus::collection::row_arena::RowArena;
 use crate::error::Result;
 use crate::format::{DocumentRow, Posting};
 use crate::invariant::{OrBug, at};
@@ -24,9 +25,7 @@ const WORKING_BYTES: usize = 80;
 pub(super) struct MemoryDocuments {
     context: SharedContext,
     signatures: Arc<SignatureBatch>,
-    /// The rows of the documents, one after the other, and where each ends.
-    rows: Vec<u8>,
-    ends: Vec<usize>,
+    rows: RowArena,
     /// The codes of the keys.
     keys: Vec<Posting>,
     /// Documents whose key another one has.
@@ -39,8 +38,7 @@ impl MemoryDocuments {
         Ok(Self {
             signatures: Arc::new(SignatureBatch::with_codes(&context)),
             context,
-            rows: Vec::new(),
-            ends: Vec::new(),
+            rows: RowArena::default(),
             keys: Vec::new(),
             left_out: Tombstones::default(),
         })
@@ -58,13 +56,11 @@ impl MemoryDocuments {
         document: &Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
-        let id = self.ends.len() as u64;
+        let id = self.rows.len();
         let signatures = Arc::get_mut(&mut self.signatures);
         let signatures = signatures.or_bug("signatures that nobody reads yet")?;
         signatures.push_signature(&self.context, id, signature)?;
-        self.rows
-            .extend_from_slice(&DocumentRow::from(document).encode(id));
-        self.ends.push(self.rows.len());
+        self.rows.push(&DocumentRow::from(document).encode(id));
         if let Some(key) = document.key() {
             let code = hash_key(key);
             self.keys.push(Posting { code, id });
@@ -74,16 +70,14 @@ impl MemoryDocuments {
 
     /// Returns the number of documents taken, those that are left out included.
     pub(super) fn taken(&self) -> u64 {
-        self.ends.len() as u64
+        self.rows.len()
     }
 
     /// Returns the memory that these documents take once they are joined, in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
-        let each = SignatureBatch::document_bytes(&self.context)
-            + size_of::<usize>()
-            + size_of::<Posting>()
-            + WORKING_BYTES;
-        (self.rows.len() + self.ends.len() * each) as u64
+        let each =
+            SignatureBatch::document_bytes(&self.context) + size_of::<Posting>() + WORKING_BYTES;
+        self.rows.size_bytes() as u64 + self.taken() * each as u64
     }
 
     /// Leaves out documents whose key another one has, and returns their ids, ascending.
@@ -114,13 +108,7 @@ impl MemoryDocuments {
 
     /// Returns the row of a document, one that is left out included.
     pub(super) fn row(&self, id: u64) -> Result<DocumentRow<'_>> {
-        let index = usize::try_from(id).ok().or_bug("a document in memory")?;
-        let start = match index.checked_sub(1) {
-            Some(before) => *at(&self.ends, before)?,
-            None => 0,
-        };
-        let row = self.rows.get(start..*at(&self.ends, index)?);
-        DocumentRow::decode(id, row.or_bug("the row of a document in memory")?)
+        DocumentRow::decode(id, self.rows.row(id)?)
     }
 
     pub(super) fn signature(&self, id: u64) -> Result<Signature> {
@@ -130,7 +118,7 @@ impl MemoryDocuments {
 
     /// All documents, with their signatures.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(Document<'_>, Signature)>> {
-        (0..self.ends.len() as u64).map(|id| Ok((self.row(id)?.into(), self.signature(id)?)))
+        (0..self.rows.len()).map(|id| Ok((self.row(id)?.into(), self.signature(id)?)))
     }
 
     /// Whether documents without features have postings.
@@ -145,21 +133,21 @@ impl JoinSource for MemoryDocuments {
     }
 
     fn len(&self) -> u64 {
-        self.ends.len() as u64 - self.left_out.len()
+        self.rows.len() - self.left_out.len()
     }
 
     fn live(&self) -> Result<LiveDocuments> {
-        let end = self.ends.len() as u64;
+        let end = self.rows.len();
         Ok(LiveDocuments::new(end, Vec::new(), self.left_out.clone()))
     }
 
     fn lane(&self, _: PostingTable, lane: u16) -> Result<LanePostings> {
-        let mut postings = Vec::with_capacity(self.ends.len());
+        let mut postings = Vec::new();
         let files_empty = self.files_empty();
         let bands = self.context.lanes.band_count();
         let column = usize::from(lane).checked_sub(1).or_bug("a lane of codes")?;
         let mut codes = Vec::new();
-        for (slot, id) in (0..self.ends.len()).zip(0..) {
+        for (slot, id) in (0..).zip(0..self.taken()) {
             if self.signatures.is_empty(slot) && !files_empty {
                 continue;
             }
@@ -179,7 +167,7 @@ impl JoinSource for MemoryDocuments {
     }
 
     fn lane_postings(&self, _: u16) -> u64 {
-        self.ends.len() as u64
+        self.rows.len()
     }
 
     fn holds_signatures(&self) -> bool {

@@ -4,10 +4,12 @@
 //! Imports `join`, `build` and below.
 
 mod collected;
-mod collection;
+mod collecting;
 mod memory;
+mod row_arena;
 #[cfg(test)]
 mod tests;
 
 pub use collected::Collected;
-pub use collection::Collection;
+pub use collecting::Collection;
+pub(crate) use row_arena::RowArena;

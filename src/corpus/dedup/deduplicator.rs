@@ -5,20 +5,20 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::corpus::verification::{FeatureSets, SketchedText, insert_many_if_new};
-use crate::engine::TemporaryFile;
+use crate::corpus::dedup::kept::KeptDocuments;
+use crate::corpus::verification::{FeatureSets, SketchedText, insert_many_if_new, signatures_of};
 use crate::error::Result;
 use crate::invariant::invariant;
 use crate::options::StoreOptions;
 use crate::query::{Bounds, Query};
 use crate::schema::Schema;
 use crate::sketch::Sketcher;
-use crate::state::{OpenStore, create_in};
+use crate::state::OpenStore;
 use crate::types::{Document, DocumentId, Match, Novelty, Record};
-use crate::write::Transaction;
 
 /// Decides which documents of a stream are kept: those that are near none that was kept before. The
-/// kept ones are held in a transaction that is never committed, of a temporary store or of one that
+/// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
+/// transaction, which is never committed, of the store that
 /// [`Store::deduplicator`](crate::Store::deduplicator) was asked of. It stays on its thread.
 ///
 /// A document whose key came before is not kept. Keys that need not be unique are given as payloads.
@@ -49,14 +49,10 @@ use crate::write::Transaction;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub struct Deduplicator {
-    // Never committed: nobody else reads the kept documents, and each commit would cost a sync.
-    transaction: Transaction,
-    store: Arc<OpenStore>,
+    kept: KeptDocuments,
     sketcher: Sketcher,
     /// The features of the kept documents, if similarities are to be exact.
     features: Option<FeatureSets>,
-    /// Dropped after the store is closed.
-    _file: Option<TemporaryFile>,
 }
 
 /// The decision on a document: it is kept, or it is near one that was kept before.
@@ -88,33 +84,36 @@ impl fmt::Debug for Deduplicator {
 }
 
 impl Deduplicator {
-    /// Begins with nothing kept, in a temporary store in a folder. Where the system allows it, the
-    /// file has no name, so that not even a killed process leaves it behind.
+    /// Begins with nothing kept, and 64 MiB of [memory](Self::memory_bytes). `folder` is for the temporary
+    /// store. Where the system allows it, its file has no name, so that not even a killed process leaves
+    /// it behind.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`StoreOptions::create`](crate::StoreOptions::create).
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or the options are out of range.
     pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let make = |file: &Path| create_in(file, file, schema.clone(), options);
-        let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;
-        // Dropping it removes the name, which an open file can do without on Unix alone.
-        let file = (!cfg!(unix)).then_some(file);
-        Self::begin(&Arc::new(store), file)
+        Ok(Self::begin(KeptDocuments::create(folder, schema, options)?))
     }
 
     /// See [`crate::Store::deduplicator`].
     pub(crate) fn in_store(store: &Arc<OpenStore>) -> Result<Self> {
-        Self::begin(store, None)
+        Ok(Self::begin(KeptDocuments::in_store(store)?))
     }
 
-    fn begin(store: &Arc<OpenStore>, file: Option<TemporaryFile>) -> Result<Self> {
-        Ok(Self {
-            transaction: Transaction::begin(store)?,
-            store: Arc::clone(store),
-            sketcher: store.context.schema.sketcher(),
+    fn begin(kept: KeptDocuments) -> Self {
+        Self {
+            sketcher: kept.view().context().schema.sketcher(),
+            kept,
             features: None,
-            _file: file,
-        })
+        }
+    }
+
+    /// Memory that the kept documents may take, in bytes, before they go to a temporary store. Their
+    /// features count apart: see [`FeatureSets::memory_bytes`].
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.kept.set_memory_bytes(bytes);
+        self
     }
 
     /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
@@ -128,7 +127,7 @@ impl Deduplicator {
     /// Returns the number of documents that are kept, those that the store had before included.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.transaction.len()
+        self.kept.len()
     }
 
     /// Returns true if no document is kept.
@@ -158,15 +157,13 @@ impl Deduplicator {
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
     ) -> Result<Vec<DedupDecision>> {
+        let kept = &mut self.kept;
+        let schema = kept.view().context().schema.clone();
         let novelties = match &mut self.features {
-            Some(features) => insert_many_if_new(&mut self.transaction, features, documents),
-            None => {
-                let signatures = documents.iter();
-                let signatures: Vec<_> = signatures
-                    .map(|(document, sketched)| (document.into(), &sketched.signature))
-                    .collect();
-                self.transaction.insert_many_if_new(&signatures)
-            }
+            Some(features) => insert_many_if_new(features, &schema, documents, |documents, ask| {
+                kept.insert_many_if_new(documents, Some(ask))
+            }),
+            None => kept.insert_many_if_new(&signatures_of(documents), None),
         }?;
         invariant!(
             novelties.len() == documents.len(),
@@ -189,7 +186,7 @@ impl Deduplicator {
         sketched: &SketchedText,
         bounds: Bounds,
     ) -> Result<DedupDecision> {
-        let floor = bounds.resolve(&self.store.context.schema, false)?;
+        let floor = bounds.resolve(&self.kept.view().context().schema, false)?;
         let query = self.query(sketched, floor.similarity_floor());
         let matches = query.bounds(bounds).limit(1).run()?;
         let decision = DedupDecision {
@@ -200,7 +197,7 @@ impl Deduplicator {
             return Ok(decision);
         }
         let signature = &sketched.signature;
-        let id = self.transaction.insert(document, signature)?;
+        let id = self.kept.insert(document, signature)?;
         // The next document may be compared with this one, so its features must be readable by then.
         if let Some(features) = &mut self.features {
             features.put(id, &sketched.features)?;
@@ -211,12 +208,12 @@ impl Deduplicator {
 
     fn query<'a>(&'a self, sketched: &'a SketchedText, floor: f64) -> Query<'a> {
         let signatures = Cow::Borrowed(std::slice::from_ref(&sketched.signature));
-        let mut query: Query<'a> = Query::new(self.transaction.view(), signatures);
+        let mut query: Query<'a> = Query::new(self.kept.view(), signatures);
         if let Some(features) = &self.features {
             let hashes = &sketched.features;
             query = query.verify(move |id| features.similarity_to_from(floor, hashes, id));
         }
-        if let Some(budget) = self.store.context.options.probe_budget {
+        if let Some(budget) = self.kept.view().context().options.probe_budget {
             query = query.probe_budget(budget);
         }
         query
@@ -228,7 +225,7 @@ impl Deduplicator {
     ///
     /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
-        self.transaction.get_id(id)
+        self.kept.get_id(id)
     }
 }
 
@@ -241,6 +238,9 @@ fn decision(novelty: Novelty) -> DedupDecision {
         },
     }
 }
+
+#[cfg(doc)]
+use crate::error::Error;
 
 #[cfg(test)]
 mod tests {
@@ -264,12 +264,19 @@ mod tests {
     fn one_by_one_and_together_the_same_documents_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let create = || Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
-        for is_exact in [false, true] {
+        // In memory, moved to a store after some batches, and in a store from the first one on.
+        let memories = [1_u64 << 30, 9_000, 0];
+        let cases = memories
+            .iter()
+            .flat_map(|memory| [(false, *memory), (true, *memory)]);
+        for (is_exact, memory_bytes) in cases {
             let stream = || match is_exact {
-                true => create().unwrap().verify_exact(folder.path()).unwrap(),
+                true => create()
+                    .unwrap()
+                    .verify_exact(FeatureSets::new(folder.path())),
                 false => create().unwrap(),
             };
-            let (mut alone, mut together) = (stream(), stream());
+            let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
             let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
             let batch: Vec<_> = sketched
                 .iter()

@@ -10,6 +10,8 @@
 
 mod cluster_duplicates;
 mod deduplicator;
+mod kept;
+mod memory_index;
 
 pub use cluster_duplicates::{ClusterDuplicate, ClusterDuplicates};
 pub use deduplicator::{DedupDecision, Deduplicator};

@@ -11,4 +11,4 @@ pub use features::FeatureSets;
 pub(crate) use join::FEATURE_BYTES;
 pub use join::{ExactJoin, Partner};
 pub use verified::SketchedText;
-pub(crate) use verified::insert_many_if_new;
+pub(crate) use verified::{insert_many_if_new, signatures_of};

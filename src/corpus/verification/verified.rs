@@ -1,16 +1,17 @@
 //! Inserting documents that are new by the exact similarity of their texts.
 
+use std::sync::Arc;
+
 use super::features::FeatureSets;
 use crate::error::Result;
 use crate::invariant::at;
-use std::sync::Arc;
-
 use crate::join::Join;
 use crate::query::{Bounds, Earlier};
+use crate::schema::Schema;
 use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher};
 use crate::types::{Document, Novelty};
-use crate::write::Transaction;
+use crate::write::AskCaller;
 
 /// A text's signature, and its features where similarities are to be exact.
 ///
@@ -68,26 +69,24 @@ impl<A> Join<'_, A> {
     }
 }
 
-/// See [`crate::WriteTransaction::insert_many_if_new_exact`].
+/// Inserts the documents of a batch that are new by their features, by an `insert` that asks how similar
+/// two are. Keeps the features of what was inserted.
 pub(crate) fn insert_many_if_new(
-    transaction: &mut Transaction,
     features: &mut FeatureSets,
+    schema: &Schema,
     documents: &[(Document<'_>, &SketchedText)],
+    insert: impl FnOnce(&[(Document<'_>, &Signature)], &AskCaller<'_>) -> Result<Vec<Novelty>>,
 ) -> Result<Vec<Novelty>> {
-    let signatures: Vec<_> = documents
-        .iter()
-        .map(|(document, sketched)| (document.into(), &sketched.signature))
-        .collect();
+    let floor = Bounds::new().resolve(schema, false)?.similarity_floor();
     let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;
         Ok(&sketched.features)
     };
-    let bounds = Bounds::new().resolve(&transaction.view().context().schema, false)?;
-    let floor = bounds.similarity_floor();
-    let novelties = transaction.insert_many_if_new_verified(&signatures, |index, earlier| {
+    let stored: &FeatureSets = features;
+    let novelties = insert(&signatures_of(documents), &|index, earlier| {
         let own = features_at(index)?;
         match earlier {
-            Earlier::Stored(id) => features.similarity_to_from(floor, own, id),
+            Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
             Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
         }
     })?;
@@ -98,4 +97,13 @@ pub(crate) fn insert_many_if_new(
     }
     features.flush()?;
     Ok(novelties)
+}
+
+/// Returns the documents of a batch with their signatures alone.
+pub(crate) fn signatures_of<'d>(
+    documents: &'d [(Document<'_>, &'d SketchedText)],
+) -> Vec<(Document<'d>, &'d Signature)> {
+    let documents = documents.iter();
+    let signatures = documents.map(|(document, text)| (document.into(), &text.signature));
+    signatures.collect()
 }

@@ -1,0 +1,183 @@
+//! Kept documents in memory, as a search reads them.
+
+use std::path::PathBuf;
+
+use crate::corpus::collection::RowArena;
+use crate::error::Result;
+use crate::format::{DocumentRow, Posting};
+use crate::index::{BucketMap, CodeRange, ProbeControl, ProbeRange, SweepControl, VisitProbe};
+use crate::invariant::{at_mut, bug};
+use crate::lanes::hash_key;
+use crate::options::StoreOptions;
+use crate::read::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::state::{SharedContext, document_codes};
+use crate::types::{Document, DocumentId};
+use crate::write::BatchTarget;
+
+/// Documents with ids from 0, in a hash table for each lane.
+pub(super) struct MemoryIndex {
+    context: SharedContext,
+    documents: RowArena,
+    signatures: RowArena,
+    lanes: Vec<BucketMap>,
+    postings: usize,
+    /// The codes of one document, kept to be filled again.
+    codes: Vec<u64>,
+    row: Vec<Option<u64>>,
+}
+
+impl MemoryIndex {
+    pub(super) fn new(name: PathBuf, schema: Schema, options: &StoreOptions) -> Result<Self> {
+        let context = SharedContext::new(name, schema, options.clone())?;
+        let lanes = (0..context.lanes.count()).map(|_| BucketMap::default());
+        Ok(Self {
+            lanes: lanes.collect(),
+            context,
+            documents: RowArena::default(),
+            signatures: RowArena::default(),
+            postings: 0,
+            codes: Vec::new(),
+            row: Vec::new(),
+        })
+    }
+
+    /// Returns the memory that the documents take, in bytes.
+    pub(super) fn size_bytes(&self) -> u64 {
+        let rows = self.documents.size_bytes() + self.signatures.size_bytes();
+        (rows + self.postings * BucketMap::POSTING_BYTES) as u64
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.documents.len()
+    }
+
+    /// Checks that a document fits the schema and the limits of a store.
+    pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
+        document.validate()?;
+        self.context.check_signature(signature)
+    }
+
+    /// Returns the postings of a bucket, the newest first.
+    fn bucket(&self, lane: u16, low_code: u64, high_code: u64) -> impl Iterator<Item = Posting> {
+        let lane = self.lanes.get(usize::from(lane));
+        lane.into_iter()
+            .flat_map(move |lane| lane.bucket(low_code, high_code))
+    }
+}
+
+impl BatchTarget for MemoryIndex {
+    fn view(&self) -> &dyn ReadView {
+        self
+    }
+
+    fn next_id(&self) -> u64 {
+        self.len()
+    }
+
+    fn store_document(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        let id = self.len();
+        let key_code = document.key().map(hash_key);
+        let (codes, row) = (&mut self.codes, &mut self.row);
+        document_codes(&self.context, key_code, signature, codes, row)?;
+        let lanes = &self.context.lanes;
+        for (lane, code) in (0..).zip(&self.row) {
+            let Some(code) = *code else {
+                continue;
+            };
+            let map = at_mut(&mut self.lanes, usize::from(lane))?;
+            let low_code = |code| lanes.bucket_range(lane, code).0;
+            if !map.push(Posting { code, id }, low_code) {
+                return Err(bug("a lane in memory holds 2^32 postings"));
+            }
+            self.postings += 1;
+        }
+        self.documents.push(&DocumentRow::from(document).encode(id));
+        let row = self.context.signature_row(id, key_code, signature)?;
+        self.signatures.push(&row);
+        Ok(DocumentId::new(id))
+    }
+}
+
+impl ReadView for MemoryIndex {
+    fn context(&self) -> &SharedContext {
+        &self.context
+    }
+
+    fn sealed_below(&self) -> u64 {
+        0
+    }
+
+    fn probe_until(
+        &self,
+        _: PostingTable,
+        ranges: &[CodeRange],
+        visit: &mut Visit<'_>,
+        is_enough: &mut dyn FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        for (index, range) in ranges.iter().enumerate() {
+            let mut skipped_below = None;
+            for posting in self.bucket(range.lane, range.low_code, range.high_code) {
+                if skipped_below.is_some_and(|first| posting < first) {
+                    continue;
+                }
+                if let ProbeControl::SkipTo(first) = visit(index, posting)? {
+                    skipped_below = Some(first);
+                }
+                // After `End` no posting behind this one is wanted. Here those come first.
+            }
+        }
+        is_enough().map(drop)
+    }
+
+    fn sweep(
+        &self,
+        _: PostingTable,
+        lane: u16,
+        wanted: &[ProbeRange],
+        visit: &mut VisitProbe<'_>,
+    ) -> Result<()> {
+        for range in wanted {
+            for posting in self.bucket(lane, range.low_code, range.high_code) {
+                match visit(range.query_index, posting)? {
+                    SweepControl::GoOn => {}
+                    SweepControl::SkipRange => break,
+                    SweepControl::End => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        let row = (id < self.len()).then(|| self.documents.row(id));
+        visit(row.transpose()?)
+    }
+
+    fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {
+        for &id in ids {
+            visit(id, Some(self.signatures.row(id)?))?;
+        }
+        Ok(())
+    }
+
+    fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        for id in 0..self.len() {
+            visit(id, self.signatures.row(id)?)?;
+        }
+        Ok(())
+    }
+
+    fn equal_row(&self, _: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        visit(None)
+    }
+
+    fn is_dead(&self, _: u64) -> bool {
+        false
+    }
+}

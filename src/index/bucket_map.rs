@@ -1,0 +1,120 @@
+//! The postings of one lane in memory, by bucket: a hash table with chains.
+
+use crate::format::Posting;
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// Slots of the smallest table.
+const MIN_SLOTS: usize = 1 << 10;
+
+/// Spreads codes, of which the lowest bits may be alike (2⁶⁴ divided by the golden ratio).
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The postings of one lane. A bucket is found in constant time, and takes no order.
+#[derive(Debug, Default)]
+pub(crate) struct BucketMap {
+    /// The last posting of the chain of each slot; their number is a power of two.
+    slots: Vec<u32>,
+    postings: Vec<ChainedPosting>,
+}
+
+#[derive(Debug)]
+struct ChainedPosting {
+    posting: Posting,
+    /// The posting before it in its chain.
+    previous: u32,
+}
+
+impl BucketMap {
+    /// Bytes that a posting takes, about.
+    pub(crate) const POSTING_BYTES: usize = size_of::<ChainedPosting>() + 2 * size_of::<u32>();
+
+    /// Appends a posting. `low_code` gives the least code of the bucket of a code. Returns false if the
+    /// lane is full, with 2³² − 1 postings.
+    #[must_use]
+    pub(crate) fn push(&mut self, posting: Posting, low_code: impl Fn(u64) -> u64) -> bool {
+        let Some(index) = u32::try_from(self.postings.len())
+            .ok()
+            .filter(|i| *i < NONE)
+        else {
+            return false;
+        };
+        if self.postings.len() >= self.slots.len() {
+            self.grow(&low_code);
+        }
+        let slot = slot_of(low_code(posting.code), self.slots.len());
+        let Some(last) = self.slots.get_mut(slot) else {
+            return false;
+        };
+        let previous = std::mem::replace(last, index);
+        self.postings.push(ChainedPosting { posting, previous });
+        true
+    }
+
+    fn grow(&mut self, low_code: &impl Fn(u64) -> u64) {
+        let slots = (2 * self.slots.len()).max(MIN_SLOTS);
+        self.slots = vec![NONE; slots];
+        for (index, chained) in (0..).zip(&mut self.postings) {
+            let slot = slot_of(low_code(chained.posting.code), slots);
+            if let Some(last) = self.slots.get_mut(slot) {
+                chained.previous = std::mem::replace(last, index);
+            }
+        }
+    }
+
+    /// Returns the postings with codes of `low_code..=high_code`, the codes of one bucket, the newest
+    /// first.
+    pub(crate) fn bucket(&self, low_code: u64, high_code: u64) -> impl Iterator<Item = Posting> {
+        let slot = slot_of(low_code, self.slots.len());
+        let mut next = self.slots.get(slot).copied().unwrap_or(NONE);
+        let chain = std::iter::from_fn(move || {
+            let chained = self.postings.get(next as usize)?;
+            next = chained.previous;
+            Some(chained.posting)
+        });
+        chain.filter(move |posting| (low_code..=high_code).contains(&posting.code))
+    }
+}
+
+/// `slots` is a power of two, or 0.
+fn slot_of(low_code: u64, slots: usize) -> usize {
+    let mixed = low_code.wrapping_mul(SPREAD);
+    // The upper bits of a product depend on all bits of the factors.
+    (mixed >> 32) as usize & slots.saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn buckets_have_what_was_put_into_them() {
+        // Buckets of 16 codes, one of them large.
+        let low = |code: u64| code & !15;
+        let code = |n: u64| {
+            if n.is_multiple_of(3) {
+                7
+            } else {
+                n * n % 5_000
+            }
+        };
+        let (mut map, mut model) = (BucketMap::default(), BTreeMap::<u64, Vec<Posting>>::new());
+        assert_eq!(map.bucket(0, 15).count(), 0);
+        for id in 0..5_000 {
+            let posting = Posting { code: code(id), id };
+            assert!(map.push(posting, low));
+            model
+                .entry(low(posting.code))
+                .or_default()
+                .insert(0, posting);
+        }
+        for low_code in (0..6_000).step_by(16) {
+            let expected = model.get(&low_code).cloned().unwrap_or_default();
+            let found: Vec<Posting> = map.bucket(low_code, low_code + 15).collect();
+            assert_eq!(found, expected, "bucket {low_code}");
+        }
+    }
+}
