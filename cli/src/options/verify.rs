@@ -18,7 +18,8 @@ enum VerifyOption {
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct VerifyOptions {
     /// How the similarity of every candidate is computed; exact keeps the features of the texts, 8 bytes
-    /// each, in memory or in a temporary file [default: exact where the texts are at hand]
+    /// each, in memory or in a temporary file [default: exact where the texts are at hand, and estimate
+    /// with --budget]
     #[arg(long, value_name = "HOW")]
     verify: Option<VerifyOption>,
 }
@@ -30,8 +31,9 @@ impl VerifyOptions {
     }
 
     /// Whether similarities are to be exact where texts are at hand. Distances are exact anyway, and
-    /// weighted similarities are estimates, unless that is an error because exact ones are asked for.
-    pub(crate) fn is_exact(self, schema: &Schema) -> Result<bool> {
+    /// weighted similarities are estimates, unless that is an error because exact ones are asked for. So
+    /// are those of a search with a budget, which looks for an identical signature first.
+    pub(crate) fn is_exact(self, schema: &Schema, has_budget: bool) -> Result<bool> {
         match self.verify {
             Some(VerifyOption::Estimate) => Ok(false),
             Some(VerifyOption::Exact) if schema.minhash().is_none() => Err(Failure::usage(
@@ -39,7 +41,10 @@ impl VerifyOptions {
                  exact anyway",
             )),
             Some(VerifyOption::Exact) => must_compare_sets(schema).map(|()| true),
-            None => Ok(schema.minhash().is_some() && must_compare_sets(schema).is_ok()),
+            None => {
+                let can_be = schema.minhash().is_some() && must_compare_sets(schema).is_ok();
+                Ok(can_be && !has_budget)
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use resemblance::StoreOptions;
 use resemblance::verification::FeatureSets;
 
 use super::interrupt::Interrupt;
+use crate::failure::{Failure, Result};
 use crate::options::CommonOptions;
 use crate::output::{BinarySize, Messages};
 use sysinfo::System;
@@ -45,17 +46,36 @@ fn share_of_machine() -> u64 {
     }
 }
 
+/// Where less is read, hardly anybody asks how much memory it takes.
+const LARGE_CORPUS_BYTES: u64 = 64 << 20;
+
 /// How the memory of a job is shared out.
 const SHARES: u64 = 8;
 
 impl Context {
-    /// Tells how much memory work on a corpus takes, unless that was given.
-    pub(crate) fn tell_memory(&self) {
-        if !self.is_memory_given {
-            let memory = BinarySize(self.memory_bytes);
-            let detail = format!("within {memory} of memory, a quarter of what is here (--memory)");
-            self.messages.note(detail);
+    /// Tells how much memory work on so many bytes of corpus takes, unless that was given.
+    pub(crate) fn tell_memory(&self, corpus_bytes: u64) {
+        if self.is_memory_given {
+            return;
         }
+        let memory = BinarySize(self.memory_bytes);
+        let text = format!("within {memory} of memory, a quarter of what is here (--memory)");
+        if corpus_bytes >= LARGE_CORPUS_BYTES {
+            self.messages.note(text);
+        } else {
+            self.messages.detail(text);
+        }
+    }
+
+    /// An error if the folder for temporary files was given and is none.
+    pub(crate) fn must_have_temp_dir(&self) -> Result<()> {
+        let Some(folder) = &self.given_temp_dir else {
+            return Ok(());
+        };
+        let listed = std::fs::read_dir(folder);
+        listed
+            .map(drop)
+            .map_err(|e| Failure::io(folder.display(), &e))
     }
 
     /// The memory for the documents of a corpus that is joined, and as much for their features.

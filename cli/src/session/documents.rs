@@ -404,6 +404,7 @@ pub(crate) fn resolve_corpus_to_store(
     options: &CorpusOptions,
     stored: Option<&StoredOptions>,
 ) -> Result<Corpus> {
+    context.must_have_temp_dir()?;
     let mut settings = options.settings(context.memory_bytes)?;
     if let Some(stored) = stored {
         settings = stored.extend(settings);
@@ -412,7 +413,7 @@ pub(crate) fn resolve_corpus_to_store(
     if !options.skip_bad {
         must_be_readable(&corpus)?;
     }
-    context.tell_memory();
+    context.tell_memory(corpus.size_bytes().unwrap_or(u64::MAX));
     if corpus.sources.is_empty() {
         context.messages.note("no file was found in the corpus");
     }

@@ -106,7 +106,7 @@ impl Subject {
         let schema = options.schema.build_for_texts(options.bounds)?;
         let corpus = Arc::new(resolve_corpus(context, options.inputs, options.corpus)?);
         let skip_bad = options.corpus.skip_bad;
-        let mut features = context.features(options.verify.is_exact(&schema)?);
+        let mut features = context.features(options.verify.is_exact(&schema, false)?);
         let building = Building::collect(context, &schema, skip_bad)?;
         let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
         if let Some(features) = &mut features {

@@ -99,7 +99,8 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     }
     let bounds = arguments.bounds();
     bounds.must_lie_within(store.schema())?;
-    let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema())?;
+    let has_budget = arguments.budget.is_some();
+    let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema(), has_budget)?;
     let features = context.features(is_exact);
     if features.is_some() {
         let documents = store.snapshot()?.len();

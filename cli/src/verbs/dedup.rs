@@ -106,7 +106,9 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         None => (arguments.schema.build_for_texts(&arguments.bounds)?, None),
     };
     must_take_text(&schema)?;
-    let is_exact = arguments.verify.is_exact(&schema)?;
+    let is_exact = arguments
+        .verify
+        .is_exact(&schema, arguments.budget.is_some())?;
     let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
     let target = OutputTarget::choose(
         &arguments.output,

@@ -23,7 +23,7 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
     assert_eq!(folder.read_text("out.jsonl"), survivors());
     let report = folder.report("r.tsv");
     let lines: Vec<_> = report.lines().collect();
-    assert_eq!(lines[0], "a-again\ta\t1.000000");
+    assert_eq!(lines[0], "a-again\ta\t1.000000\texact");
     assert!(lines[1].starts_with("a-near\ta\t0.9"));
     assert!(lines[2].starts_with("b-near\tb\t0.9"));
     assert_eq!(lines.len(), 3);
@@ -152,7 +152,7 @@ fn ids_need_not_be_unique() {
         .run(&["dedup", "c.jsonl", "-o", "-", "--report", "r.tsv"])
         .expect(0);
     assert_eq!(ran.lines().len(), 2);
-    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\n");
+    assert_eq!(folder.report("r.tsv"), "k\tk\t1.000000\texact\n");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn what_another_store_has_is_dropped_too() {
         let report = folder.report("r.tsv");
         assert!(
             report.starts_with(
-                "a\told\\t1\t1.000000\na-again\told\\t1\t1.000000\nb\told2\t1.000000\n"
+                "a\told\\t1\t1.000000\testimate\na-again\told\\t1\t1.000000\testimate\nb\told2\t1.000000\testimate\n"
             ),
             "{report}"
         );

@@ -25,7 +25,7 @@ fn pairs_in_every_form() {
         .stdout;
     assert_eq!(
         tsv,
-        "key_a\tkey_b\tsimilarity_estimate\n\
+        "key_a\tkey_b\tsimilarity\n\
          plain\ttab\\tnew\\nline\\rback\\\\slash \"quoted\" \u{e9}\u{1F600}\t1.000000\n"
     );
     let json = folder
@@ -59,7 +59,7 @@ fn pairs_in_every_form() {
         "--header",
     ];
     let tsv = folder.run(&both).expect(0).stdout;
-    assert!(tsv.starts_with("key_a\tkey_b\tsimilarity_estimate\tdistance\n"));
+    assert!(tsv.starts_with("key_a\tkey_b\tsimilarity\tdistance\n"));
 }
 
 #[test]

@@ -88,7 +88,12 @@ fn every_verb_takes_every_kind() {
             let found = run(&folder, &["query", store, "--limit", "1", &text(3)], &[], 0);
             assert!(found.stdout.starts_with("c\t"), "{}", found.stdout);
         }
-        let of_corpus = run(&folder, &["pairs", "c.jsonl"], options, 0);
+        let of_corpus = run(
+            &folder,
+            &["pairs", "c.jsonl", "--verify", "estimate"],
+            options,
+            0,
+        );
         assert_eq!(
             of_corpus.stdout,
             run(&folder, &["pairs", "a.rsm"], &[], 0).stdout

@@ -16,7 +16,7 @@ fn tsv_has_a_header_unless_it_is_not_wanted() {
     };
     let with = rows(&["pairs", "c.jsonl"]);
     let (header, rest) = with.split_once('\n').unwrap();
-    assert_eq!(header, "key_a\tkey_b\tsimilarity_estimate");
+    assert_eq!(header, "key_a\tkey_b\tsimilarity");
     assert_eq!(rows(&["pairs", "c.jsonl", "--no-header"]), rest);
     assert_eq!(rows(&["pairs", "c.jsonl", "--header"]), with);
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);

@@ -453,7 +453,14 @@ fn a_disk_that_fills_up_loses_nothing() {
             "dedup c.jsonl -o out.jsonl --report r.tsv",
             "cannot write out.jsonl",
         ),
-        ("pairs c.jsonl --temp-dir .", "temporary store in ."),
+        (
+            "pairs c.jsonl --temp-dir . --memory 2M --verify estimate",
+            "temporary store in .",
+        ),
+        (
+            "pairs c.jsonl --temp-dir . --memory 2M",
+            "temporary file in .",
+        ),
     ] {
         let ran = run_limited(&folder, 4_000, arguments).expect(4);
         ran.says(&[what, "File too large"]);

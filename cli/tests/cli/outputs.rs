@@ -84,7 +84,10 @@ fn text_files_go_to_a_folder() {
         folder.read("out/b/other.txt"),
         folder.read("in/b/other.txt")
     );
-    assert_eq!(folder.report("r.tsv"), "b/copy.txt\ta.txt\t1.000000\n");
+    assert_eq!(
+        folder.report("r.tsv"),
+        "b/copy.txt\ta.txt\t1.000000\texact\n"
+    );
     folder
         .run(&["dedup", "in", "-o", "out.jsonl"])
         .expect(2)

@@ -38,7 +38,8 @@ fn kinds(rows: &[[&str; 3]], kind: [char; 2]) -> usize {
 fn exact_pairs_are_on_the_right_side_of_the_threshold() {
     let folder = Folder::new();
     folder.write("c.jsonl", around_the_threshold());
-    let estimated = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    let estimate = ["pairs", "c.jsonl", "--verify", "estimate"];
+    let estimated = folder.run(&estimate).expect(0);
     let estimated = rows(&estimated.stdout);
     assert!(
         kinds(&estimated, ['a', 'c']) > 5,
@@ -83,14 +84,20 @@ fn the_name_of_the_column_says_which_it_is() {
         ran.stdout.lines().next().unwrap().to_owned()
     };
     assert_eq!(
-        header(&["pairs", "c.jsonl", "--header"]),
+        header(&["pairs", "c.jsonl", "--header", "--verify", "estimate"]),
         "key_a\tkey_b\tsimilarity_estimate"
     );
+    // Of a corpus similarities are exact, whether that is said or not.
+    for verify in [&[][..], &["--verify", "exact"]] {
+        let pairs = [&["pairs", "c.jsonl", "--header"], verify].concat();
+        assert_eq!(header(&pairs), "key_a\tkey_b\tsimilarity");
+    }
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     assert_eq!(
-        header(&["pairs", "c.jsonl", "--header", "--verify", "exact"]),
-        "key_a\tkey_b\tsimilarity"
+        header(&["pairs", "a.rsm", "--header"]),
+        "key_a\tkey_b\tsimilarity_estimate"
     );
-    let json = ["pairs", "c.jsonl", "--format", "jsonl", "--verify", "exact"];
+    let json = ["pairs", "c.jsonl", "--format", "jsonl"];
     let similarity = 191.0 / 201.0;
     let expected = format!("\"key_b\":\"b\",\"similarity\":{similarity},\"distance\":null}}");
     assert!(header(&json).ends_with(&expected), "{}", header(&json));
@@ -118,10 +125,9 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
         .map(|line| line.to_owned() + "\n")
         .collect();
     folder.write("far.jsonl", &corpus);
-    folder.run(&["clusters", "far.jsonl"]).expect(0);
-    folder
-        .run(&["clusters", "far.jsonl", "--verify", "exact"])
-        .expect(1);
+    let estimate = ["clusters", "far.jsonl", "--verify", "estimate"];
+    folder.run(&estimate).expect(0);
+    folder.run(&["clusters", "far.jsonl"]).expect(1);
     for policy in ["first", "cluster"] {
         let output = format!("{policy}-far.jsonl");
         let dedup = ["dedup", "far.jsonl", "-o", &output, "--policy", policy];
@@ -216,7 +222,14 @@ fn what_a_store_holds_is_compared_by_estimate() {
         .says(&["read 3, added 1, dropped 2", "dropped by estimate 1"]);
     assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
     let plain = folder
-        .run(&["add", "a.rsm", "more.jsonl", "--if-new"])
+        .run(&[
+            "add",
+            "a.rsm",
+            "more.jsonl",
+            "--if-new",
+            "--verify",
+            "estimate",
+        ])
         .expect(0);
     assert!(!plain.stderr.contains("estimate"), "{}", plain.stderr);
 }
