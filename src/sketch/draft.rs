@@ -61,15 +61,14 @@ impl StreamedText<'_> {
     pub fn push(&mut self, piece: &str) {
         let draft = &mut self.draft;
         self.shingler
-            .push(piece, |shingle| draft.feature(shingle.as_bytes()));
+            .push_bytes(piece, |shingle| draft.feature(shingle));
     }
 
     /// The signature of all pieces together.
     #[must_use]
     pub fn finish(mut self) -> Signature {
         let draft = &mut self.draft;
-        self.shingler
-            .finish(|shingle| draft.feature(shingle.as_bytes()));
+        self.shingler.finish_bytes(|shingle| draft.feature(shingle));
         self.draft.finish()
     }
 }

@@ -129,8 +129,9 @@ impl Sketcher {
 
     /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
     pub(super) fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let recipe = self.text_recipe()?;
-        recipe.for_each_shingle(text, |shingle| visit(shingle.as_bytes()));
+        let mut shingler = self.text_recipe()?.shingler()?;
+        shingler.push_bytes(text, &mut visit);
+        shingler.finish_bytes(visit);
         Ok(())
     }
 
