@@ -72,7 +72,7 @@ impl Sketcher {
         if let Some(weights) = &self.functions.weights {
             return self.weighted_text(text, weights);
         }
-        let mut draft = self.draft(text.len() / BYTES_PER_SHINGLE)?;
+        let mut draft = self.text_draft(text)?;
         self.each_shingle(text, |shingle| draft.feature(shingle))?;
         Ok(draft.finish())
     }
@@ -219,6 +219,11 @@ impl Sketcher {
         self.functions.check_makes_signatures().is_ok()
     }
 
+    /// An empty signature, to which the features of a text are to be added one by one.
+    pub(super) fn text_draft(&self, text: &str) -> Result<SignatureDraft<'_>> {
+        self.draft(text.len() / BYTES_PER_SHINGLE)
+    }
+
     /// An empty signature, to which about `features` features are to be added one by one.
     fn draft(&self, features: usize) -> Result<SignatureDraft<'_>> {
         self.functions.check_makes_signatures()?;
@@ -238,7 +243,7 @@ pub(crate) fn values_by_every_kernel(
     let values = kernels.map(|(_, kernel)| {
         let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
         let mut minima = hasher.minima();
-        hasher.update(&mut minima, hashes.iter().copied());
+        hasher.update(&mut minima, hashes);
         minima.values()
     });
     values.collect()
