@@ -11,7 +11,9 @@ pub(super) const FEATURES: usize = 64;
 /// The greatest number of rows that a kernel evaluates together.
 pub(super) const MAX_ROWS: usize = 16;
 
-/// Up to [`FEATURES`] features that a kernel takes in together.
+/// Up to [`FEATURES`] features that a kernel takes in together. No register of 512 bits is read or written
+/// across the end of a cache line.
+#[repr(align(64))]
 pub(super) struct FeatureBatch {
     hashes: [u64; FEATURES],
     /// Number of hashes, from the first on; the others are left over from earlier batches.
