@@ -38,10 +38,15 @@ const SECRET: [u64; 8] = [
 fn hash_17_to_64(bytes: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h] = SECRET;
     let length = bytes.len();
-    let outer = fold(bytes, 0, a, b).wrapping_add(fold(bytes, length - 16, c, d));
+    let ends = bytes.first_chunk().zip(bytes.last_chunk());
+    let (first, last) = ends.unwrap_or((&[0; 16], &[0; 16]));
+    let outer = fold(first, a, b).wrapping_add(fold(last, c, d));
     // Up to 32 bytes the places are some within.
-    let second = fold(bytes, (length - 16).min(16), e, f);
-    let inner = second.wrapping_add(fold(bytes, length.max(32) - 32, g, h));
+    let (_, second) = bytes.split_at((length - 16).min(16));
+    let (before_last, _) = bytes.split_at(length.max(32) - 16);
+    let inner = second.first_chunk().zip(before_last.last_chunk());
+    let (second, before_last) = inner.unwrap_or((&[0; 16], &[0; 16]));
+    let inner = fold(second, e, f).wrapping_add(fold(before_last, g, h));
     let kept = if length > 32 { inner } else { 0 };
     let sum = (length as u64).wrapping_mul(0x9e37_79b1_85eb_ca87);
     let sum = sum.wrapping_add(outer).wrapping_add(kept);
@@ -49,12 +54,10 @@ fn hash_17_to_64(bytes: &[u8]) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// The two halves of the product of the words at a position, each combined with a secret, in one.
+/// The two halves of the product of two words, each combined with a secret, in one.
 #[inline(always)]
-fn fold(bytes: &[u8], position: usize, first: u64, second: u64) -> u64 {
-    let (_, after) = bytes.split_at(position);
-    let words = after.first_chunk().copied().unwrap_or([0; 16]);
-    let words = u128::from_le_bytes(words);
+fn fold(words: &[u8; 16], first: u64, second: u64) -> u64 {
+    let words = u128::from_le_bytes(*words);
     let product = u128::from(words as u64 ^ first) * u128::from((words >> 64) as u64 ^ second);
     product as u64 ^ (product >> 64) as u64
 }
