@@ -132,37 +132,51 @@ impl UnitBuffer {
     /// Writes the units of a block of `block_bytes` from `length` on, and returns where they end.
     #[inline]
     fn write_block(&mut self, mut length: usize, block: &AsciiBlock, block_bytes: usize) -> usize {
-        let mut inside = block.inside;
+        let inside = block.inside;
         if self.is_open && inside & 1 == 0 {
             self.is_open = false;
             self.ends.push(length);
-            // The byte is a separator as yet, or it was written by the copy of the unit before it.
+            // Whatever the copy of the unit wrote after it.
             if let Some(byte) = self.text.get_mut(length) {
                 *byte = SEPARATOR;
             }
             length += 1;
         }
-        while inside != 0 {
-            let start = inside.trailing_zeros() as usize;
-            let size = (inside >> start).trailing_ones() as usize;
-            let end = start + size;
-            self.is_open = end == block_bytes;
-            // A complete unit is copied with the separator after it.
-            let copied = size + usize::from(!self.is_open);
-            for offset in (0..copied).step_by(COPY_BYTES) {
-                let room = self.text.get_mut(length + offset..);
-                if let Some(room) = room.and_then(<[u8]>::first_chunk_mut) {
-                    *room = block.copy_at(start + offset);
-                }
-            }
+        // Two words of bits, so that the next unit is found while this one is copied.
+        let mut starts = inside & !(inside << 1);
+        let mut stops = !inside & (inside << 1);
+        while starts != 0 {
+            let start = starts.trailing_zeros() as usize;
+            // A unit that reaches the end of 64 bytes has no stop, which is the 65th bit.
+            let stop = stops.trailing_zeros() as usize;
+            self.is_open = stop == block_bytes;
+            self.copy_unit(length, block, start, stop);
+            length += stop - start;
             if !self.is_open {
-                self.ends.push(length + size);
+                // The separator was copied with the unit.
+                self.ends.push(length);
+                length += 1;
             }
-            length += copied;
-            // Two shifts, as one of 64 would be none.
-            inside = inside >> (end - 1) >> 1 << (end - 1) << 1;
+            starts &= starts - 1;
+            stops &= stops.wrapping_sub(1);
         }
         length
+    }
+
+    /// Copies the unit from `start` to `stop` and the byte after it, and some more.
+    #[inline]
+    fn copy_unit(&mut self, mut to: usize, block: &AsciiBlock, mut start: usize, stop: usize) {
+        loop {
+            let room = self.text.get_mut(to..);
+            if let Some(room) = room.and_then(<[u8]>::first_chunk_mut) {
+                *room = block.copy_at(start);
+            }
+            to += COPY_BYTES;
+            start += COPY_BYTES;
+            if start > stop {
+                return;
+            }
+        }
     }
 
     /// The position at which the last unit ends, before the separator that may follow it.
