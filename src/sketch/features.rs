@@ -2,7 +2,7 @@
 
 use super::hash::feature_hash;
 use super::signature::Signature;
-use super::sketcher::Sketcher;
+use super::sketcher::{BYTES_PER_SHINGLE, Sketcher};
 use crate::error::Result;
 
 /// The smallest number of hashes at which repeats are removed before the text ends.
@@ -31,13 +31,13 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let mut features = FeatureSet::new();
+        let mut features = FeatureSet::of_text(text);
         self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
         Ok(features.into_sorted())
     }
 
-    /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes), for about
-    /// the price of the signature alone where the text is short: it is read once.
+    /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes). The text is
+    /// read once.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Sketcher {
             return Ok((self.text(text)?, self.feature_hashes(text)?));
         }
         let mut draft = self.text_draft(text)?;
-        let mut features = FeatureSet::new();
+        let mut features = FeatureSet::of_text(text);
         self.each_shingle(text, |shingle| {
             let hash = feature_hash(shingle);
             features.push(hash);
@@ -75,9 +75,10 @@ struct FeatureSet {
 }
 
 impl FeatureSet {
-    fn new() -> Self {
+    fn of_text(text: &str) -> Self {
+        let expected = text.len() / BYTES_PER_SHINGLE;
         Self {
-            hashes: Vec::new(),
+            hashes: Vec::with_capacity(expected.min(MIN_HASHES)),
             max_hashes: MIN_HASHES,
         }
     }

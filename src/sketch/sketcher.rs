@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::text::{Text, for_each_piece};
 
 /// A guess at the distance between the beginnings of two shingles of words, in bytes.
-const BYTES_PER_SHINGLE: usize = 6;
+pub(super) const BYTES_PER_SHINGLE: usize = 6;
 
 /// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
 ///
