@@ -14,6 +14,12 @@ fn main() {
     support::run();
 }
 
+/// 40 words.
+#[divan::bench(args = KINDS, max_time = 1)]
+fn tiny(bencher: Bencher<'_, '_>, kind: &str) {
+    sketch(bencher, kind, &text(40));
+}
+
 /// 200 words.
 #[divan::bench(args = KINDS, max_time = 1)]
 fn short(bencher: Bencher<'_, '_>, kind: &str) {

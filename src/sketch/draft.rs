@@ -11,7 +11,7 @@ use super::simhash::{WHOLE_WEIGHT, WeightedHash, add_up};
 use crate::text::Shingler;
 
 /// Features that are hashed together.
-const PENDING_FEATURES: usize = 256;
+const PENDING_FEATURES: usize = 64;
 
 /// The smallest number of entries at which counted features are added up before the document ends.
 const MIN_ADDED_UP: usize = 1 << 16;
@@ -23,7 +23,9 @@ const MIN_ADDED_UP: usize = 1 << 16;
 pub(super) struct SignatureDraft<'a> {
     functions: &'a HashFunctions,
     state: Option<MinHashState>,
-    pending: Vec<u64>,
+    /// The first `pending_count` are pending.
+    pending: [u64; PENDING_FEATURES],
+    pending_count: usize,
     gathered: GatheredFeatures,
     is_empty: bool,
 }
@@ -61,15 +63,14 @@ impl StreamedText<'_> {
     pub fn push(&mut self, piece: &str) {
         let draft = &mut self.draft;
         self.shingler
-            .push(piece, |shingle| draft.feature(shingle.as_bytes()));
+            .push_bytes(piece, |shingle| draft.feature(shingle));
     }
 
     /// The signature of all pieces together.
     #[must_use]
     pub fn finish(mut self) -> Signature {
         let draft = &mut self.draft;
-        self.shingler
-            .finish(|shingle| draft.feature(shingle.as_bytes()));
+        self.shingler.finish_bytes(|shingle| draft.feature(shingle));
         self.draft.finish()
     }
 }
@@ -129,37 +130,43 @@ impl<'a> SignatureDraft<'a> {
         Self {
             functions,
             state: minhash.map(|minhash| minhash.state()),
-            pending: Vec::with_capacity(PENDING_FEATURES),
+            pending: [0; PENDING_FEATURES],
+            pending_count: 0,
             gathered,
             is_empty: true,
         }
     }
 
     /// Adds a feature by its bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn feature(&mut self, bytes: &[u8]) {
         self.hash(feature_hash(bytes));
     }
 
     /// Adds a feature by its hash.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hash(&mut self, hash: u64) {
-        self.pending.push(hash);
-        if self.pending.len() >= PENDING_FEATURES {
+        if let Some(slot) = self.pending.get_mut(self.pending_count) {
+            *slot = hash;
+        }
+        self.pending_count += 1;
+        if self.pending_count >= PENDING_FEATURES {
             self.update();
         }
     }
 
+    #[inline(never)]
     fn update(&mut self) {
-        if self.pending.is_empty() {
+        let (pending, _) = self.pending.split_at(self.pending_count);
+        self.pending_count = 0;
+        if pending.is_empty() {
             return;
         }
         self.is_empty = false;
         if let (Some(minhash), Some(state)) = (&self.functions.minhash, &mut self.state) {
-            minhash.update(state, &self.pending);
+            minhash.update(state, pending);
         }
-        self.gathered.extend(&self.pending);
-        self.pending.clear();
+        self.gathered.extend(pending);
     }
 
     /// The signature of the features added.

@@ -1,7 +1,8 @@
 //! The features of a text, to compare documents exactly.
 
 use super::hash::feature_hash;
-use super::sketcher::Sketcher;
+use super::signature::Signature;
+use super::sketcher::{BYTES_PER_SHINGLE, Sketcher};
 use crate::error::Result;
 
 /// The smallest number of hashes at which repeats are removed before the text ends.
@@ -30,32 +31,131 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let mut hashes = Vec::new();
-        let mut max_hashes = MIN_HASHES;
+        let mut features = FeatureSet::of_text(text);
+        self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
+        Ok(features.into_sorted())
+    }
+
+    /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes). The text is
+    /// read once.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Self::text).
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Text};
+    ///
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let (signature, hashes) = sketcher.text_and_feature_hashes("the cat sat")?;
+    /// assert_eq!(signature, sketcher.text("the cat sat")?);
+    /// assert_eq!(hashes, sketcher.feature_hashes("the cat sat")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn text_and_feature_hashes(&self, text: &str) -> Result<(Signature, Vec<u64>)> {
+        if self.functions.weights.is_some() {
+            return Ok((self.text(text)?, self.feature_hashes(text)?));
+        }
+        let mut draft = self.text_draft(text)?;
+        let mut features = FeatureSet::of_text(text);
         self.each_shingle(text, |shingle| {
-            hashes.push(feature_hash(shingle));
-            if hashes.len() >= max_hashes {
-                sort_distinct(&mut hashes);
-                // Twice what remains, so that sorting costs O(log n) a feature in all.
-                max_hashes = MIN_HASHES.max(2 * hashes.len());
-            }
+            let hash = feature_hash(shingle);
+            features.push(hash);
+            draft.hash(hash);
         })?;
-        sort_distinct(&mut hashes);
-        Ok(hashes)
+        Ok((draft.finish(), features.into_sorted()))
     }
 }
 
+/// The distinct hashes of a text. Repeats are removed whenever there are `max_hashes`.
+struct FeatureSet {
+    hashes: Vec<u64>,
+    max_hashes: usize,
+}
+
+impl FeatureSet {
+    fn of_text(text: &str) -> Self {
+        let expected = text.len() / BYTES_PER_SHINGLE;
+        Self {
+            hashes: Vec::with_capacity(expected.min(MIN_HASHES)),
+            max_hashes: MIN_HASHES,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, hash: u64) {
+        self.hashes.push(hash);
+        if self.hashes.len() >= self.max_hashes {
+            sort_distinct(&mut self.hashes);
+            // Twice what remains, so that sorting costs O(log n) a feature in all.
+            self.max_hashes = MIN_HASHES.max(2 * self.hashes.len());
+        }
+    }
+
+    fn into_sorted(mut self) -> Vec<u64> {
+        sort_distinct(&mut self.hashes);
+        self.hashes
+    }
+}
+
+/// Fewer hashes than this are sorted as they are.
+const MIN_DISTRIBUTED: usize = 64;
+
+/// The greatest number of highest bits that hashes are distributed by: the counts stay in a near cache.
+const MAX_BUCKET_BITS: u32 = 12;
+
 /// Sorts the hashes and removes repeats.
 fn sort_distinct(hashes: &mut Vec<u64>) {
-    hashes.sort_unstable();
+    if hashes.len() < MIN_DISTRIBUTED {
+        hashes.sort_unstable();
+    } else {
+        *hashes = distribute(hashes);
+    }
     hashes.dedup();
+}
+
+/// The hashes in ascending order. Hashes are evenly spread, so that the highest bits alone bring most of
+/// them to their places; whatever they are, no bucket costs more than to sort it.
+fn distribute(hashes: &[u64]) -> Vec<u64> {
+    let bits = hashes.len().ilog2().min(MAX_BUCKET_BITS);
+    let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
+    // Where the next hash of each bucket goes: in the end, where the bucket ends.
+    let mut ends = vec![0; 1 << bits];
+    for &hash in hashes {
+        if let Some(count) = ends.get_mut(bucket(hash)) {
+            *count += 1;
+        }
+    }
+    let mut total = 0;
+    for end in &mut ends {
+        total += std::mem::replace(end, total);
+    }
+    let mut sorted = vec![0; hashes.len()];
+    for &hash in hashes {
+        if let Some(end) = ends.get_mut(bucket(hash)) {
+            if let Some(slot) = sorted.get_mut(*end) {
+                *slot = hash;
+            }
+            *end += 1;
+        }
+    }
+    let (mut start, mut rest) = (0, sorted.as_mut_slice());
+    for end in ends {
+        let (bucket, after) = rest.split_at_mut(end - start);
+        if bucket.len() > 1 {
+            bucket.sort_unstable();
+        }
+        (start, rest) = (end, after);
+    }
+    sorted
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::sketch::hash::feature_hash;
+    use crate::sketch::hash::{GOLDEN_GAMMA, feature_hash};
     use crate::sketch::recipe::{EmptyDocuments, Recipe};
     use crate::sketch::sketcher::Sketcher;
     use crate::text::Text;
@@ -93,7 +193,23 @@ mod tests {
             for of in ["", "one", "The cat. The CAT?", &repeated, &many] {
                 let hashes = sketcher.feature_hashes(of).unwrap();
                 assert_eq!(hashes, oracle(text, of));
+                let both = sketcher.text_and_feature_hashes(of).unwrap();
+                assert_eq!(both, (sketcher.text(of).unwrap(), hashes.clone()));
                 assert_eq!(sketcher.hashes(hashes).unwrap(), sketcher.text(of).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn hashes_are_sorted_however_they_are_spread() {
+        for count in [0, 1, 63, 64, 65, 1_000, 5_000] {
+            for shift in [0, 20, 40, 63] {
+                let hashes = (0..count).map(|i: u64| i.wrapping_mul(GOLDEN_GAMMA) >> shift);
+                let hashes: Vec<u64> = hashes.collect();
+                let expected: BTreeSet<u64> = hashes.iter().copied().collect();
+                let mut found = hashes;
+                super::sort_distinct(&mut found);
+                assert!(expected.into_iter().eq(found), "{count} {shift}");
             }
         }
     }

@@ -6,9 +6,60 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a feature's bytes: XXH3-64 with seed 0. Ready-made hashes take its place.
-#[inline]
+#[inline(always)]
 pub(crate) fn feature_hash(bytes: &[u8]) -> u64 {
+    match bytes.len() {
+        17..=64 => hash_17_to_64(bytes),
+        _ => hash_other_lengths(bytes),
+    }
+}
+
+/// Not inlined, because it is long, and the loops over shingles are to be short.
+#[inline(never)]
+fn hash_other_lengths(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
+}
+
+/// The beginning of XXH3's secret, in words.
+const SECRET: [u64; 8] = [
+    0xbe4b_a423_396c_feb8,
+    0x1cad_21f7_2c81_017c,
+    0xdb97_9083_e96d_d4de,
+    0x1f67_b3b7_a4a4_4072,
+    0x78e5_c0cc_4ee6_79cb,
+    0x2172_ffcc_7dd0_5a82,
+    0x8e24_43f7_7446_08b8,
+    0x4c26_3a81_e690_35e0,
+];
+
+/// XXH3-64 of 17 to 64 bytes. Most shingles of words have about 32, and XXH3 goes on differently from
+/// there: so that the processor need not guess, the other case is computed as well, and dropped.
+#[inline(always)]
+fn hash_17_to_64(bytes: &[u8]) -> u64 {
+    let [a, b, c, d, e, f, g, h] = SECRET;
+    let length = bytes.len();
+    let ends = bytes.first_chunk().zip(bytes.last_chunk());
+    let (first, last) = ends.unwrap_or((&[0; 16], &[0; 16]));
+    let outer = fold(first, a, b).wrapping_add(fold(last, c, d));
+    // Up to 32 bytes the places are some within.
+    let (_, second) = bytes.split_at((length - 16).min(16));
+    let (before_last, _) = bytes.split_at(length.max(32) - 16);
+    let inner = second.first_chunk().zip(before_last.last_chunk());
+    let (second, before_last) = inner.unwrap_or((&[0; 16], &[0; 16]));
+    let inner = fold(second, e, f).wrapping_add(fold(before_last, g, h));
+    let kept = if length > 32 { inner } else { 0 };
+    let sum = (length as u64).wrapping_mul(0x9e37_79b1_85eb_ca87);
+    let sum = sum.wrapping_add(outer).wrapping_add(kept);
+    let mixed = (sum ^ (sum >> 37)).wrapping_mul(0x1656_6791_9e37_79f9);
+    mixed ^ (mixed >> 32)
+}
+
+/// The two halves of the product of two words, each combined with a secret, in one.
+#[inline(always)]
+fn fold(words: &[u8; 16], first: u64, second: u64) -> u64 {
+    let words = u128::from_le_bytes(*words);
+    let product = u128::from(words as u64 ^ first) * u128::from((words >> 64) as u64 ^ second);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// The finalizer of splitmix64 (Steele, Lea and Flood 2014, with Stafford's constants "Mix13"), a
@@ -56,6 +107,16 @@ pub(super) mod stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn features_of_every_length_have_the_hash_of_xxh3() {
+        let bytes: Vec<u8> = (0..300).map(|i| mix64(i) as u8).collect();
+        for length in 0..=bytes.len() {
+            for bytes in [&bytes[..length], &bytes[bytes.len() - length..]] {
+                assert_eq!(feature_hash(bytes), xxh3_64(bytes), "{length}");
+            }
+        }
+    }
 
     #[test]
     fn mixing_can_be_undone() {

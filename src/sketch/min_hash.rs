@@ -61,14 +61,14 @@ impl AnyMinHasher {
 
     /// Takes features in. Neither order nor repeats change the result.
     pub(super) fn update(&self, state: &mut MinHashState, hashes: &[u64]) {
-        let hashes = hashes.iter().copied();
+        let each = hashes.iter().copied();
         match (self, state) {
             (Self::Functions(functions), MinHashState::Minima(minima)) => {
                 functions.update(minima, hashes);
             }
-            (Self::OnePass(sketch), MinHashState::OnePass(state)) => sketch.update(state, hashes),
+            (Self::OnePass(sketch), MinHashState::OnePass(state)) => sketch.update(state, each),
             (Self::BottomK { sketch, .. }, MinHashState::BottomK(state)) => {
-                sketch.update(state, hashes);
+                sketch.update(state, each);
             }
             (Self::Weighted(_) | Self::External, MinHashState::Deferred) => {}
             _ => debug_assert!(false, "the state of another kind"),

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::text::{Text, for_each_piece};
 
 /// A guess at the distance between the beginnings of two shingles of words, in bytes.
-const BYTES_PER_SHINGLE: usize = 6;
+pub(super) const BYTES_PER_SHINGLE: usize = 6;
 
 /// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
 ///
@@ -72,7 +72,7 @@ impl Sketcher {
         if let Some(weights) = &self.functions.weights {
             return self.weighted_text(text, weights);
         }
-        let mut draft = self.draft(text.len() / BYTES_PER_SHINGLE)?;
+        let mut draft = self.text_draft(text)?;
         self.each_shingle(text, |shingle| draft.feature(shingle))?;
         Ok(draft.finish())
     }
@@ -129,8 +129,9 @@ impl Sketcher {
 
     /// Calls `visit` with the bytes of each shingle of a text, in order and with repeats.
     pub(super) fn each_shingle(&self, text: &str, mut visit: impl FnMut(&[u8])) -> Result<()> {
-        let recipe = self.text_recipe()?;
-        recipe.for_each_shingle(text, |shingle| visit(shingle.as_bytes()));
+        let mut shingler = self.text_recipe()?.shingler()?;
+        shingler.push_bytes(text, &mut visit);
+        shingler.finish_bytes(visit);
         Ok(())
     }
 
@@ -218,6 +219,11 @@ impl Sketcher {
         self.functions.check_makes_signatures().is_ok()
     }
 
+    /// An empty signature, to which the features of a text are to be added one by one.
+    pub(super) fn text_draft(&self, text: &str) -> Result<SignatureDraft<'_>> {
+        self.draft(text.len() / BYTES_PER_SHINGLE)
+    }
+
     /// An empty signature, to which about `features` features are to be added one by one.
     fn draft(&self, features: usize) -> Result<SignatureDraft<'_>> {
         self.functions.check_makes_signatures()?;
@@ -237,7 +243,7 @@ pub(crate) fn values_by_every_kernel(
     let values = kernels.map(|(_, kernel)| {
         let hasher = super::minhash::MinHasher::with_kernel(seed, values, permutations, kernel);
         let mut minima = hasher.minima();
-        hasher.update(&mut minima, hashes.iter().copied());
+        hasher.update(&mut minima, hashes);
         minima.values()
     });
     values.collect()

@@ -1,29 +1,84 @@
 //! Runs of ASCII: most texts are mostly ASCII, and whole runs are normalised faster than characters.
 
-/// Maps each byte of ASCII to its normalised form, or to [`SEPARATOR`].
-pub(super) type AsciiTable = [u8; 256];
-
-/// Stands between units. No unit that an [`AsciiTable`] produces contains it.
+/// Stands between units. No unit that an [`AsciiForm`] leaves contains it.
 pub(super) const SEPARATOR: u8 = b' ';
 
-/// ASCII letters and digits in lower case; everything else separates.
-pub(super) static WORDS: AsciiTable = table(false);
+/// Bytes of ASCII that are normalised at once: one bit of a word for each.
+pub(super) const BLOCK_BYTES: usize = 64;
 
-/// ASCII in lower case; only White_Space separates.
-pub(super) static CHARACTERS: AsciiTable = table(true);
+/// Bytes that a unit is copied by. Most words are shorter.
+pub(super) const COPY_BYTES: usize = 16;
 
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
-const fn table(has_punctuation: bool) -> AsciiTable {
-    let mut table = [SEPARATOR; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        let is_white_space = matches!(byte, b' ' | 0x09..=0x0d);
-        if byte.is_ascii_alphanumeric() || has_punctuation && !is_white_space {
-            table[byte as usize] = byte.to_ascii_lowercase();
+/// How ASCII is normalised.
+#[derive(Clone, Copy)]
+pub(super) enum AsciiForm {
+    /// Letters and digits in lower case; everything else separates.
+    Words,
+    /// Lower case; only White_Space separates.
+    Characters,
+}
+
+/// Up to [`BLOCK_BYTES`] of ASCII, normalised.
+pub(super) struct AsciiBlock {
+    /// The bytes of units, each other byte a separator; then as many as copies may read beyond them.
+    bytes: [u8; BLOCK_BYTES + COPY_BYTES],
+    /// Bit i says whether byte i belongs to a unit.
+    pub(super) inside: u64,
+}
+
+impl AsciiBlock {
+    pub(super) fn new(form: AsciiForm, ascii: &[u8; BLOCK_BYTES]) -> Self {
+        match form {
+            AsciiForm::Words => Self::with(ascii, |byte, lower| {
+                lower.wrapping_sub(b'a') < 26 || byte.wrapping_sub(b'0') < 10
+            }),
+            AsciiForm::Characters => Self::with(ascii, |byte, _| {
+                byte != b' ' && byte.wrapping_sub(0x09) >= 5
+            }),
         }
-        byte += 1;
     }
-    table
+
+    /// No branch depends on the text, and each loop has a fixed length: the compiler makes vector
+    /// instructions of them. `is_inside` takes a byte and its lower case.
+    #[inline(always)]
+    fn with(ascii: &[u8; BLOCK_BYTES], is_inside: impl Fn(u8, u8) -> bool) -> Self {
+        let mut bytes = [SEPARATOR; BLOCK_BYTES + COPY_BYTES];
+        let mut inside = [0_u8; BLOCK_BYTES];
+        for ((normal, inside), &byte) in bytes.iter_mut().zip(&mut inside).zip(ascii) {
+            let is_upper = byte.wrapping_sub(b'A') < 26;
+            let lower = byte | u8::from(is_upper) << 5;
+            let is_inside = is_inside(byte, lower);
+            *inside = u8::from(is_inside);
+            *normal = if is_inside { lower } else { SEPARATOR };
+        }
+        Self {
+            bytes,
+            inside: gather_bits(&inside),
+        }
+    }
+
+    /// The bytes from a position on, which is below [`BLOCK_BYTES`].
+    #[inline]
+    pub(super) fn copy_at(&self, position: usize) -> [u8; COPY_BYTES] {
+        let (_, after) = self.bytes.split_at(position % BLOCK_BYTES);
+        after
+            .first_chunk()
+            .copied()
+            .unwrap_or([SEPARATOR; COPY_BYTES])
+    }
+}
+
+/// The lowest bits of the bytes, each 0 or 1, as the bits of one word.
+#[inline(always)]
+fn gather_bits(flags: &[u8; BLOCK_BYTES]) -> u64 {
+    // Moves the bit 8 i of a number to 56 + i, for each i below 8.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (groups, _) = flags.as_chunks::<8>();
+    let groups = groups.iter().enumerate();
+    groups.fold(0, |bits, (number, group)| {
+        let gathered = u64::from_le_bytes(*group).wrapping_mul(GATHER) >> 56;
+        bits | gathered << (8 * number)
+    })
 }
 
 /// Splits off the ASCII at the beginning of `text`, then the characters up to the next ASCII one:

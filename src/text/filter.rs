@@ -39,7 +39,7 @@ impl WordFilter {
 
     /// Takes the complete words out of `words`.
     pub(super) fn take(&mut self, words: &mut UnitBuffer) {
-        words.visit_units(1, |word| {
+        words.visit_units(1, |word: &str| {
             if self.stop_words.is_some_and(|list| list.contains(word)) {
                 return;
             }
@@ -80,7 +80,7 @@ fn normalised_stop_words(language: Language, nfkc: bool, strip_accents: bool) ->
             let mut reader = UnitReader::new(&text);
             reader.read(entry);
             reader.finish();
-            reader.units_mut().visit_units(1, |word| {
+            reader.units_mut().visit_units(1, |word: &str| {
                 words.insert(word.into());
             });
         }

@@ -5,7 +5,7 @@ use std::io::Read;
 #[cfg(feature = "languages")]
 use super::filter::WordFilter;
 use super::recipe::{ShingleUnit, Text};
-use super::unit_buffer::UnitBuffer;
+use super::unit_buffer::{ShingleView, UnitBuffer};
 use super::unit_reader::UnitReader;
 use super::utf8::for_each_piece;
 use crate::error::Result;
@@ -55,7 +55,26 @@ impl Shingler {
     }
 
     /// Reads the next piece and calls `visit` with each shingle that is complete with it.
-    pub fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
+    pub fn push(&mut self, piece: &str, visit: impl FnMut(&str)) {
+        self.read(piece, visit);
+    }
+
+    /// Ends the text and calls `visit` with the shingles that are left.
+    pub fn finish(self, visit: impl FnMut(&str)) {
+        self.end(visit);
+    }
+
+    /// Does the same as [`push`](Self::push), with the bytes of the shingles.
+    pub(crate) fn push_bytes(&mut self, piece: &str, visit: impl FnMut(&[u8])) {
+        self.read(piece, visit);
+    }
+
+    /// Does the same as [`finish`](Self::finish), with the bytes of the shingles.
+    pub(crate) fn finish_bytes(self, visit: impl FnMut(&[u8])) {
+        self.end(visit);
+    }
+
+    fn read<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
         let mut rest = piece;
         while !rest.is_empty() {
             let (stride, after) = rest.split_at(rest.floor_char_boundary(STRIDE_BYTES));
@@ -65,19 +84,18 @@ impl Shingler {
         }
     }
 
-    /// Ends the text and calls `visit` with the shingles that are left.
-    pub fn finish(mut self, mut visit: impl FnMut(&str)) {
+    fn end<V: ShingleView + ?Sized>(mut self, mut visit: impl FnMut(&V)) {
         self.reader.finish();
         self.visit(&mut visit);
         // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
         // remains is the end of the last one.
-        let rest = self.units().rest();
-        if !self.has_visited && !rest.is_empty() {
-            visit(rest);
+        let units = self.units();
+        if !self.has_visited && !units.is_empty() {
+            visit(units.rest());
         }
     }
 
-    fn visit(&mut self, visit: impl FnMut(&str)) {
+    fn visit<V: ShingleView + ?Sized>(&mut self, visit: impl FnMut(&V)) {
         let units = self.reader.units_mut();
         #[cfg(feature = "languages")]
         if let Some(filter) = &mut self.filter {

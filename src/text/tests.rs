@@ -2,6 +2,10 @@
 mod steps;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use flate2::read::GzDecoder;
 
 use super::*;
 use crate::error::Error;
@@ -178,6 +182,60 @@ fn runs_of_ascii_have_the_shingles_of_the_definition() {
         ] {
             let expected = naive(text, &document);
             assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
+        }
+    }
+}
+
+/// Words and gaps from one byte to several blocks, in ASCII and beside other characters.
+#[test]
+fn words_and_gaps_longer_than_blocks_have_the_shingles_of_the_definition() {
+    let mut random = SplitMix(4);
+    for _ in 0..300 {
+        let mut document = String::new();
+        for _ in 0..random.next(30) {
+            let unit = ["a", "Z", "7", " ", ",", "\n", "é", "\u{3000}"][random.next(8)];
+            let most = [1, 2, 17, 66, 300][random.next(5)];
+            document.push_str(&unit.repeat(1 + random.next(most)));
+        }
+        for text in [Text::words(1), Text::words(3), Text::characters(5)] {
+            let expected = naive(text, &document);
+            assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
+            let found = in_pieces(&mut random, text, &document);
+            assert_eq!(found, expected, "{text} {document:?}");
+        }
+    }
+}
+
+/// Buffers are used again, but never while another text is in them.
+#[test]
+fn a_visitor_may_read_another_text() {
+    let mut found = Vec::new();
+    Text::words(2).for_each_shingle("a b c", |outer| {
+        Text::words(1).for_each_shingle("x y", |inner| found.push(format!("{outer} {inner}")));
+    });
+    assert_eq!(found, ["a b x", "a b y", "b c x", "b c y"]);
+    assert_eq!(shingles(Text::words(2), "d"), ["d"]);
+}
+
+#[test]
+fn real_texts_have_the_shingles_of_the_definition() {
+    let Some(root) = std::env::var_os("RESEMBLANCE_DATA") else {
+        eprintln!("skipped: RESEMBLANCE_DATA is not set");
+        return;
+    };
+    let mut random = SplitMix(5);
+    for name in ["versions", "debian-docs", "articles2500"] {
+        let path = std::path::Path::new(&root).join(name).join("docs.jsonl.gz");
+        let lines = BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines();
+        for line in lines.step_by(40) {
+            let document: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let document = document["text"].as_str().unwrap();
+            for text in [Text::words(5), Text::characters(9)] {
+                let expected = naive(text, document);
+                assert!(shingles(text, document) == expected, "{text} {document:?}");
+                let found = in_pieces(&mut random, text, document);
+                assert!(found == expected, "{text} {document:?}");
+            }
         }
     }
 }

@@ -1,60 +1,102 @@
 //! The normalised units of a text in one buffer, so that a shingle is a slice of it.
 
-use super::ascii::{AsciiTable, SEPARATOR};
+use std::cell::Cell;
+use std::str::from_utf8;
+
+use super::ascii::{AsciiBlock, AsciiForm, BLOCK_BYTES, COPY_BYTES, SEPARATOR};
 
 /// Visited text is moved out of the buffer only once it is this long, and longer than what remains:
 /// then each byte is moved a constant number of times on average.
 const SLACK_BYTES: usize = 1 << 13;
 
-/// Bytes of ASCII that are normalised at once: few enough that a position within the output, and the
-/// position after its last byte, fit a byte.
-const BLOCK_BYTES: usize = 255;
+/// A buffer that has grown beyond this is not kept for the next text.
+const MAX_SPARE_BYTES: usize = 1 << 16;
+
+thread_local! {
+    /// The memory of the last buffer of this thread: to get it anew would cost more than to read a short text.
+    static SPARE: Cell<(Vec<u8>, Vec<usize>)> = const { Cell::new((Vec::new(), Vec::new())) };
+}
 
 /// The units of a text, each followed by one separator once it is complete. A unit is a word, a
 /// token, or, where shingles are made of characters, a run between white space.
 pub(super) struct UnitBuffer {
-    text: String,
+    /// UTF-8.
+    text: Vec<u8>,
     /// Position in `text` from which on nothing has been released.
     first: usize,
     /// Positions in `text` at which the complete units end that have not been released.
     ends: Vec<usize>,
     /// Whether the last unit may still grow.
     is_open: bool,
-    block: AsciiBlock,
 }
 
-/// The normalised form of one block of ASCII. Kept between calls, because clearing it would cost more
-/// than reading a short text.
-struct AsciiBlock {
-    bytes: [u8; 256],
-    ends: [u8; 256],
+/// What a visitor sees of a buffer: text, or bytes where nobody needs to know that they are text.
+pub(super) trait ShingleView {
+    /// Views bytes that are UTF-8.
+    fn new(utf8: &[u8]) -> &Self;
+
+    /// The part from `start` to `end`, both between two characters. Empty where the buffer ends with
+    /// a released separator, and `start` is after it.
+    fn slice(&self, start: usize, end: usize) -> &Self;
+}
+
+impl ShingleView for [u8] {
+    #[inline]
+    fn new(utf8: &[u8]) -> &Self {
+        utf8
+    }
+
+    #[inline]
+    fn slice(&self, start: usize, end: usize) -> &Self {
+        debug_assert!(
+            start <= end || start == self.len(),
+            "found {start} to {end}"
+        );
+        self.get(start..end).unwrap_or_default()
+    }
+}
+
+impl ShingleView for str {
+    fn new(utf8: &[u8]) -> &Self {
+        let text = from_utf8(utf8);
+        debug_assert!(text.is_ok(), "only whole characters are pushed");
+        text.unwrap_or_default()
+    }
+
+    #[inline]
+    fn slice(&self, start: usize, end: usize) -> &Self {
+        debug_assert!(
+            start <= end || start == self.len(),
+            "found {start} to {end}"
+        );
+        self.get(start..end).unwrap_or_default()
+    }
 }
 
 impl UnitBuffer {
     pub(super) fn new() -> Self {
+        let (text, ends) = SPARE.take();
         Self {
-            text: String::new(),
+            text,
             first: 0,
-            ends: Vec::new(),
+            ends,
             is_open: false,
-            block: AsciiBlock {
-                bytes: [0; 256],
-                ends: [0; 256],
-            },
         }
     }
 
     /// Appends `c` to the last unit, or begins a unit with it.
     #[inline]
     pub(super) fn push(&mut self, c: char) {
-        self.text.push(c);
+        let mut utf8 = [0; 4];
+        self.text
+            .extend_from_slice(c.encode_utf8(&mut utf8).as_bytes());
         self.is_open = true;
     }
 
     /// Appends a complete unit.
     #[cfg(feature = "languages")]
     pub(super) fn push_unit(&mut self, unit: &str) {
-        self.text.push_str(unit);
+        self.text.extend_from_slice(unit.as_bytes());
         self.is_open = true;
         self.separate();
     }
@@ -65,47 +107,76 @@ impl UnitBuffer {
         if self.is_open {
             self.is_open = false;
             self.ends.push(self.text.len());
-            self.text.push(char::from(SEPARATOR));
+            self.text.push(SEPARATOR);
         }
     }
 
-    /// Appends a run of ASCII, normalised by `table`.
-    pub(super) fn push_ascii(&mut self, table: &AsciiTable, run: &[u8]) {
-        for block in run.chunks(BLOCK_BYTES) {
-            let mut open = usize::from(self.is_open);
-            let (mut length, mut count) = (0_usize, 0_usize);
-            // No branch depends on the text: every byte is written, and the next one overwrites it
-            // unless it belongs to a unit or is the first separator after one.
-            for &byte in block {
-                // The table has an entry for each byte. Both counts grow by at most one a byte of a
-                // block of 255, so the masks change nothing; they let the compiler drop the checks.
-                let unit = table.get(usize::from(byte)).copied().unwrap_or(SEPARATOR);
-                let is_inside = usize::from(unit != SEPARATOR);
-                if let Some(slot) = self.block.bytes.get_mut(length & 255) {
-                    *slot = unit;
-                }
-                if let Some(end) = self.block.ends.get_mut(count & 255) {
-                    *end = length as u8;
-                }
-                count += open & !is_inside;
-                length += open | is_inside;
-                open = is_inside;
+    /// Appends a run of ASCII, normalised.
+    pub(super) fn push_ascii(&mut self, form: AsciiForm, run: &[u8]) {
+        let mut length = self.text.len();
+        // No byte becomes more than one, and the last copy may write more than belongs to a unit.
+        self.text.resize(length + run.len() + COPY_BYTES, SEPARATOR);
+        let (blocks, rest) = run.as_chunks::<BLOCK_BYTES>();
+        for block in blocks {
+            length = self.write_block(length, &AsciiBlock::new(form, block), BLOCK_BYTES);
+        }
+        if !rest.is_empty() {
+            let mut last = [SEPARATOR; BLOCK_BYTES];
+            let (room, _) = last.split_at_mut(rest.len());
+            room.copy_from_slice(rest);
+            length = self.write_block(length, &AsciiBlock::new(form, &last), rest.len());
+        }
+        self.text.truncate(length);
+    }
+
+    /// Writes the units of a block of `block_bytes` from `length` on, and returns where they end.
+    #[inline]
+    fn write_block(&mut self, mut length: usize, block: &AsciiBlock, block_bytes: usize) -> usize {
+        let inside = block.inside;
+        if self.is_open && inside & 1 == 0 {
+            self.is_open = false;
+            self.ends.push(length);
+            // Whatever the copy of the unit wrote after it.
+            if let Some(byte) = self.text.get_mut(length) {
+                *byte = SEPARATOR;
             }
-            debug_assert!(count <= length && length <= BLOCK_BYTES);
-            self.is_open = open == 1;
-            self.append_block(length, count);
+            length += 1;
         }
+        // Two words of bits, so that the next unit is found while this one is copied.
+        let mut starts = inside & !(inside << 1);
+        let mut stops = !inside & (inside << 1);
+        while starts != 0 {
+            let start = starts.trailing_zeros() as usize;
+            // A unit that reaches the end of 64 bytes has no stop, which is the 65th bit.
+            let stop = stops.trailing_zeros() as usize;
+            self.is_open = stop == block_bytes;
+            self.copy_unit(length, block, start, stop);
+            length += stop - start;
+            if !self.is_open {
+                // The separator was copied with the unit.
+                self.ends.push(length);
+                length += 1;
+            }
+            starts &= starts - 1;
+            stops &= stops.wrapping_sub(1);
+        }
+        length
     }
 
-    /// Appends the first `length` bytes of the block, and its first `count` ends of units.
-    fn append_block(&mut self, length: usize, count: usize) {
-        let start = self.text.len();
-        let ends = self.block.ends.iter().take(count);
-        self.ends.extend(ends.map(|&end| start + usize::from(end)));
-        let (bytes, _) = self.block.bytes.split_at(length);
-        let text = std::str::from_utf8(bytes);
-        debug_assert!(text.is_ok(), "a table maps ASCII to ASCII");
-        self.text.push_str(text.unwrap_or_default());
+    /// Copies the unit from `start` to `stop` and the byte after it, and some more.
+    #[inline]
+    fn copy_unit(&mut self, mut to: usize, block: &AsciiBlock, mut start: usize, stop: usize) {
+        loop {
+            let room = self.text.get_mut(to..);
+            if let Some(room) = room.and_then(<[u8]>::first_chunk_mut) {
+                *room = block.copy_at(start);
+            }
+            to += COPY_BYTES;
+            start += COPY_BYTES;
+            if start > stop {
+                return;
+            }
+        }
     }
 
     /// The position at which the last unit ends, before the separator that may follow it.
@@ -115,48 +186,69 @@ impl UnitBuffer {
 
     /// Visits each run of `size` complete units, and releases all but the last `size − 1` units.
     /// Returns whether it visited any. `size` is at least 1.
-    pub(super) fn visit_units(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
+    pub(super) fn visit_units<V: ShingleView + ?Sized>(
+        &mut self,
+        size: usize,
+        mut visit: impl FnMut(&V),
+    ) -> bool {
         debug_assert!(size > 0);
-        let mut start = self.first;
+        let text = V::new(self.text.get(self.first..).unwrap_or_default());
+        let mut start = 0;
         let mut visited = 0;
         for (&first_end, &last_end) in self.ends.iter().zip(self.ends.iter().skip(size - 1)) {
-            visit(slice(&self.text, start, last_end));
-            start = first_end + 1;
+            visit(text.slice(start, last_end - self.first));
+            start = first_end + 1 - self.first;
             visited += 1;
         }
         self.ends.drain(..visited);
-        self.release(start);
+        self.release(self.first + start);
         visited > 0
     }
 
     /// Visits each run of `size` characters, the separators between units included, and releases all
     /// but the last `size − 1` characters. Returns whether it visited any.
-    pub(super) fn visit_characters(&mut self, size: usize, mut visit: impl FnMut(&str)) -> bool {
+    pub(super) fn visit_characters<V: ShingleView + ?Sized>(
+        &mut self,
+        size: usize,
+        mut visit: impl FnMut(&V),
+    ) -> bool {
         self.ends.clear();
-        let text = self.rest();
+        let bytes = self.rest_bytes();
+        let text = V::new(bytes);
         let mut released_bytes = 0;
-        if text.is_ascii() {
-            let visited = (text.len() + 1).saturating_sub(size);
+        if bytes.is_ascii() {
+            let visited = (bytes.len() + 1).saturating_sub(size);
             for start in 0..visited {
-                visit(slice(text, start, start + size));
+                visit(text.slice(start, start + size));
             }
             released_bytes = visited;
         } else {
-            let starts = text.char_indices();
-            let ends = text.char_indices().map(|(position, _)| position);
-            let ends = ends.chain([text.len()]).skip(size);
-            for ((start, c), end) in starts.zip(ends) {
-                visit(slice(text, start, end));
-                released_bytes = start + c.len_utf8();
+            let positions = bytes.iter().enumerate();
+            // All bytes of a character but its first begin with the bits 10.
+            let starts = positions.filter_map(|(at, byte)| (byte >> 6 != 0b10).then_some(at));
+            let edges = starts.clone().chain([bytes.len()]);
+            let ends = edges.clone().skip(size);
+            for ((start, next), end) in starts.zip(edges.skip(1)).zip(ends) {
+                visit(text.slice(start, end));
+                released_bytes = next;
             }
         }
         self.release(self.first + released_bytes);
         released_bytes > 0
     }
 
+    /// Returns true if there is no text that has not been released.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest_bytes().is_empty()
+    }
+
     /// All text that has not been released, without a separator at its end.
-    pub(super) fn rest(&self) -> &str {
-        slice(&self.text, self.first, self.end())
+    pub(super) fn rest<V: ShingleView + ?Sized>(&self) -> &V {
+        V::new(self.rest_bytes())
+    }
+
+    fn rest_bytes(&self) -> &[u8] {
+        <[u8]>::slice(&self.text, self.first, self.end())
     }
 
     /// Releases the text before `first`.
@@ -170,9 +262,17 @@ impl UnitBuffer {
     }
 }
 
-/// The text from `start` to `end`, both between two characters. Empty where the buffer ends with a
-/// released separator, and `start` is after it.
-fn slice(text: &str, start: usize, end: usize) -> &str {
-    debug_assert!(start <= end || start == text.len(), "{start} to {end}");
-    text.get(start..end).unwrap_or_default()
+impl Drop for UnitBuffer {
+    fn drop(&mut self) {
+        let (mut text, mut ends) = (
+            std::mem::take(&mut self.text),
+            std::mem::take(&mut self.ends),
+        );
+        if text.capacity() + ends.capacity() * size_of::<usize>() <= MAX_SPARE_BYTES {
+            text.clear();
+            ends.clear();
+            // Where the thread ends there is no next text.
+            let _ = SPARE.try_with(|spare| spare.set((text, ends)));
+        }
+    }
 }

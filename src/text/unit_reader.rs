@@ -1,6 +1,6 @@
 //! Text to normalised units: Normalization Form KC, lower case, accents, separators.
 
-use super::ascii::{self, AsciiTable, split_runs};
+use super::ascii::{AsciiForm, split_runs};
 #[cfg(feature = "languages")]
 use super::normal::{Nfkc, strip_accents};
 use super::recipe::{ShingleUnit, Text};
@@ -71,13 +71,13 @@ struct UnitSplitter {
 
 impl UnitSplitter {
     fn split(&mut self, piece: &str) {
-        let table = self.ascii_table();
+        let form = self.ascii_form();
         let mut rest = piece;
         while !rest.is_empty() {
             let (ascii, other, after) = split_runs(rest);
-            match table {
-                Some(table) if ascii.len() >= MIN_RUN_BYTES => {
-                    self.units.push_ascii(table, ascii.as_bytes());
+            match form {
+                Some(form) if ascii.len() >= MIN_RUN_BYTES => {
+                    self.units.push_ascii(form, ascii.as_bytes());
                 }
                 _ => ascii.chars().for_each(|c| self.push(c)),
             }
@@ -86,11 +86,11 @@ impl UnitSplitter {
         }
     }
 
-    /// Code has no table: its case is kept, and its punctuation marks are units.
-    fn ascii_table(&self) -> Option<&'static AsciiTable> {
+    /// Code has none: its case is kept, and its punctuation marks are units.
+    fn ascii_form(&self) -> Option<AsciiForm> {
         match self.unit {
-            ShingleUnit::Words => Some(&ascii::WORDS),
-            ShingleUnit::Characters => Some(&ascii::CHARACTERS),
+            ShingleUnit::Words => Some(AsciiForm::Words),
+            ShingleUnit::Characters => Some(AsciiForm::Characters),
             ShingleUnit::CodeTokens => None,
         }
     }

@@ -111,7 +111,7 @@ fn kernels(values: u16) -> Vec<Case> {
             let hasher = MinHasher::with_kernel(SEED, values, family, kernel);
             let mut minima = hasher.minima();
             cases.push(Case::new(format!("{family}, {name}"), move |hashes| {
-                hasher.update(&mut minima, hashes.iter().copied());
+                hasher.update(&mut minima, hashes);
                 black_box(&mut minima);
             }));
         }

@@ -55,8 +55,8 @@ pub fn run(options: &Options) -> Result<()> {
         texts.len(),
         bytes as f64 / 1e6
     );
-    println!("{:<24} {:>10} {:>14}", "", "MB a second", "texts a second");
-    for size_bytes in [2_000, 200_000] {
+    println!("{:<26} {:>10} {:>14}", "", "MB a second", "texts a second");
+    for size_bytes in [400, 2_000, 200_000] {
         pieces(&texts, size_bytes)?;
     }
     println!("the texts as they are:");
@@ -125,6 +125,17 @@ fn pieces(texts: &[String], size_bytes: usize) -> Result<()> {
         })?;
         print(label, time, bytes, documents.len());
     }
+    let sketcher = minhash(MinHash::new(128))
+        .text(Text::words(5))
+        .build()?
+        .sketcher();
+    let time = best(|| {
+        for document in &documents {
+            black_box(sketcher.text_and_feature_hashes(document)?);
+        }
+        Ok(())
+    })?;
+    print("MinHash 128 and features", time, bytes, documents.len());
     Ok(())
 }
 
@@ -141,7 +152,7 @@ fn best(run: impl Fn() -> Result<()>) -> Result<Duration> {
 fn print(label: &str, time: Duration, bytes: usize, texts: usize) {
     let seconds = time.as_secs_f64();
     println!(
-        "{label:<24} {:>10.1} {:>14.0}",
+        "{label:<26} {:>10.1} {:>14.0}",
         bytes as f64 / 1e6 / seconds,
         texts as f64 / seconds
     );

@@ -39,13 +39,13 @@ impl SketchedText {
     ///
     /// Returns the errors of [`Sketcher::text`].
     pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
-        let features = if with_features {
-            sketcher.feature_hashes(text)?
+        let (signature, features) = if with_features {
+            sketcher.text_and_feature_hashes(text)?
         } else {
-            Vec::new()
+            (sketcher.text(text)?, Vec::new())
         };
         Ok(Self {
-            signature: sketcher.text(text)?,
+            signature,
             features,
         })
     }

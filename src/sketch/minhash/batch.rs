@@ -11,7 +11,9 @@ pub(super) const FEATURES: usize = 64;
 /// The greatest number of rows that a kernel evaluates together.
 pub(super) const MAX_ROWS: usize = 16;
 
-/// Up to [`FEATURES`] features that a kernel takes in together.
+/// Up to [`FEATURES`] features that a kernel takes in together. No register of 512 bits is read or written
+/// across the end of a cache line.
+#[repr(align(64))]
 pub(super) struct FeatureBatch {
     hashes: [u64; FEATURES],
     /// Number of hashes, from the first on; the others are left over from earlier batches.
@@ -22,7 +24,7 @@ pub(super) struct FeatureBatch {
 }
 
 impl FeatureBatch {
-    pub(super) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             hashes: [0; FEATURES],
             filled: 0,
@@ -31,16 +33,14 @@ impl FeatureBatch {
         }
     }
 
-    /// Replaces the features of the batch by the next ones. Returns false if there are none.
+    /// Replaces the features of the batch by other ones, at most [`FEATURES`].
     #[inline]
-    pub(super) fn fill(&mut self, hashes: &mut impl Iterator<Item = u64>) -> bool {
-        let mut filled = 0;
-        for (slot, hash) in self.hashes.iter_mut().zip(hashes) {
+    pub(super) fn fill(&mut self, hashes: &[u64]) {
+        debug_assert!(hashes.len() <= FEATURES);
+        for (slot, &hash) in self.hashes.iter_mut().zip(hashes) {
             *slot = hash;
-            filled += 1;
         }
-        self.filled = filled;
-        filled > 0
+        self.filled = hashes.len();
     }
 
     /// Mixes the hashes with the key of the schema.

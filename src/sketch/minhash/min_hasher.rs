@@ -10,12 +10,19 @@
 //! probability about n / 2^33, so similarity is over-estimated by at most about (1 - J) n / 2^33
 //! for n features in the union: 0.0001 at a million, 0.01 at 100 million.
 
+use std::cell::RefCell;
+
 use super::super::hash::{derive, stream};
-use super::batch::FeatureBatch;
+use super::batch::{FEATURES, FeatureBatch};
 use super::families::FunctionFamily;
 use super::kernel::Kernel;
 use super::permutations::Permutations;
 use super::rows::LANES;
+
+thread_local! {
+    /// Kept between documents: to clear it would cost more than a short one.
+    static BATCH: RefCell<FeatureBatch> = const { RefCell::new(FeatureBatch::new()) };
+}
 
 /// The k functions of one seed.
 #[derive(Debug)]
@@ -56,13 +63,14 @@ impl MinHasher {
 
     /// Lowers the minima to the values of the features with these hashes. Neither repeats nor order
     /// change the result.
-    pub(crate) fn update(&self, minima: &mut Minima, hashes: impl IntoIterator<Item = u64>) {
-        let mut hashes = hashes.into_iter();
-        let mut batch = FeatureBatch::new();
-        while batch.fill(&mut hashes) {
-            self.kernel
-                .update(&self.family, self.key, &mut minima.rows, &mut batch);
-        }
+    pub(crate) fn update(&self, minima: &mut Minima, hashes: &[u64]) {
+        BATCH.with_borrow_mut(|batch| {
+            for hashes in hashes.chunks(FEATURES) {
+                batch.fill(hashes);
+                self.kernel
+                    .update(&self.family, self.key, &mut minima.rows, batch);
+            }
+        });
     }
 }
 

@@ -64,15 +64,29 @@ impl PairMultiply {
 
     #[inline(always)]
     pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
+        flip_highest_bits(minima);
         for &mixed in mixed {
             let products = self.columns.map(|a| a.wrapping_mul(mixed as u32));
             for (minima, row) in minima.iter_mut().zip(&self.rows) {
-                let sum = row.sum(high(mixed));
+                let sum = row.sum(high(mixed)) ^ HIGHEST_BIT;
                 for (minimum, product) in minima.iter_mut().zip(products) {
-                    *minimum = (*minimum).min(product.wrapping_add(sum));
+                    let value = product.wrapping_add(sum);
+                    *minimum = (*minimum as i32).min(value as i32) as u32;
                 }
             }
         }
+        flip_highest_bits(minima);
+    }
+}
+
+/// With this bit flipped, numbers have the order that they have as signed ones without: SSE2, which is
+/// what plain code may use on x86-64, compares signed numbers alone.
+const HIGHEST_BIT: u32 = 1 << 31;
+
+#[inline(always)]
+fn flip_highest_bits(minima: &mut [[u32; LANES]]) {
+    for minimum in minima.as_flattened_mut() {
+        *minimum ^= HIGHEST_BIT;
     }
 }
 

@@ -14,7 +14,8 @@ pub(crate) const FAMILIES: [Permutations; 5] = [
 /// The values of some features.
 fn values(hasher: &MinHasher, features: impl IntoIterator<Item = u64>) -> Vec<u32> {
     let mut minima = hasher.minima();
-    hasher.update(&mut minima, features);
+    let features: Vec<u64> = features.into_iter().collect();
+    hasher.update(&mut minima, &features);
     minima.values()
 }
 
@@ -57,7 +58,7 @@ fn features_may_come_in_parts_and_repeatedly() {
         let whole = values(&hasher, 0..500);
         let mut minima = hasher.minima();
         for part in [0..1, 400..500, 1..130, 90..401, 7..7] {
-            hasher.update(&mut minima, part);
+            hasher.update(&mut minima, &part.collect::<Vec<u64>>());
         }
         assert_eq!(minima.values(), whole, "{family}");
         let more = values(&MinHasher::new(3, 1_000, family), 0..500);

@@ -89,7 +89,8 @@ fn signatures(
     let (common, each) = shape;
     let values = |first: u64, count: u64| {
         let mut minima = hasher.minima();
-        hasher.update(&mut minima, (first..first + count).map(structure));
+        let hashes: Vec<u64> = (first..first + count).map(structure).collect();
+        hasher.update(&mut minima, &hashes);
         minima.values()
     };
     let shared = values(begin, common);

@@ -121,7 +121,7 @@ fn binomial(j: f64) -> f64 {
 fn k_hash(hashes: &[u64]) -> Vec<u32> {
     let hasher = MinHasher::new(11, SIZE as u16, Permutations::default());
     let mut minima = hasher.minima();
-    hasher.update(&mut minima, hashes.iter().copied());
+    hasher.update(&mut minima, hashes);
     minima.values()
 }
 
