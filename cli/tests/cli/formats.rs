@@ -36,7 +36,7 @@ fn pairs_in_every_form() {
         json,
         "{\"id_a\":0,\"key_a\":\"plain\",\"id_b\":1,\
          \"key_b\":\"tab\\tnew\\nline\\rback\\\\slash \\\"quoted\\\" \u{e9}\u{1F600}\",\
-         \"similarity_estimate\":1.0,\"distance\":null}\n"
+         \"similarity\":1.0,\"distance\":null}\n"
     );
     let table = folder
         .run(&["pairs", "c.jsonl", "--format", "table"])
@@ -46,7 +46,7 @@ fn pairs_in_every_form() {
     assert_eq!(lines.len(), 3, "{table}");
     assert_eq!(
         lines[0].split_whitespace().collect::<Vec<_>>(),
-        ["key_a", "key_b", "similarity_estimate"]
+        ["key_a", "key_b", "similarity"]
     );
     assert!(lines[2].starts_with(" plain"));
     let both = [

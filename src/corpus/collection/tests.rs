@@ -44,12 +44,15 @@ struct Answers {
     clusters: Vec<Vec<DocumentId>>,
     left_out: Vec<(DocumentId, Vec<u8>)>,
     documents: u64,
-    sample: Vec<Option<(Option<Vec<u8>>, Signature, u64, Vec<u8>)>>,
+    sample: Vec<Option<PlainRecord>>,
 }
+
+/// Key, signature, stamp and payload of a document.
+type PlainRecord = (Option<Vec<u8>>, Signature, u64, Vec<u8>);
 
 fn sample(
     get: impl Fn(DocumentId) -> crate::Result<Option<crate::Record>>,
-) -> Vec<Option<(Option<Vec<u8>>, Signature, u64, Vec<u8>)>> {
+) -> Vec<Option<PlainRecord>> {
     let record = |id| {
         let record = get(DocumentId::new(id)).unwrap()?;
         Some((
