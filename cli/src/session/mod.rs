@@ -26,7 +26,7 @@ mod watched;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
-pub(crate) use building::{Building, StoreBuilding, bulk_options};
+pub(crate) use building::{Building, StoreBuilding, bulk_options, temporary_name};
 pub(crate) use context::Context;
 pub(crate) use copying::{copy_kept, spool_sources};
 pub(crate) use documents::{

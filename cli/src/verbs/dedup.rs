@@ -19,9 +19,9 @@ use crate::options::{
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, ScratchStore, announce_join,
-    copy_kept, limited, must_take_text, open_to_read, resolve_corpus, sketch_documents,
-    spool_sources, tell_left_out, tell_not_at_hand, tell_suspicious,
+    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, copy_kept, limited,
+    must_take_text, open_to_read, resolve_corpus, sketch_documents, spool_sources, tell_left_out,
+    tell_not_at_hand, tell_suspicious, temporary_name,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -314,15 +314,17 @@ impl DedupPlan<'_> {
         if let Some(budget) = budget {
             options = options.probe_budget(budget.get());
         }
-        let scratch = ScratchStore::create_unnamed(self.context, &self.schema, &options)?;
-        let begun = scratch.store().deduplicator();
-        let begun = begun.map_err(|error| scratch.failure(error))?;
-        let mut kept = KeptInScratch {
+        let folder = &self.context.temp_dir;
+        let name = temporary_name(folder);
+        let begun = Deduplicator::create(folder, self.schema.clone(), &options);
+        let begun = begun.map_err(|error| Failure::store(&name, error))?;
+        let begun = begun.memory_bytes(self.context.corpus_bytes());
+        let mut kept = KeptDocuments {
             documents: match self.features.take() {
                 Some(features) => begun.verify_exact(features),
                 None => begun,
             },
-            scratch: &scratch,
+            name,
         };
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
@@ -353,7 +355,7 @@ impl DedupPlan<'_> {
     /// Decides some documents in their order: together, or one by one where that cannot be.
     fn decide(
         &mut self,
-        kept: &mut KeptInScratch<'_>,
+        kept: &mut KeptDocuments,
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
         // Bounds that differ from the schema's come with another store only.
@@ -463,13 +465,13 @@ impl DedupPlan<'_> {
     }
 }
 
-/// The kept documents, and the store whose name failures say.
-struct KeptInScratch<'s> {
+/// The kept documents, and how failures call their store.
+struct KeptDocuments {
     documents: Deduplicator,
-    scratch: &'s ScratchStore,
+    name: String,
 }
 
-impl KeptInScratch<'_> {
+impl KeptDocuments {
     /// Decides those documents that are good and that the other store does not have. `None` if one of
     /// them is wrong: then none was decided, and [`decide`](Self::decide) tells which.
     fn decide_together(
@@ -488,7 +490,7 @@ impl KeptInScratch<'_> {
         match self.documents.decide_many(&open) {
             Ok(decisions) => Ok(Some(decisions)),
             Err(Error::InvalidParameter { .. } | Error::SignatureMismatch { .. }) => Ok(None),
-            Err(error) => Err(self.scratch.failure(error)),
+            Err(error) => Err(Failure::store(&self.name, error)),
         }
     }
 
@@ -501,7 +503,7 @@ impl KeptInScratch<'_> {
         place: impl FnOnce() -> String,
     ) -> Result<DedupDecision> {
         let decided = self.documents.decide(document, sketched, bounds);
-        decided.map_err(|error| self.scratch.document_failure(place(), error))
+        decided.map_err(|error| Failure::document(&self.name, place(), error))
     }
 
     /// The key of a kept document as it is printed.
