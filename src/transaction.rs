@@ -359,9 +359,8 @@ impl WriteTransaction {
         documents: &[(Document<'_>, &SketchedText)],
         features: &mut FeatureSets,
     ) -> Result<Vec<Novelty>> {
-        let schema = self.transaction.view().context().schema.clone();
-        verification::insert_many_if_new(features, &schema, documents, |documents, ask| {
-            self.transaction.insert_many_if_new_verified(documents, ask)
+        verification::insert_many_if_new(features, documents, |documents, ask| {
+            self.transaction.insert_many_if_new_asking(documents, ask)
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::format::Posting;
 const NONE: u32 = u32::MAX;
 
 /// Slots of the smallest table.
-const MIN_SLOTS: usize = 1 << 10;
+const MIN_SLOTS: usize = 1 << 4;
 
 /// Spreads codes, of which the lowest bits may be alike (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -28,7 +28,7 @@ struct ChainedPosting {
 
 impl BucketMap {
     /// Bytes that a posting takes, about.
-    pub(crate) const POSTING_BYTES: usize = size_of::<ChainedPosting>() + 2 * size_of::<u32>();
+    pub(crate) const POSTING_BYTES: usize = size_of::<ChainedPosting>() + 3 * size_of::<u32>();
 
     /// Appends a posting. `low_code` gives the least code of the bucket of a code. Returns false if the
     /// lane is full, with 2³² − 1 postings.
@@ -40,7 +40,7 @@ impl BucketMap {
         else {
             return false;
         };
-        if self.postings.len() >= self.slots.len() {
+        if 2 * self.postings.len() >= self.slots.len() {
             self.grow(&low_code);
         }
         let slot = slot_of(low_code(posting.code), self.slots.len());

@@ -1,5 +1,6 @@
 //! What a search keeps of the candidates that it has scored.
 
+use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::ProbeCounts;
 use crate::query::scored::Scored;
 use crate::types::{BeyondBudget, Document};
@@ -101,6 +102,13 @@ impl Found {
             counts: ProbeCounts::default(),
             beyond: None,
         }
+    }
+
+    /// Returns a similarity below which a document is not wanted where the best alone is kept.
+    pub(crate) fn floor(&self, bounds: &ResolvedBounds) -> f64 {
+        let floor = bounds.similarity_floor();
+        let best = self.near.best();
+        best.map_or(floor, |best| floor.max(best.similarity))
     }
 
     /// Adds a document within the bounds that was found elsewhere.

@@ -39,9 +39,9 @@ pub(crate) struct ProbedLane {
 }
 
 impl ProbedLane {
-    /// A name for the bucket of a code: equal for those that share it, and for no others.
-    pub(crate) fn bucket(self, context: &SharedContext, code: u64) -> (u16, u64) {
-        (self.lane, context.lanes.bucket_range(self.lane, code).0)
+    /// The least and the greatest code of the bucket of a code.
+    pub(crate) fn bucket_range(self, context: &SharedContext, code: u64) -> (u64, u64) {
+        context.lanes.bucket_range(self.lane, code)
     }
 }
 

@@ -276,7 +276,8 @@ impl<'a, A> Query<'a, A> {
         }
         let outside = Outside::default();
         let ask = self.verify.as_deref();
-        let ask = ask.map(|verify| |index, id| outside.ask(|| verify(index, DocumentId::new(id))));
+        let ask = ask
+            .map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
         let search = Search::new(self.view, Some(&bounds), Collector::Top(self.limit))
             .budget(budget)
             .exclude(self.exclude)

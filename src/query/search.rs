@@ -300,12 +300,23 @@ impl<'q> Search<'q> {
             return Ok(());
         }
         let mut near = TopK::new(self.collector.limit());
-        for scored in found.near.take() {
+        let mut held = found.near.take();
+        let mut floor = self.bounds.map_or(0.0, ResolvedBounds::similarity_floor);
+        // Where the best alone is kept, what is less similar need not be told exactly. The estimates say
+        // which is likely to be the best.
+        let raises_floor = self.collector == Collector::BestOne && self.verify.is_some();
+        if raises_floor {
+            held.sort_unstable_by_key(Scored::rank);
+        }
+        for scored in held {
             let exact_similarity = match self.verify {
-                Some(ask) => ask(index, scored.id)?,
+                Some(ask) => ask(index, scored.id, floor)?,
                 None => None,
             };
             if let Some(scored) = scored.verified(exact_similarity, self.bounds) {
+                if raises_floor {
+                    floor = floor.max(scored.similarity);
+                }
                 near.push(scored);
             }
         }

@@ -11,8 +11,9 @@ use crate::types::DocumentId;
 /// caller cannot compute it; then the estimate stands.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
-/// Asks the caller how similar the signature at an index and the document with an id are.
-pub(crate) type Ask<'v> = dyn Fn(usize, u64) -> ExactSimilarity + 'v;
+/// Asks the caller how similar the signature at an index and the document with an id are. A similarity
+/// below the floor may come out as any number below it.
+pub(crate) type Ask<'v> = dyn Fn(usize, u64, f64) -> ExactSimilarity + 'v;
 
 /// A document that another one of a batch is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

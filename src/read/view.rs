@@ -80,6 +80,11 @@ pub(crate) trait ReadView {
     /// Shows the signature rows of documents in the order given, `None` where one does not live.
     fn signature_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()>;
 
+    /// True if the rows never left this process's memory: their checksums are not looked at.
+    fn holds_rows(&self) -> bool {
+        false
+    }
+
     /// Shows all signature rows of live documents, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
 
@@ -114,8 +119,9 @@ impl dyn ReadView + '_ {
         ids: &[u64],
         visit: &mut dyn FnMut(u64, SignatureRow<'_>) -> Result<()>,
     ) -> Result<()> {
-        let shape = self.context().shape();
+        let (shape, holds_rows) = (self.context().shape(), self.holds_rows());
         self.signature_rows(ids, &mut |id, row| match row {
+            Some(bytes) if holds_rows => visit(id, SignatureRow::read(id, bytes, shape)?),
             Some(bytes) => visit(id, SignatureRow::decode(id, bytes, shape)?),
             None => self.expect_gone(id),
         })

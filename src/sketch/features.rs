@@ -31,7 +31,7 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let mut features = FeatureSet::of_text(text);
+        let mut features = FeatureHashes::of_text(text);
         self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
         Ok(features.into_sorted())
     }
@@ -58,7 +58,7 @@ impl Sketcher {
             return Ok((self.text(text)?, self.feature_hashes(text)?));
         }
         let mut draft = self.text_draft(text)?;
-        let mut features = FeatureSet::of_text(text);
+        let mut features = FeatureHashes::of_text(text);
         self.each_shingle(text, |shingle| {
             let hash = feature_hash(shingle);
             features.push(hash);
@@ -69,12 +69,12 @@ impl Sketcher {
 }
 
 /// The distinct hashes of a text. Repeats are removed whenever there are `max_hashes`.
-struct FeatureSet {
+struct FeatureHashes {
     hashes: Vec<u64>,
     max_hashes: usize,
 }
 
-impl FeatureSet {
+impl FeatureHashes {
     fn of_text(text: &str) -> Self {
         let expected = text.len() / BYTES_PER_SHINGLE;
         Self {
@@ -143,8 +143,11 @@ fn distribute(hashes: &[u64]) -> Vec<u64> {
     let (mut start, mut rest) = (0, sorted.as_mut_slice());
     for end in ends {
         let (bucket, after) = rest.split_at_mut(end - start);
-        if bucket.len() > 1 {
-            bucket.sort_unstable();
+        match bucket {
+            [] | [_] => {}
+            // Most buckets that are to be sorted at all.
+            [a, b] => (*a, *b) = ((*a).min(*b), (*a).max(*b)),
+            bucket => bucket.sort_unstable(),
         }
         (start, rest) = (end, after);
     }

@@ -11,8 +11,9 @@ use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Matches, Novelty};
 use crate::write::batch_dedup::{BatchDedup, BatchDocument};
 
-/// Asks the caller how similar a document of the batch, given by its index, is to an earlier one.
-pub(crate) type AskCaller<'v> = dyn Fn(usize, Earlier) -> ExactSimilarity + 'v;
+/// Asks the caller how similar a document of the batch, given by its index, is to an earlier one. A
+/// similarity below the floor may come out as any number below it.
+pub(crate) type AskCaller<'v> = dyn Fn(usize, Earlier, f64) -> ExactSimilarity + 'v;
 
 /// What a batch is inserted into.
 pub(crate) trait BatchTarget {
@@ -74,9 +75,9 @@ impl<'v> BatchInsert<'v> {
     }
 
     /// Asks the caller how similar the document at `index` of the batch is to an earlier one.
-    fn ask(&self, index: usize, id: u64) -> ExactSimilarity {
+    fn ask(&self, index: usize, id: u64, floor: f64) -> ExactSimilarity {
         match self.ask {
-            Some(ask) => ask(index, self.earlier(id)?),
+            Some(ask) => ask(index, self.earlier(id)?, floor),
             None => Ok(None),
         }
     }
@@ -128,7 +129,7 @@ impl<'d> BatchCheck<'d> {
         let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
         let same_key = find_keys(view, &keys)?;
         let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
-        let ask = |index, id| insert.ask(index, id);
+        let ask = |index, id, floor| insert.ask(index, id, floor);
         let search = insert.search(view, &ask);
         let mut plan = search.plan(signatures.iter().copied())?;
         // A document whose key is taken is answered by its key alone.
@@ -199,7 +200,7 @@ impl<'d> BatchCheck<'d> {
     ) -> Result<Matches> {
         let (index, context) = (insert.novelties.len(), view.context());
         let (_, signature) = *at(self.documents, query_index)?;
-        let ask = |index, id| insert.ask(index, id);
+        let ask = |index, id, floor| insert.ask(index, id, floor);
         let search = insert.search(view, &ask);
         let Some(mut found) = found else {
             return search.one(index, signature);
@@ -221,7 +222,7 @@ impl<'d> BatchCheck<'d> {
             // Documents in one bucket need not be within the bounds of a score.
             let scored = subject.score_signature(context, id, other, &insert.bounds)?;
             if let Some(scored) = scored {
-                let exact_similarity = insert.ask(index, id)?;
+                let exact_similarity = insert.ask(index, id, found.floor(&insert.bounds))?;
                 if let Some(scored) = scored.verified(exact_similarity, Some(&insert.bounds)) {
                     found.push(scored);
                 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::error::Result;
-use crate::invariant::at;
+use crate::format::Posting;
+use crate::index::BucketMap;
+use crate::invariant::{at, at_mut, invariant};
 use crate::query::ProbePlan;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -28,18 +30,10 @@ pub(super) struct BatchDedup<'d> {
     documents: &'d [BatchDocument<'d>],
     plan: &'d ProbePlan,
     ids_by_key: HashMap<&'d [u8], u64>,
-    /// For each bucket, the index in `entries` of its newest document.
-    buckets: HashMap<(u16, u64), usize>,
-    entries: Vec<BucketEntry>,
-}
-
-/// A document in one bucket. The entries of a bucket are a list that is linked backwards.
-struct BucketEntry {
-    id: u64,
-    code: u64,
-    document_index: usize,
-    /// Index of the document that came before it in the same bucket.
-    previous: Option<usize>,
+    /// The postings of each lane of the plan, with the positions of documents in `inserted` as ids.
+    lanes: Vec<BucketMap>,
+    /// The ids of the inserted documents, and their indexes in the piece.
+    inserted: Vec<(u64, usize)>,
 }
 
 impl<'d> BatchDedup<'d> {
@@ -48,8 +42,8 @@ impl<'d> BatchDedup<'d> {
             documents,
             plan,
             ids_by_key: HashMap::new(),
-            buckets: HashMap::new(),
-            entries: Vec::new(),
+            lanes: Vec::new(),
+            inserted: Vec::new(),
         }
     }
 
@@ -70,20 +64,18 @@ impl<'d> BatchDedup<'d> {
     ) -> Result<BatchCandidates<'d>> {
         let mut found = Vec::new();
         let mut postings = 0;
-        for (lane, code) in self.plan.row(query_index) {
+        for ((lane, code), map) in self.plan.row(query_index).zip(&self.lanes) {
+            let (low_code, high_code) = lane.bucket_range(context, code);
             let mut in_bucket = 0;
-            let mut next = self.buckets.get(&lane.bucket(context, code)).copied();
-            while let Some(index) = next {
-                let entry = at(&self.entries, index)?;
+            for posting in map.bucket(low_code, high_code) {
                 // One more than the budget is counted, so that the caller sees that it is exceeded.
                 in_bucket += 1;
                 if in_bucket > max_postings {
                     break;
                 }
-                if self.plan.accepts(lane, code, entry.code) {
-                    found.push((entry.id, entry.document_index));
+                if self.plan.accepts(lane, code, posting.code) {
+                    found.push(*at(&self.inserted, posting.id as usize)?);
                 }
-                next = entry.previous;
             }
             postings = postings.max(in_bucket);
         }
@@ -113,15 +105,16 @@ impl<'d> BatchDedup<'d> {
         if let Some(key) = document.key() {
             self.ids_by_key.insert(key, id);
         }
-        for (lane, code) in self.plan.row(document_index) {
-            let index = self.entries.len();
-            let previous = self.buckets.insert(lane.bucket(context, code), index);
-            self.entries.push(BucketEntry {
-                id,
-                code,
-                document_index,
-                previous,
-            });
+        let position = self.inserted.len() as u64;
+        self.inserted.push((id, document_index));
+        for (column, (lane, code)) in self.plan.row(document_index).enumerate() {
+            if self.lanes.len() == column {
+                self.lanes.push(BucketMap::default());
+            }
+            let posting = Posting { code, id: position };
+            let low_code = |code| lane.bucket_range(context, code).0;
+            let is_taken = at_mut(&mut self.lanes, column)?.push(posting, low_code);
+            invariant!(is_taken, "a piece of a batch has 2^32 documents");
         }
         Ok(())
     }

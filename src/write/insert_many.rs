@@ -40,6 +40,16 @@ impl Transaction {
         self.insert_new(documents, None)
     }
 
+    /// [`insert_many_if_new`](Self::insert_many_if_new), where this crate says how similar a document is to
+    /// each candidate.
+    pub(crate) fn insert_many_if_new_asking(
+        &mut self,
+        documents: &[(Document<'_>, &Signature)],
+        ask: &AskCaller<'_>,
+    ) -> Result<Vec<Novelty>> {
+        self.insert_new(documents, Some(ask))
+    }
+
     /// [`insert_many_if_new`](Self::insert_many_if_new), where the caller says how similar a document
     /// is to each candidate.
     pub(crate) fn insert_many_if_new_verified(
@@ -48,7 +58,7 @@ impl Transaction {
         similarity: impl Fn(usize, Earlier) -> Result<Option<f64>>,
     ) -> Result<Vec<Novelty>> {
         let outside = Outside::default();
-        let ask = |index, earlier| outside.ask(|| similarity(index, earlier));
+        let ask = |index, earlier, _: f64| outside.ask(|| similarity(index, earlier));
         let novelties = self.insert_new(documents, Some(&ask));
         outside.leave();
         novelties

@@ -12,10 +12,8 @@ use crate::schema::Schema;
 use crate::state::open_read_only;
 use crate::types::{DocumentId, Record};
 
-#[cfg(doc)]
-use crate::collection::Collection;
-
-/// The documents of one job, made by [`Collection::finish`]. Cheap to clone.
+/// The documents of one job, made by [`Collection::finish`](crate::collection::Collection::finish). Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Collected {
     source: Arc<dyn JoinSource>,

@@ -40,11 +40,11 @@ pub struct Collection<'w> {
     options: BulkOptions,
     held: Held,
     on_progress: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + Send + 'w>>,
-    on_duplicate: Option<Box<OnDuplicate<'w>>>,
+    on_duplicate: Option<Box<OnLeftOut<'w>>>,
 }
 
 /// Called with a document that is left out because of its key, and the key.
-type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
+type OnLeftOut<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
 enum Held {
     Memory(Box<MemoryDocuments>),

@@ -158,9 +158,8 @@ impl Deduplicator {
         documents: &[(Document<'_>, &SketchedText)],
     ) -> Result<Vec<DedupDecision>> {
         let kept = &mut self.kept;
-        let schema = kept.view().context().schema.clone();
         let novelties = match &mut self.features {
-            Some(features) => insert_many_if_new(features, &schema, documents, |documents, ask| {
+            Some(features) => insert_many_if_new(features, documents, |documents, ask| {
                 kept.insert_many_if_new(documents, Some(ask))
             }),
             None => kept.insert_many_if_new(&signatures_of(documents), None),

@@ -125,7 +125,7 @@ impl KeptDocuments {
     }
 
     /// Inserts the documents of a batch that are new, as
-    /// [`Transaction::insert_many_if_new_verified`] does if `ask` is given.
+    /// [`Transaction::insert_many_if_new_asking`] does if `ask` is given.
     pub(super) fn insert_many_if_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
@@ -133,9 +133,7 @@ impl KeptDocuments {
     ) -> Result<Vec<Novelty>> {
         let novelties = match &mut self.place {
             Place::Store(store) => match ask {
-                Some(ask) => store
-                    .transaction
-                    .insert_many_if_new_verified(documents, ask),
+                Some(ask) => store.transaction.insert_many_if_new_asking(documents, ask),
                 None => store.transaction.insert_many_if_new(documents),
             },
             Place::Memory(memory) => {

@@ -173,6 +173,10 @@ impl ReadView for MemoryIndex {
         Ok(())
     }
 
+    fn holds_rows(&self) -> bool {
+        true
+    }
+
     fn equal_row(&self, _: u64, visit: &mut VisitRow<'_>) -> Result<()> {
         visit(None)
     }

@@ -6,8 +6,7 @@ use super::features::FeatureSets;
 use crate::error::Result;
 use crate::invariant::at;
 use crate::join::Join;
-use crate::query::{Bounds, Earlier};
-use crate::schema::Schema;
+use crate::query::Earlier;
 use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher};
 use crate::types::{Document, Novelty};
@@ -73,17 +72,15 @@ impl<A> Join<'_, A> {
 /// two are. Keeps the features of what was inserted.
 pub(crate) fn insert_many_if_new(
     features: &mut FeatureSets,
-    schema: &Schema,
     documents: &[(Document<'_>, &SketchedText)],
     insert: impl FnOnce(&[(Document<'_>, &Signature)], &AskCaller<'_>) -> Result<Vec<Novelty>>,
 ) -> Result<Vec<Novelty>> {
-    let floor = Bounds::new().resolve(schema, false)?.similarity_floor();
     let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;
         Ok(&sketched.features)
     };
     let stored: &FeatureSets = features;
-    let novelties = insert(&signatures_of(documents), &|index, earlier| {
+    let novelties = insert(&signatures_of(documents), &|index, earlier, floor| {
         let own = features_at(index)?;
         match earlier {
             Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),

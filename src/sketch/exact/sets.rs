@@ -94,8 +94,12 @@ pub fn jaccard_of_sorted<T: Ord>(a: &[T], b: &[T]) -> f64 {
 /// Maximum amount by which rounding lowers a bound on a number of features.
 const ROUNDING: f64 = 1e-6;
 
-/// Comparisons between two looks at whether a similarity is still within reach.
-const STRIDE: usize = 16;
+/// Features that are compared at once, by vector registers.
+const STRIDE: usize = 4;
+
+fn chunk_at(hashes: &[u64], start: usize) -> Option<&[u64; STRIDE]> {
+    hashes.get(start..)?.first_chunk()
+}
 
 /// [`jaccard_of_sorted`], but a similarity below `floor` may come out as any number below it: the
 /// comparison ends once so many features differ that it is certain.
@@ -112,6 +116,14 @@ pub(crate) fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
         }
         if i == a.len() || j == b.len() {
             return similarity(shared);
+        }
+        // Sets that are near each other have long runs in common.
+        while let Some((x, y)) = chunk_at(a, i).zip(chunk_at(b, j))
+            && x == y
+        {
+            shared += STRIDE;
+            i += STRIDE;
+            j += STRIDE;
         }
         // No branch depends on which is less: which it is cannot be predicted.
         for _ in 0..STRIDE {
