@@ -20,6 +20,7 @@ mod panics;
 mod positions;
 mod sampling;
 mod scratch_store;
+mod store_texts;
 mod subject;
 mod tally;
 mod watched;
@@ -39,10 +40,11 @@ pub(crate) use joins::{
     JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,
 };
 pub(crate) use keys::{KeyCache, change_each};
-pub(crate) use opening::{must_take_text, open_to_read, open_to_write, tell_not_at_hand};
+pub(crate) use opening::{must_take_text, open_to_read, open_to_write};
 pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};
 pub(crate) use scratch_store::ScratchStore;
+pub(crate) use store_texts::NamedStore;
 pub(crate) use subject::{Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
 pub(crate) use watched::Watched;

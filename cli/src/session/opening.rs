@@ -1,6 +1,5 @@
 //! Opening stores to read them.
 
-use std::fmt;
 use std::path::Path;
 
 use resemblance::{Schema, Store, StoreOptions};
@@ -46,15 +45,5 @@ pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
         None => Err(Failure::usage(
             "the store was made without a rule for texts, so only programs can add to it or query it",
         )),
-    }
-}
-
-/// Says, where exact similarities are wanted, which documents are compared by estimate.
-pub(crate) fn tell_not_at_hand(context: &Context, store: impl fmt::Display, documents: u64) {
-    if documents > 0 {
-        context.messages.note(format!(
-            "the texts of the {documents} documents in {store} are not at hand: similarities to \
-             them are estimates"
-        ));
     }
 }

@@ -14,8 +14,8 @@ use crate::corpus::{Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
-    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, must_take_text, open_to_write, resolve_corpus_to_store, tell_not_at_hand,
+    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, NamedStore,
+    ReadDocument, WorkedDocument, must_take_text, open_to_write, resolve_corpus_to_store,
 };
 
 /// Add the documents of a corpus to a store
@@ -26,7 +26,7 @@ use crate::session::{
 /// those of one more commit. A key that is in the store already is bad input unless --upsert or
 /// --if-new is given. With --if-new, similarities within the corpus are exact, unless --verify
 /// estimate is given; similarities to documents that were in the store before are estimates, because a
-/// store has no texts, and documents dropped by an estimate are counted.
+/// store has no texts, unless --texts has them; documents dropped by an estimate are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -59,6 +59,10 @@ pub(crate) struct AddArguments {
     distance: Option<u8>,
     #[command(flatten)]
     verify: VerifyOptions,
+    /// With --if-new: the corpus that the store was made of, or a part of it: the similarity to documents
+    /// whose texts are there is exact
+    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "if_new")]
+    texts: Vec<PathBuf>,
     /// Replace documents whose key the store has; a document with the same signature stays, and is
     /// counted as unchanged
     #[arg(long)]
@@ -101,10 +105,11 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     bounds.must_lie_within(store.schema())?;
     let has_budget = arguments.budget.is_some();
     let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema(), has_budget)?;
-    let features = context.features(is_exact);
-    if features.is_some() {
-        let documents = store.snapshot()?.len();
-        tell_not_at_hand(context, arguments.store.display(), documents);
+    let mut features = context.features(is_exact);
+    if let Some(features) = &mut features {
+        let (name, snapshot) = (arguments.store.display(), &store.snapshot()?);
+        let known = NamedStore { name, snapshot };
+        known.read_texts(context, &arguments.texts, &arguments.options, features)?;
     }
     let stored = Some(&arguments.stored);
     let corpus = resolve_corpus_to_store(context, &arguments.corpus, &arguments.options, stored)?;

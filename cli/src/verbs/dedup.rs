@@ -19,9 +19,9 @@ use crate::options::{
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
-    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, copy_kept, limited,
-    must_take_text, open_to_read, resolve_corpus, sketch_documents, spool_sources, tell_left_out,
-    tell_not_at_hand, tell_suspicious, temporary_name,
+    DocumentTally, JoinProduct, MAX_HELD_BYTES, NamedStore, ReadDocument, announce_join, copy_kept,
+    limited, must_take_text, open_to_read, resolve_corpus, spool_sources, tell_left_out,
+    tell_suspicious, temporary_name,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,6 +71,10 @@ pub(crate) struct DedupArguments {
     /// so documents are compared with it by estimate
     #[arg(long, value_name = "STORE")]
     pub(crate) against: Option<PathBuf>,
+    /// The corpus that this store was made of, or a part of it: the similarity to documents whose texts
+    /// are there is exact
+    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "against")]
+    texts: Vec<PathBuf>,
     /// Which documents survive
     #[arg(long, value_name = "POLICY", default_value = "first")]
     policy: DedupPolicy,
@@ -119,10 +123,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let report = create_report(arguments, &schema, is_exact, (&target, &corpus))?;
     let sink = Sink::create(&target, arguments.force)?;
     spool_sources(context, &mut corpus)?;
-    let against = arguments.against.as_ref().zip(snapshot.as_ref());
-    if let Some((path, snapshot)) = against.filter(|_| is_exact) {
-        tell_not_at_hand(context, path.display(), snapshot.len());
-    }
+    let known_features = known_features(context, arguments, snapshot.as_ref(), is_exact)?;
 
     let mut plan = DedupPlan {
         context,
@@ -130,6 +131,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
         corpus: Arc::new(corpus),
         schema,
         against: snapshot,
+        known_features,
         report,
         features: context.features(is_exact),
         is_exact,
@@ -153,6 +155,23 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     }
     context.messages.note(tally.summary("kept", totals));
     Ok(Outcome::Done)
+}
+
+/// The features of the documents of the other store, if similarities are to be exact.
+fn known_features(
+    context: &Context,
+    arguments: &DedupArguments,
+    snapshot: Option<&Snapshot>,
+    is_exact: bool,
+) -> Result<Option<Arc<FeatureSets>>> {
+    let against = arguments.against.as_ref().zip(snapshot);
+    let Some(((path, snapshot), mut features)) = against.zip(context.features(is_exact)) else {
+        return Ok(None);
+    };
+    let name = path.display();
+    let store = NamedStore { name, snapshot };
+    store.read_texts(context, &arguments.texts, &arguments.options, &mut features)?;
+    Ok(Some(Arc::new(features)))
 }
 
 /// An error if a limit was given for the other policy.
@@ -206,6 +225,8 @@ struct DedupPlan<'a> {
     /// unique.
     schema: Schema,
     against: Option<Snapshot>,
+    /// Those of its documents, as far as their texts are at hand.
+    known_features: Option<Arc<FeatureSets>>,
     report: Option<DropReport>,
     /// Those of the documents in the temporary store, if similarities are to be exact.
     features: Option<FeatureSets>,
@@ -220,6 +241,7 @@ impl DedupPlan<'_> {
         let sketcher = self.schema.sketcher();
         let with_features = self.features.is_some();
         let (bounds, budget) = (self.bounds(), self.arguments.budget);
+        let known_features = self.known_features.clone();
         let Some(snapshot) = self.against.clone() else {
             let work = move |document: &CorpusDocument<'_>| {
                 Ok(SketchedDocument {
@@ -231,33 +253,34 @@ impl DedupPlan<'_> {
             return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
         };
         CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
-            let signatures = sketch_documents(&sketcher, documents)?;
+            let texts = documents.iter();
+            let texts = texts.map(|d| SketchedText::new(&sketcher, with_features, &d.text));
+            let (signatures, features): (Vec<_>, Vec<_>) = texts
+                .map(|text| text.map(|text| (text.signature, text.features)))
+                .collect::<resemblance::Result<Vec<_>>>()?
+                .into_iter()
+                .unzip();
             let mut query = snapshot.query(&signatures).bounds(bounds).limit(1);
             if let Some(budget) = budget {
                 query = query.probe_budget(budget.get());
             }
+            if let Some(known_features) = &known_features {
+                query = query.verify(|index: usize, id| match features.get(index) {
+                    Some(features) => known_features.similarity_to(features, id),
+                    None => Ok(None),
+                });
+            }
             let answers = query.run()?;
-            let sketched = documents.iter().zip(signatures).zip(answers);
-            let sketched = sketched.map(|((document, signature), answer)| {
-                let is_beyond_budget = answer.beyond_budget().is_some();
-                let known = answer.into_iter().next();
-                // A known document is not compared any more, so that nobody asks for its features.
-                let features = if with_features && known.is_none() {
-                    sketcher.feature_hashes(&document.text)?
-                } else {
-                    Vec::new()
-                };
-                let sketched = SketchedText {
+            let sketched = signatures.into_iter().zip(features).zip(answers);
+            let sketched = sketched.map(|((signature, features), answer)| SketchedDocument {
+                is_beyond_budget: answer.beyond_budget().is_some(),
+                known: answer.into_iter().next(),
+                sketched: SketchedText {
                     signature,
                     features,
-                };
-                Ok(SketchedDocument {
-                    sketched,
-                    known,
-                    is_beyond_budget,
-                })
+                },
             });
-            sketched.collect()
+            Ok(sketched.collect())
         })
     }
 

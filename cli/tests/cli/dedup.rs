@@ -28,7 +28,7 @@ fn the_first_of_near_duplicates_survives_byte_for_byte() {
     assert!(lines[2].starts_with("b-near\tb\t0.9"));
     assert_eq!(lines.len(), 3);
     assert_eq!(folder.names(), ["c.jsonl", "out.jsonl", "r.tsv"]);
-    let header = "dropped\tsurvivor\tsimilarity_estimate\n";
+    let header = "dropped\tsurvivor\tsimilarity\tsimilarity_is\n";
     assert_eq!(folder.read_text("r.tsv"), header.to_owned() + &report);
     let without = [
         "dedup",

@@ -273,3 +273,70 @@ fn it_is_refused_where_it_makes_no_sense() {
     let ran = folder.run(&["add", "a.rsm", "c.jsonl", "--verify", "exact"]);
     ran.expect(2).says(&["--if-new"]);
 }
+
+#[test]
+fn texts_of_what_a_store_holds_make_similarities_exact() {
+    let folder = Folder::new();
+    let old = [line("old", &text(1)), line("other", &text(3))].concat();
+    folder.write("old.jsonl", &old);
+    // A key of the store with another text, and a key that it does not have.
+    let partial = [
+        line("old", &text(1)),
+        line("other", &text(9)),
+        line("alien", &text(3)),
+    ];
+    folder.write("partial.jsonl", partial.concat());
+    let corpus = [
+        line("like-old", &edited(1, 1)),
+        line("like-other", &edited(3, 1)),
+    ];
+    folder.write("more.jsonl", corpus.concat());
+    folder.run(&["build", "a.rsm", "old.jsonl"]).expect(0);
+    let dedup = [
+        "dedup",
+        "more.jsonl",
+        "--against",
+        "a.rsm",
+        "-o",
+        "-",
+        "--report",
+        "r.tsv",
+        "--force",
+        "--no-header",
+        "--texts",
+    ];
+    let exact = "\t0.950249\texact";
+    let ran = folder.run(&[&dedup[..], &["old.jsonl"]].concat()).expect(0);
+    assert!(!ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
+    ran.says(&["read 2, kept 0, dropped 2"]);
+    let report = folder.report("r.tsv");
+    assert_eq!(
+        report.lines().filter(|line| line.ends_with(exact)).count(),
+        2
+    );
+    let ran = folder
+        .run(&[&dedup[..], &["partial.jsonl"]].concat())
+        .expect(0);
+    ran.says(&["the texts of 1 documents in a.rsm", "dropped by estimate 1"]);
+    let report = folder.report("r.tsv");
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines[0], format!("like-old\told{exact}"));
+    assert!(lines[1].starts_with("like-other\tother\t0.9") && lines[1].ends_with("\testimate"));
+    let add = [
+        "add",
+        "a.rsm",
+        "more.jsonl",
+        "--if-new",
+        "--texts",
+        "old.jsonl",
+    ];
+    let ran = folder.run(&add).expect(0);
+    assert!(!ran.stderr.contains("estimate"), "{}", ran.stderr);
+    ran.says(&["read 2, added 0, dropped 2"]);
+    // Above the threshold by the texts' own similarity, whatever the estimate.
+    let strict = [&add[..], &["--threshold", "0.951"]].concat();
+    folder.run(&strict).expect(0).says(&["added 2, dropped 0"]);
+    folder
+        .run(&["dedup", "more.jsonl", "-o", "-", "--texts", "old.jsonl"])
+        .expect(2);
+}

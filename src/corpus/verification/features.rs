@@ -1,8 +1,10 @@
 //! The features of texts, for exact similarities.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::engine::TemporaryFile;
@@ -19,8 +21,14 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 const NUMBER_BYTES: usize = size_of::<u64>();
 
+/// The most ids that may be missing between two documents that follow each other.
+const MAX_GAP: u64 = 1 << 10;
+
+/// Where the features of a document stand that has none here.
+const NOWHERE: Range<u64> = u64::MAX..u64::MAX;
+
 /// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it in a
-/// temporary file. Where the features of a document begin takes 8 bytes of memory more. The file has no
+/// temporary file. Where the features of a document stand takes 16 bytes of memory more. The file has no
 /// name where the system can do without, and goes when this is dropped.
 ///
 /// ```
@@ -53,10 +61,14 @@ pub struct FeatureSets {
     held: Vec<u64>,
     /// Those of the others.
     file: Option<NumberFile>,
-    /// The position of the first hash of each document among all, and the end of the last.
-    starts: Vec<u64>,
-    /// The id of the first document.
+    /// Number of hashes of all documents.
+    count: u64,
+    /// Where the hashes stand of each document whose id was greater than all before, from the first such
+    /// id on; empty for ids in between.
+    places: Vec<Range<u64>>,
     first: u64,
+    /// Where those of the other documents stand.
+    scattered: HashMap<u64, Range<u64>>,
 }
 
 impl FeatureSets {
@@ -68,8 +80,10 @@ impl FeatureSets {
             most_held: 0,
             held: Vec::new(),
             file: None,
-            starts: vec![0],
+            count: 0,
+            places: Vec::new(),
             first: 0,
+            scattered: HashMap::new(),
         }
         .memory_bytes(DEFAULT_MEMORY_BYTES)
     }
@@ -81,26 +95,34 @@ impl FeatureSets {
         self
     }
 
-    /// Keeps the feature hashes of a document, sorted and distinct. Ids must ascend; ids in between
-    /// have no features here later.
+    /// Keeps the feature hashes of a document, sorted and distinct. Ids mostly ascend and follow each other:
+    /// one that is less than an earlier one, or far behind it, takes 40 bytes of memory more.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] with the parameter `id` for an id that is not greater than the last
-    /// one, [`Error::Io`] if the folder takes no file, or the file cannot grow.
+    /// [`Error::InvalidParameter`] with the parameter `id` if the features of this document are here,
+    /// [`Error::Io`] if the folder takes no file, or the file cannot grow.
     pub fn put(&mut self, id: DocumentId, hashes: &[u64]) -> Result<()> {
-        let documents = self.starts.len() as u64 - 1;
-        if documents == 0 {
+        if self.place(id).is_some() {
+            return Err(Error::invalid("id", id, "an id without features here"));
+        }
+        self.append(hashes)?;
+        let place = self.count..self.count + hashes.len() as u64;
+        self.count = place.end;
+        if self.places.is_empty() {
             self.first = id.get();
         }
-        let min_id = self.first + documents;
-        let Some(left_out) = id.get().checked_sub(min_id) else {
-            return Err(Error::invalid("id", id, format!("{min_id} or more")));
-        };
-        let end = self.starts.last().copied().or_bug("an end of features")?;
-        self.starts.extend((0..left_out).map(|_| end));
-        self.append(hashes)?;
-        self.starts.push(end + hashes.len() as u64);
+        let next_id = self.first + self.places.len() as u64;
+        match id.get().checked_sub(next_id) {
+            Some(gap @ 0..=MAX_GAP) => {
+                // No features stand at the end of all.
+                self.places.extend((0..gap).map(|_| NOWHERE));
+                self.places.push(place);
+            }
+            _ => {
+                self.scattered.insert(id.get(), place);
+            }
+        }
         Ok(())
     }
 
@@ -115,6 +137,12 @@ impl FeatureSets {
         };
         let written = file.push(hashes);
         written.map_err(|e| failure(&self.temp_dir, e))
+    }
+
+    /// Returns true if the features of a document are here.
+    #[must_use]
+    pub fn has(&self, id: DocumentId) -> bool {
+        self.place(id).is_some()
     }
 
     /// Makes the features that were put here so far readable.
@@ -191,20 +219,22 @@ impl FeatureSets {
         Ok(other.map(|other| jaccard_from(floor, hashes, &other)))
     }
 
-    /// Returns where the features of a document begin and end among all.
-    fn bounds(&self, id: DocumentId) -> Option<(u64, u64)> {
-        let index = usize::try_from(id.get().checked_sub(self.first)?).ok()?;
-        let end = self.starts.get(index.checked_add(1)?)?;
-        Some((*self.starts.get(index)?, *end))
+    /// Returns where the features of a document stand among all.
+    fn place(&self, id: DocumentId) -> Option<Range<u64>> {
+        let index = id.get().checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let place = index.and_then(|index| self.places.get(index));
+        let place = place.filter(|place| **place != NOWHERE);
+        place.or_else(|| self.scattered.get(&id.get())).cloned()
     }
 
     fn size(&self, id: DocumentId) -> Option<u64> {
-        let (start, end) = self.bounds(id)?;
-        end.checked_sub(start)
+        let place = self.place(id)?;
+        place.end.checked_sub(place.start)
     }
 
     fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
-        let Some((start, end)) = self.bounds(id) else {
+        let Some(Range { start, end }) = self.place(id) else {
             return Ok(None);
         };
         let held = self.held.len() as u64;
@@ -364,6 +394,20 @@ mod tests {
             assert_eq!(features.similarity(unknown, known).unwrap(), None);
         }
         assert!(features.put(known, &[1]).is_err());
+        // Ids in any order, before and after all, in between, and far away.
+        let others = [3, 16, 40_000, 2_000, 82, 81, 20, u64::MAX - 1];
+        for id in others {
+            features
+                .put(DocumentId::new(id), &set(id % 1_000, 12))
+                .unwrap();
+            assert!(features.put(DocumentId::new(id), &[1]).is_err());
+        }
+        features.flush().unwrap();
+        for id in others {
+            let expected = by_sets(&set(id % 1_000, 12), &set(17, count(17)));
+            let found = features.similarity(DocumentId::new(id), DocumentId::new(17));
+            assert_eq!(found.unwrap(), Some(expected), "document {id}");
+        }
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! The texts of documents that a store has, from the corpus that it was made of.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use resemblance::Snapshot;
+use resemblance::verification::{FeatureSets, SketchedText};
+
+use super::context::Context;
+use super::documents::{CorpusDocuments, resolve_corpus};
+use super::tally::DocumentTally;
+use crate::failure::Result;
+use crate::options::CorpusOptions;
+
+/// A store, and how messages call it.
+pub(crate) struct NamedStore<'a, N> {
+    pub(crate) name: N,
+    pub(crate) snapshot: &'a Snapshot,
+}
+
+impl<N: fmt::Display> NamedStore<'_, N> {
+    /// Puts the features of the documents into `features` whose texts are in these corpora, and says of
+    /// how many there are none. A text is that of the document with its key if it has the same signature.
+    pub(crate) fn read_texts(
+        &self,
+        context: &Context,
+        texts: &[PathBuf],
+        options: &CorpusOptions,
+        features: &mut FeatureSets,
+    ) -> Result<()> {
+        let known = if texts.is_empty() || self.snapshot.is_empty() {
+            0
+        } else {
+            self.put_features(context, texts, options, features)?
+        };
+        let unknown = self.snapshot.len().saturating_sub(known);
+        if unknown > 0 {
+            let name = &self.name;
+            context.messages.note(format!(
+                "the texts of {unknown} documents in {name} are not at hand: similarities to them are \
+                 estimates"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns how many documents have their texts here.
+    fn put_features(
+        &self,
+        context: &Context,
+        texts: &[PathBuf],
+        options: &CorpusOptions,
+        features: &mut FeatureSets,
+    ) -> Result<u64> {
+        let corpus = Arc::new(resolve_corpus(context, texts, options)?);
+        let sketcher = self.snapshot.schema().sketcher();
+        let mut documents =
+            CorpusDocuments::start(context, "reading texts", &corpus, 0, move |document| {
+                Ok(SketchedText::new(&sketcher, true, &document.text)?)
+            });
+        let mut tally = DocumentTally::default();
+        let mut known = 0;
+        while let Some(read) = documents.next()? {
+            let Some(document) = read.take(context, &corpus, &mut tally, options.skip_bad)? else {
+                continue;
+            };
+            let Some(record) = self.snapshot.get(&document.key)? else {
+                continue;
+            };
+            if *record.signature() == document.value.signature && !features.has(record.id()) {
+                features.put(record.id(), &document.value.features)?;
+                known += 1;
+            }
+        }
+        documents.end(context, &tally)?;
+        features.flush()?;
+        Ok(known)
+    }
+}
