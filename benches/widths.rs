@@ -250,7 +250,9 @@ fn bytes(schema: &Schema, pieces: &[&str]) -> [f64; 2] {
     let bulk = folder.path().join("bulk.rsm");
     let mut build = Store::bulk_build(&bulk, schema.clone(), &BulkOptions::new()).unwrap();
     for (number, signature) in signatures.iter().enumerate() {
-        build.insert(Document::new(key(number)), signature).unwrap();
+        build
+            .insert(Document::new(&key(number)), signature)
+            .unwrap();
     }
     drop(build.finish().unwrap());
 
@@ -260,7 +262,7 @@ fn bytes(schema: &Schema, pieces: &[&str]) -> [f64; 2] {
     while numbered.peek().is_some() {
         let mut transaction = store.begin_write().unwrap();
         for (number, signature) in numbered.by_ref().take(COMMIT_DOCUMENTS) {
-            transaction.insert(key(number), signature).unwrap();
+            transaction.insert(&*key(number), signature).unwrap();
         }
         transaction.commit().unwrap();
     }
