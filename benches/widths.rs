@@ -254,7 +254,7 @@ fn bytes(schema: &Schema, pieces: &[&str]) -> [f64; 2] {
             .insert(Document::new(&key(number)), signature)
             .unwrap();
     }
-    drop(build.finish().unwrap());
+    build.finish().unwrap();
 
     let commits = folder.path().join("commits.rsm");
     let store = Store::create(&commits, schema.clone()).unwrap();

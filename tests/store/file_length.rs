@@ -139,7 +139,7 @@ fn a_load_by_commits_is_as_long_as_its_content_once_it_is_closed() {
     let place = Place::new();
     let path = place.store();
     let store = Store::create(&path, bands()).unwrap();
-    for batch in 0..9 {
+    for batch in 0..13 {
         let mut transaction = store.begin_write().unwrap();
         for number in batch * 2_000..(batch + 1) * 2_000_u32 {
             let key = number.to_string();

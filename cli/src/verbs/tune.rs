@@ -305,7 +305,7 @@ impl BandingTable<'_> {
         results.finish()?;
         self.arguments.say(&format!(
             "candidates: of a query among {documents} documents, {}\n\
-             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 4 a value, and \
+             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 2 a value, and \
              the rows; without keys\n\n\
              probability that a pair of a similarity is looked at",
             in_words(self.background)
