@@ -281,7 +281,7 @@ impl BandingTable<'_> {
         for choice in self.choices {
             let mut row = self.facts(choice).to_vec();
             row.extend([
-                Value::Count(4 * u64::from(choice.values)),
+                Value::Count(2 * u64::from(choice.values)),
                 Value::Significant(self.threshold),
                 Value::Count(self.documents),
                 Value::Significant(self.background.mean()),

@@ -146,7 +146,7 @@ fn what_is_no_store_is_said_to_be_none() {
 #[test]
 fn damage_is_found() {
     let folder = Folder::new();
-    folder.write("c.jsonl", distinct(0..400));
+    folder.write("c.jsonl", distinct(0..800));
     folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
     let sound = folder.read("a.rsm");
     // cut in half
@@ -460,7 +460,7 @@ fn a_disk_that_fills_up_loses_nothing() {
         assert_eq!(folder.names(), ["c.jsonl"], "{arguments}");
     }
     folder.run(&["create", "a.rsm"]).expect(0);
-    run_limited(&folder, 8_000, "add a.rsm c.jsonl --commit-every 500")
+    run_limited(&folder, 4_000, "add a.rsm c.jsonl --commit-every 500")
         .expect(4)
         .says(&["a.rsm: ", "File too large", "committed ", "give --skip "]);
     let count = folder.count("a.rsm");
