@@ -77,16 +77,6 @@ pub enum Error {
         /// What the schema, or the other signature, asks for.
         expected: String,
     },
-    /// Other bands were asked for where the stored MinHash values do not hold what they are made of:
-    /// they were cut to a few bits.
-    #[error(
-        "the store keeps {value_bits} bits of each MinHash value, from which no other bands can be \
-         made; build a new store from the documents"
-    )]
-    NotRebandable {
-        /// Bits that are stored of a value.
-        value_bits: u8,
-    },
     /// `create` met a file that exists. It was not touched.
     #[error("{} exists already; open it, or choose another name", path.display())]
     AlreadyExists {

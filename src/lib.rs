@@ -63,7 +63,7 @@
 //! - [`MinHash::bottom_k`]: the k smallest hashes, exact for small sets.
 //! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature comes.
 //! - [`MinHash::external`]: made elsewhere; [`Signature::from_minhash`] and its kin bring them in.
-//! - [`MinHash::value_bits`]: any of them with 1 to 16 bits a value, but bottom-k.
+//! - [`MinHash::value_bits`]: any of them but bottom-k with 1 to 32 bits a value, 16 if not given.
 //! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits where
 //!   documents are nearly identical.
 //!

@@ -359,7 +359,8 @@ impl Store {
 
     /// Waits for queued changes, as [`flush`](Self::flush), and drops this handle. Returns true if the file
     /// is closed now, and false if another handle, a snapshot or a transaction keeps it open. Dropping
-    /// the last handle waits too, but cannot return errors.
+    /// the last handle waits too, but cannot return errors, and leaves a file that has grown up to twice
+    /// as long as what it holds; this cuts it, if the file system tells that a part was never written.
     ///
     /// # Errors
     ///

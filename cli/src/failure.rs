@@ -279,7 +279,6 @@ impl From<Error> for Failure {
             Error::InvalidParameter { .. } => FailureKind::Usage,
             Error::KeyExists { .. }
             | Error::SignatureMismatch { .. }
-            | Error::NotRebandable { .. }
             | Error::OtherRecipe { .. }
             | Error::DamagedStream { .. }
             | Error::NotUtf8 { .. } => FailureKind::BadInput,

@@ -126,7 +126,7 @@ impl BulkStore {
         let rows = DocumentRows {
             id,
             document: DocumentRow::from(document).encode(id),
-            signature: self.store.context.signature_row(id, key_code, signature)?,
+            signature: self.store.context.signature_row(id, key_code, signature),
         };
         self.rows_bytes += rows.document.len() + rows.signature.len();
         self.rows.push(rows);

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::format::checksum;
 use crate::invariant::OrBug;
-use crate::sketch::{Fingerprint, RecipeMark, Signature, StoredCodes, ValueLayout};
+use crate::sketch::{Fingerprint, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -91,34 +91,25 @@ pub(crate) struct Shape {
     pub(crate) values: Option<ValueLayout>,
     /// True if the values are samples of weighted features, and no minima.
     pub(crate) are_samples: bool,
-    /// Bands, rows, and bits of a code, where the codes stand beside values that were cut.
-    pub(crate) codes: Option<(u16, u16, u8)>,
     /// Bits of the fingerprint; 0 without.
     pub(crate) fingerprint_bits: u8,
 }
 
 impl Shape {
-    fn code_bytes(&self) -> usize {
-        self.codes
-            .map_or(0, |(_, _, bits)| usize::from(bits).div_ceil(8))
-    }
-
-    /// Bytes of a row's fields that vary with the schema: values, codes, fingerprint.
+    /// Bytes of a row's fields that vary with the schema: values and fingerprint.
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.values.map_or(0, ValueLayout::size_bytes);
-        let codes = self.codes.map_or(0, |(bands, ..)| usize::from(bands)) * self.code_bytes();
-        values + codes + usize::from(self.fingerprint_bits / 8)
+        values + usize::from(self.fingerprint_bits / 8)
     }
 }
 
-/// Encodes the row of a signature; `codes` are those of its bands. It holds the code of the key as
-/// well, so that these rows alone give all codes of a document, however large its payload is.
+/// Encodes the row of a signature. It holds the code of the key as well, so that these rows alone give
+/// all codes of a document, however large its payload is.
 pub(crate) fn encode_signature(
     id: u64,
     key_code: Option<u64>,
     signature: &Signature,
     shape: &Shape,
-    codes: &[u64],
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(25 + shape.size_bytes());
     bytes.push(KIND);
@@ -132,12 +123,6 @@ pub(crate) fn encode_signature(
     }
     if let Some(layout) = shape.values {
         signature.encode_values(layout, &mut bytes);
-    }
-    if shape.codes.is_some() {
-        for code in codes {
-            let code = code.to_le_bytes();
-            bytes.extend_from_slice(code.get(..shape.code_bytes()).unwrap_or_default());
-        }
     }
     if let Some(fingerprint) = signature.simhash() {
         let fingerprint = fingerprint.to_le_bytes();
@@ -171,22 +156,16 @@ pub(super) fn decode_plain_signature(
 ) -> Option<Signature> {
     let row = SignatureRow::fields(bytes, shape)?;
     let signature = row.to_signature(recipe);
-    let codes = signature.stored_codes();
-    let codes = codes.map_or(&[][..], |stored| &stored.codes);
     let mut hashes = signature.bottom_k().unwrap_or_default().windows(2);
-    let code_bits = shape.codes.map_or(0, |(.., bits)| u32::from(bits));
     let is_ours = row.key_code.is_none()
         && hashes.all(|pair| pair.first() < pair.last())
-        && codes
-            .iter()
-            .all(|code| code.checked_shr(code_bits).unwrap_or(0) == 0)
-        && plain_signature(&signature, shape, codes) == bytes;
+        && plain_signature(&signature, shape) == bytes;
     is_ours.then_some(signature)
 }
 
 /// Returns the body of the row of a signature, without the code of a key.
-pub(super) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64]) -> Vec<u8> {
-    let mut row = encode_signature(0, None, signature, shape, codes);
+pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Vec<u8> {
+    let mut row = encode_signature(0, None, signature, shape);
     row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
     row
 }
@@ -195,10 +174,9 @@ pub(super) fn plain_signature(signature: &Signature, shape: &Shape, codes: &[u64
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignatureRow<'a> {
     shape: &'a Shape,
-    /// Values, codes and fingerprint: all bytes of the signature.
+    /// Values and fingerprint: all bytes of the signature.
     bytes: &'a [u8],
     values: &'a [u8],
-    codes: &'a [u8],
     fingerprint: Option<u128>,
     key_code: Option<u64>,
     empty: bool,
@@ -236,8 +214,6 @@ impl<'a> SignatureRow<'a> {
             .values
             .map_or(0, |layout| layout.size_bytes_for(count));
         let (values, rest) = rest.split_at_checked(values_bytes)?;
-        let bands = shape.codes.map_or(0, |(bands, ..)| usize::from(bands));
-        let (codes, rest) = rest.split_at_checked(bands * shape.code_bytes())?;
         let fingerprint = match rest.len() {
             0 => None,
             8 => Some(u64::from_le_bytes(rest.try_into().ok()?).into()),
@@ -253,7 +229,6 @@ impl<'a> SignatureRow<'a> {
             shape,
             bytes,
             values,
-            codes,
             fingerprint,
             key_code,
             empty: flags & IS_EMPTY != 0,
@@ -273,9 +248,8 @@ impl<'a> SignatureRow<'a> {
         self.key_code
     }
 
-    /// Returns a hash of all that the signature consists of, the stored codes of bands included: equal
-    /// values that were cut may be indexed under different codes. Two of a hundred million different ones
-    /// agree with a probability of 10⁻²³.
+    /// Returns a hash of all that the signature consists of. Two of a hundred million different ones agree
+    /// with a probability of 10⁻²³.
     pub(crate) fn digest(&self) -> u128 {
         xxh3_128_with_seed(self.bytes, u64::from(self.empty))
     }
@@ -298,23 +272,7 @@ impl<'a> SignatureRow<'a> {
             bits: self.shape.fingerprint_bits,
             value,
         });
-        let codes = self.shape.codes.map(|banding| StoredCodes {
-            banding,
-            codes: self.codes().collect(),
-        });
-        Signature::decode(values, fingerprint, self.empty, Some(recipe), codes)
-    }
-
-    /// Returns the codes of the bands; none if they are not stored.
-    fn codes(&self) -> impl Iterator<Item = u64> + use<'a> {
-        let codes = self.codes.chunks_exact(self.shape.code_bytes().max(1));
-        codes.map(|bytes| {
-            let mut code = [0; 8];
-            for (to, from) in code.iter_mut().zip(bytes) {
-                *to = *from;
-            }
-            u64::from_le_bytes(code)
-        })
+        Signature::decode(values, fingerprint, self.empty, Some(recipe))
     }
 }
 
@@ -355,11 +313,10 @@ mod tests {
     }
 
     fn places(count: u16, bits: u8) -> Option<ValueLayout> {
-        let is_cut = bits < 32;
         Some(ValueLayout::Packed {
             count,
             bits,
-            is_cut,
+            is_mixed: true,
         })
     }
 
@@ -377,7 +334,7 @@ mod tests {
                 fingerprint_bits: if simhash.is_some() { 64 } else { 0 },
                 ..Shape::default()
             };
-            let bytes = encode_signature(3, key_code, &signature, &shape, &[]);
+            let bytes = encode_signature(3, key_code, &signature, &shape);
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.fingerprint(), simhash.map(u128::from));
@@ -391,7 +348,6 @@ mod tests {
                 },
                 Shape {
                     values: places(16, 16),
-                    codes: Some((2, 3, 40)),
                     ..shape
                 },
                 Shape {
@@ -405,26 +361,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_cut_values_have_the_codes_of_whole_ones() {
+    fn rows_of_whole_values_are_those_of_cut_ones() {
         let signature = Signature::from_minhash((0..16).collect());
         let shape = Shape {
             values: places(16, 4),
-            codes: Some((2, 3, 40)),
             ..Shape::default()
         };
-        let bytes = encode_signature(3, None, &signature, &shape, &[1, (1 << 40) - 1]);
+        let bytes = encode_signature(3, None, &signature, &shape);
         let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
         assert_eq!(row.agreement(&signature), 16);
         let read = row.to_signature(RecipeMark::default());
         assert_eq!(read.value_bits(), Some(4));
-        let codes = read.stored_codes().unwrap();
-        assert_eq!(codes.banding, (2, 3, 40));
-        assert_eq!(codes.codes, [1, (1 << 40) - 1]);
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
-        assert_eq!(
-            encode_signature(3, None, &read, &shape, &codes.codes),
-            bytes
-        );
+        assert_eq!(read.rows(shape.values), signature.rows(shape.values));
+        assert_eq!(encode_signature(3, None, &read, &shape), bytes);
     }
 
     #[test]
@@ -437,7 +387,7 @@ mod tests {
         let fingerprint = Signature::from_simhash128(1 << 90);
         for hashes in [vec![], vec![5, 7], (0..64).collect()] {
             let signature = Signature::from_bottom_k(64, hashes).with_simhash_of(&fingerprint);
-            let bytes = encode_signature(3, None, &signature, &shape, &[]);
+            let bytes = encode_signature(3, None, &signature, &shape);
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
             assert_eq!(row.is_empty(), signature.is_empty());
@@ -456,7 +406,7 @@ mod tests {
             fingerprint_bits: 64,
             ..Shape::default()
         };
-        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape, &[]);
+        let signature = encode_signature(1, Some(77), &Signature::from_simhash(5), &shape);
         checksum::assert_damage_is_named(&document, |row| DocumentRow::decode(1, row).map(drop));
         checksum::assert_damage_is_named(&signature, |row| {
             SignatureRow::decode(1, row, &shape).map(drop)

@@ -184,9 +184,7 @@ impl StreamWriter {
         shape: &Shape,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let codes = document.signature.stored_codes();
-        let codes = codes.map_or(&[][..], |stored| &stored.codes);
-        let signature = plain_signature(&document.signature, shape, codes);
+        let signature = plain_signature(&document.signature, shape);
         self.document(document.id, &document.row, &signature, out)
     }
 

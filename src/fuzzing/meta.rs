@@ -93,10 +93,12 @@ fn any_schema(schema: &Schema) {
         return;
     }
     let signature = sketcher.hashes(0..40).unwrap();
-    let mut codes = Vec::new();
-    lanes.band_codes(&signature.rows(), &mut codes).unwrap();
     let shape = shape_of(schema);
-    let row = encode_signature(5, None, &signature, &shape, &codes);
+    let mut codes = Vec::new();
+    lanes
+        .band_codes(&signature.rows(shape.values), &mut codes)
+        .unwrap();
+    let row = encode_signature(5, None, &signature, &shape);
     let read = SignatureRow::decode(5, &row, &shape).unwrap();
     let read = read.to_signature(sketcher.recipe_mark());
     if schema.minhash().is_some() {

@@ -127,7 +127,7 @@ impl GroupCommitHandle {
         drop(last);
         let store = Arc::into_inner(group).and_then(|group| Arc::into_inner(group.store));
         let closed = match store {
-            Some(store) => store.engine.close().map(|()| true),
+            Some(store) => store.close().map(|()| true),
             None => Ok(false),
         };
         flushed.and(closed)

@@ -6,8 +6,9 @@
 //! schema of [`MinHash::bottom_k`](crate::MinHash::bottom_k)) and fingerprints
 //! ([`from_simhash`](crate::Signature::from_simhash), [`from_simhash128`](crate::Signature::from_simhash128)) are
 //! stored, indexed and compared like any others. [`MinHash::external`](crate::MinHash::external) declares their
-//! number, and with [`value_bits`](crate::MinHash::value_bits) their width. A store of external signatures takes no
-//! texts. The caller answers for their having been made alike.
+//! number, and with [`value_bits`](crate::MinHash::value_bits) their width, 32 bits if not given. Values may be given
+//! with that width, or whole: then their lowest bits are kept. A store of external signatures takes no texts. The
+//! caller answers for their having been made alike.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Signature, Store};

@@ -9,8 +9,8 @@
 //!   [`StoreOptions::flush_after`](crate::StoreOptions::flush_after) says.
 //! - `insert_if_new` and the other duplicate checks look for an *identical* document first. If there is one,
 //!   the check costs the look-up of its key, one lane more and one record, however many documents share its
-//!   buckets. (The identical document must be among the first fifteen of the lane's bucket. Otherwise, and for
-//!   hashes that are cut to few bits, it costs as much as any other.)
+//!   buckets. (The identical document must be among the first fifteen of the lane's bucket. Otherwise it costs as
+//!   much as any other.)
 //! - A *probe budget* bounds the rest. [`Query::probe_budget`](crate::Query::probe_budget) compares with at most n documents, those that
 //!   share the most buckets with the query. From each run they read at most n postings of a bucket, or 1,024
 //!   if that is more. [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for

@@ -1,4 +1,4 @@
-//! Kinds of signatures, both families in one store, and hashes cut to few bits.
+//! Kinds of signatures, both families in one store, and the bits that are kept of hashes.
 //!
 //! `docs/schema.md` in the repository compares the kinds. Take [`MinHash::new`](crate::MinHash::new) unless
 //! something speaks for another.
@@ -17,13 +17,12 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! # Few bits a value
+//! # Bits a value
 //!
-//! [`MinHash::value_bits`](crate::MinHash::value_bits) stores 1, 2, 4, 8 or 16 bits of each hash (b-bit
-//! MinHash, Li and König 2010). The estimate stays unbiased; its variance is
-//! (1 − J)(J + 1 / (2ᵇ − 1)) / k. The bands are made of whole hashes, so the candidates are the same. Their
-//! codes are stored beside the cut hashes, 5 bytes a band. Other bands cannot be made later:
-//! [`Store::reband`](crate::Store::reband) is then [`Error::NotRebandable`](crate::Error::NotRebandable).
+//! A signature keeps 16 bits of each hash; [`MinHash::value_bits`](crate::MinHash::value_bits) says otherwise: 1,
+//! 2, 4, 8, 16 or 32 (b-bit MinHash, Li and König 2010). The estimate stays unbiased; its variance is
+//! (1 − J)(J + 1 / (2ᵇ − 1)) / k. The bands are made of the hashes as they are stored, and chosen so that they
+//! reach the recall with those that are equal by chance counted in.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema};

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
-use crate::sketch::{Fingerprint, Signature, StoredCodes, ValueLayout};
+use crate::sketch::{Fingerprint, Signature, ValueLayout};
 use crate::state::SharedContext;
 
 /// Fewer documents are not worth a thread.
@@ -55,7 +55,7 @@ impl SignatureBatch {
         id: u64,
         signature: &Signature,
     ) -> Result<()> {
-        let row = context.signature_row(id, None, signature)?;
+        let row = context.signature_row(id, None, signature);
         self.push(id, &SignatureRow::decode(id, &row, context.shape())?);
         if context.is_filed(signature) {
             context.band_codes(signature, &mut self.codes)?;
@@ -194,18 +194,8 @@ impl SignatureBatch {
             bits: shape.fingerprint_bits,
             value,
         });
-        let codes = shape.codes.map(|banding| StoredCodes {
-            banding,
-            codes: self.codes(slot).to_vec(),
-        });
         let (is_empty, recipe) = (self.is_empty(slot), Some(context.recipe));
-        Ok(Signature::decode(
-            values,
-            fingerprint,
-            is_empty,
-            recipe,
-            codes,
-        ))
+        Ok(Signature::decode(values, fingerprint, is_empty, recipe))
     }
 
     /// Returns the number of MinHash values in which two documents agree, or of hashes that they share.

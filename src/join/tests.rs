@@ -99,7 +99,8 @@ fn filled(schema: Schema, seed: u64) -> (tempfile::TempDir, Snapshot) {
 }
 
 fn schemas() -> Vec<Schema> {
-    let minhash = || MinHash::new(16).threshold(0.75).banding(8, 2);
+    let whole = MinHash::new(16).value_bits(32);
+    let minhash = || whole.threshold(0.75).banding(8, 2);
     let simhash = || SimHash::bits64().max_distance(3);
     // More documents expected, more tables.
     let builders = [

@@ -53,6 +53,17 @@ impl Banding {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn by_recall(values: u16, threshold: f64, recall: f64) -> Result<Self> {
+        Self::by_recall_with_chance(values, threshold, recall, 0.0)
+    }
+
+    /// As [`by_recall`](Self::by_recall), for values of which unequal ones are equal with the probability
+    /// `chance`.
+    pub(crate) fn by_recall_with_chance(
+        values: u16,
+        threshold: f64,
+        recall: f64,
+        chance: f64,
+    ) -> Result<Self> {
         if values == 0 {
             return Err(Error::invalid("values", values, "at least 1"));
         }
@@ -71,7 +82,8 @@ impl Banding {
             ));
         }
         let enough = recall - ROUNDING;
-        let reaches = |bands, rows| Self { bands, rows }.probability(threshold) >= enough;
+        let agreement = threshold + (1.0 - threshold) * chance;
+        let reaches = |bands, rows| Self { bands, rows }.probability(agreement) >= enough;
         for rows in (1..=values).rev() {
             let max_bands = values / rows;
             if reaches(max_bands, rows) {
@@ -91,7 +103,7 @@ impl Banding {
             format!(
                 "at most {:.4}, which {values} bands of one row reach at threshold {threshold}; \
                  raise the number of values or the threshold, or lower the recall",
-                best.probability(threshold)
+                best.probability(agreement)
             ),
         ))
     }

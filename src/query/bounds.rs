@@ -248,7 +248,7 @@ mod tests {
 
     fn both() -> Schema {
         let schema = Schema::builder()
-            .minhash(MinHash::new(128))
+            .minhash(MinHash::new(128).value_bits(32))
             .simhash(SimHash::bits64());
         schema.build().unwrap()
     }

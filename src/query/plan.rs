@@ -159,9 +159,8 @@ impl ProbePlan {
     }
 
     /// The lane where all documents identical to a signature are found: that of the first table, or of
-    /// the first band; `None` if not all of them need be there. Equal fingerprints have equal codes in
-    /// every table, and equal values in every band, but for codes made from values that were cut before
-    /// they were stored: there equal stored values may come from unequal ones.
+    /// the first band; `None` if no lane is probed. Equal fingerprints have equal codes in every table,
+    /// and equal values in every band.
     pub(super) fn identical_lane(&self, context: &SharedContext) -> Option<IdenticalLane> {
         let is_table = |lane: &ProbedLane| lane.table == PostingTable::Permuted;
         let column = self.lanes.iter().position(is_table).unwrap_or(0);
@@ -171,7 +170,7 @@ impl ProbePlan {
             && design.is_some_and(TableDesign::codes_are_exact)
             && context.shape().values.is_none()
             && context.schema.empty_documents() == EmptyDocuments::Distinct;
-        (is_table || context.shape().codes.is_none()).then_some(IdenticalLane {
+        Some(IdenticalLane {
             column,
             exact_codes_are_identical,
         })

@@ -1,6 +1,6 @@
 //! Builders of schemas.
 
-use super::definition::{MinHashSchema, Near, Schema, SimHashSchema};
+use super::definition::{MinHashSchema, Near, Schema, SimHashSchema, value_layout};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, choose_design};
 use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
@@ -34,16 +34,15 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// Signatures of `values` 32-bit values, 16 to 1,024: minima of as many hash functions. The
-    /// usual choice is 128: the estimate then has a standard deviation of at most
-    /// 1 / (2 · √128) = 0.044.
+    /// Signatures of `values` values, 16 to 1,024: minima of as many hash functions, of which
+    /// [16 bits](Self::value_bits) are kept unless you say otherwise. The usual choice is 128: the
+    /// estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
     #[must_use]
     pub fn new(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
     }
 
-    /// Signatures of `values` 32-bit values, 16 to 1,024, from one pass over the features: as good
-    /// as those of as many hash functions. A feature costs the same however many values there are,
+    /// Signatures of `values` values, 16 to 1,024, from one pass over the features: as good as those of as many hash functions. A feature costs the same however many values there are,
     /// once there are more features than about `values` · ln `values`; fewer are taken through
     /// several rounds, and functions may be quicker for them.
     #[must_use]
@@ -62,8 +61,7 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::BottomK, max_values)
     }
 
-    /// Signatures of `values` 32-bit values, 16 to 1,024, of *weighted* features: they estimate the
-    /// weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
+    /// Signatures of `values` values, 16 to 1,024, of *weighted* features: they estimate the weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
     /// 1 each time it occurs.
     #[must_use]
     pub fn weighted(values: u16) -> Self {
@@ -72,7 +70,8 @@ impl MinHash {
 
     /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
     /// values are equal with the probability of the similarity. They have 32 bits unless
-    /// [`value_bits`](Self::value_bits) says otherwise; [`Signature::from_minhash64`] brings longer
+    /// [`value_bits`](Self::value_bits) says otherwise: then they are given with so many bits, or
+    /// with more, of which the store keeps the lowest. [`Signature::from_minhash64`] brings longer
     /// ones in.
     ///
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
@@ -86,7 +85,10 @@ impl MinHash {
         Self {
             kind,
             values,
-            value_bits: 32,
+            value_bits: match kind {
+                MinHashKind::BottomK | MinHashKind::External => 32,
+                _ => 16,
+            },
             threshold: 0.8,
             recall: 0.95,
             banding: None,
@@ -104,14 +106,13 @@ impl MinHash {
         self
     }
 
-    /// How many bits of each value are stored: 1, 2, 4, 8, 16, or all 32, if not given (b-bit
-    /// MinHash: Li and König 2010).
+    /// How many bits of each value are kept: 1, 2, 4, 8, 16 or all 32 (b-bit MinHash: Li and König
+    /// 2010). If not given 16, and 32 of [external](Self::external) values.
     ///
     /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
     /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
-    /// bands are made before values are cut, so candidates are the same; the codes of the bands are
-    /// stored beside the values, and other bands cannot be made later. External values are given in
-    /// this width.
+    /// bands are made of cut values, and are chosen with that probability in mind: with few bits they
+    /// are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
     #[must_use]
     pub fn value_bits(mut self, bits: u8) -> Self {
         self.value_bits = bits;
@@ -170,9 +171,10 @@ impl MinHash {
             return Err(Error::invalid("value_bits", self.value_bits, expected));
         }
         let rows = self.kind.row_count(self.values);
+        let chance = value_layout(self.kind, self.values, self.value_bits).chance();
         let banding = match self.banding {
             Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
-            None => Banding::by_recall(rows, self.threshold, self.recall)?,
+            None => Banding::by_recall_with_chance(rows, self.threshold, self.recall, chance)?,
         };
         Ok(MinHashSchema {
             kind: self.kind,

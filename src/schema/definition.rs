@@ -69,22 +69,18 @@ impl MinHashSchema {
 
     /// The layout of the values in bytes.
     pub(crate) fn layout(&self) -> ValueLayout {
-        match self.kind {
-            MinHashKind::BottomK => ValueLayout::Smallest {
-                max_count: self.values,
-            },
-            kind => ValueLayout::Packed {
-                count: self.values,
-                bits: self.value_bits,
-                is_cut: self.value_bits < 32 && kind != MinHashKind::External,
-            },
-        }
+        value_layout(self.kind, self.values, self.value_bits)
     }
 
     /// The least similarity of near-duplicates.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
+    }
+
+    /// The bands and their rows.
+    pub(crate) fn banding(&self) -> Banding {
+        self.banding
     }
 
     /// The number of bands. Each is a lane of the store.
@@ -105,16 +101,32 @@ impl MinHashSchema {
         self.code_bits
     }
 
-    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares a band, and so is compared.
+    /// The probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares one of b bands of r values,
+    /// and so is compared. s is the probability that a value is equal: the similarity J, and for values
+    /// of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may become equal when they are cut.
     #[must_use]
     pub fn probability(&self, similarity: f64) -> f64 {
-        self.banding.probability(similarity)
+        let similarity = similarity.clamp(0.0, 1.0);
+        let agreement = self.layout().agreement_probability(similarity);
+        self.banding.probability(agreement)
     }
 
     /// [`probability`](Self::probability) right at the threshold.
     #[must_use]
     pub fn recall_at_threshold(&self) -> f64 {
         self.probability(self.threshold)
+    }
+}
+
+/// The layout in bytes of `values` values of this kind.
+pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> ValueLayout {
+    match kind {
+        MinHashKind::BottomK => ValueLayout::Smallest { max_count: values },
+        kind => ValueLayout::Packed {
+            count: values,
+            bits: value_bits,
+            is_mixed: kind != MinHashKind::External,
+        },
     }
 }
 
@@ -179,7 +191,8 @@ impl Schema {
     /// Makes signatures for this schema, without a store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        Sketcher::from_valid(self.recipe.clone(), self.weights.clone())
+        let value_bits = self.minhash.map_or(32, |minhash| minhash.value_bits);
+        Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
     }
 
     /// Gives each feature a weight by its rarity in a corpus. A store that is created with this schema

@@ -152,39 +152,14 @@ impl Rebanding {
 }
 
 impl Schema {
-    /// Returns `Ok` if other bands can be made from the signatures of a store with this schema. Tables of
-    /// SimHash can always be changed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotRebandable`] if MinHash values are stored with fewer bits than they have.
-    ///
-    /// ```
-    /// use resemblance::{Error, MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(128).value_bits(4)).build()?;
-    /// assert!(matches!(schema.can_reband(), Err(Error::NotRebandable { value_bits: 4 })));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn can_reband(&self) -> Result<()> {
-        match self.minhash.map(|minhash| minhash.layout()) {
-            Some(layout) if layout.needs_stored_codes() => Err(Error::NotRebandable {
-                value_bits: layout.bits(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     /// This schema with a change of how documents are indexed.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for a part that is out of its range or of a family that the
-    /// schema does not have, or if there is nothing to change; as [`can_reband`](Self::can_reband).
+    /// schema does not have, or if there is nothing to change.
     pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
         rebanding.validate(self)?;
-        if rebanding.minhash_part().is_some() {
-            self.can_reband()?;
-        }
         let documents = rebanding.expected_documents;
         let documents = documents.unwrap_or(self.expected_documents);
         let minhash = self.minhash.map(|old| rebanding.minhash(old));

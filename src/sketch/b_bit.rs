@@ -12,15 +12,23 @@
 //!
 //! Values that were equal by chance before the cut stay so: see each kind's own bound.
 
-/// A value cut to its `bits` low bits, 1 to 32, after a mix: minima are small numbers, so their high
-/// bits tell little, and with very many features also the low ones. The mix is MurmurHash3's
-/// 32-bit finalizer (Appleby), a bijection.
+/// A value cut to its `bits` low bits, 1 to 32; of 32 it stays as it is. `is_mixed`: after a mix.
+/// Minima are small numbers, so their high bits tell little, and with very many features also the low
+/// ones; and the low bits of products depend on the low bits of the factors alone, so that features
+/// that agree there would agree in all values. The mix is MurmurHash3's 32-bit finalizer (Appleby),
+/// a bijection.
 #[inline]
-pub(super) fn cut(value: u32, bits: u8) -> u32 {
+pub(super) fn cut(value: u32, bits: u8, is_mixed: bool) -> u32 {
+    let is_mixed = is_mixed && bits < 32;
+    let value = if is_mixed { mix32(value) } else { value };
+    value & low_mask(bits) as u32
+}
+
+#[inline]
+pub(super) fn mix32(value: u32) -> u32 {
     let value = (value ^ (value >> 16)).wrapping_mul(0x85eb_ca6b);
     let value = (value ^ (value >> 13)).wrapping_mul(0xc2b2_ae35);
-    let value = value ^ (value >> 16);
-    value & low_mask(bits) as u32
+    value ^ (value >> 16)
 }
 
 /// The estimate of J where `equal` of `values` values of `bits` bits are: unbiased, hence below 0 for
@@ -38,7 +46,7 @@ pub(crate) fn variance(similarity: f64, values: usize, bits: u8) -> f64 {
 }
 
 /// 2^-bits.
-fn chance(bits: u8) -> f64 {
+pub(super) fn chance(bits: u8) -> f64 {
     1.0 / (low_mask(bits) as f64 + 1.0)
 }
 
@@ -46,10 +54,14 @@ fn low_mask(bits: u8) -> u64 {
     (1_u64 << u32::from(bits).min(32)) - 1
 }
 
-/// Cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the first
-/// byte on. Bits that are left in the last byte are 0.
-pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
-    let mut bytes = Vec::new();
+/// Appends cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the
+/// first byte on. Bits that are left in the last byte are 0.
+pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut Vec<u8>) {
+    let values = values.into_iter();
+    if bits == 16 {
+        bytes.extend(values.flat_map(|value| (value as u16).to_le_bytes()));
+        return;
+    }
     let (mut pending, mut filled) = (0_u64, 0_u32);
     for value in values {
         pending |= (u64::from(value) & low_mask(bits)) << filled;
@@ -63,11 +75,16 @@ pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8) -> Vec<u8> {
     if filled > 0 {
         bytes.push(pending as u8);
     }
-    bytes
 }
 
 /// The first `count` values of packed ones, or as many as there are.
 pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
+    if bits == 16 {
+        let words = bytes.as_chunks::<2>().0.iter().take(count);
+        return words
+            .map(|bytes| u16::from_le_bytes(*bytes).into())
+            .collect();
+    }
     let mut bytes = bytes.iter();
     let (mut pending, mut filled) = (0_u64, 0_u32);
     let mut next = || {

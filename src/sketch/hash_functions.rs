@@ -16,6 +16,8 @@ pub(super) struct HashFunctions {
     pub(super) recipe: Recipe,
     /// The weights of features, where the schema has any.
     pub(super) weights: Option<Arc<DocumentFrequencies>>,
+    /// The bits to which MinHash values are cut; 32 leaves them whole.
+    pub(super) value_bits: u8,
     /// [`Recipe::mark`], computed once.
     pub(super) mark: RecipeMark,
     pub(super) minhash: Option<AnyMinHasher>,
@@ -24,11 +26,16 @@ pub(super) struct HashFunctions {
 
 impl HashFunctions {
     /// The functions of a recipe that has been validated. Takes about a microsecond.
-    pub(super) fn new(recipe: Recipe, weights: Option<Arc<DocumentFrequencies>>) -> Self {
+    pub(super) fn new(
+        recipe: Recipe,
+        weights: Option<Arc<DocumentFrequencies>>,
+        value_bits: u8,
+    ) -> Self {
         let of_weights = weights.as_ref().map(|weights| weights.fingerprint());
         Self {
             mark: recipe.mark(of_weights),
             weights,
+            value_bits,
             minhash: recipe
                 .minhash
                 .map(|minhash| AnyMinHasher::new(recipe.seed, minhash)),
@@ -56,6 +63,6 @@ impl HashFunctions {
         simhash: Option<Fingerprint>,
         is_empty: bool,
     ) -> Signature {
-        Signature::new(values, simhash, is_empty, Some(self.mark))
+        Signature::new(values, simhash, is_empty, Some(self.mark)).into_cut(self.value_bits)
     }
 }

@@ -34,8 +34,8 @@ pub(crate) use hash::mix64;
 pub use minhash::Permutations;
 pub use recipe::{EmptyDocuments, MinHashKind};
 pub(crate) use recipe::{MinHashRecipe, Recipe, RecipeMark};
+pub(crate) use signature::Fingerprint;
 pub use signature::Signature;
-pub(crate) use signature::{Fingerprint, StoredCodes};
 pub use sketcher::Sketcher;
 #[cfg(any(test, fuzzing))]
 pub(crate) use sketcher::values_by_every_kernel;

@@ -26,35 +26,37 @@ impl Sketcher {
         if !self.makes_signatures() {
             return Ok(feature_hash(&bytes));
         }
-        if self.recipe().text.is_some() {
+        // Of whole values: the digest is that of the recipe, which does not have their bits.
+        let whole = self.whole();
+        if whole.recipe().text.is_some() {
             for text in TEXTS {
-                append(&mut bytes, &self.text(text)?);
+                append(&mut bytes, &whole.text(text)?);
             }
             let long: String = (0..LONG_TEXT_WORDS)
                 .map(|word| format!("W{word} "))
                 .collect();
-            append(&mut bytes, &self.text(&long)?);
+            append(&mut bytes, &whole.text(&long)?);
         }
         append(
             &mut bytes,
-            &self.features(["", "a", "feature", "\0\u{ff}"])?,
+            &whole.features(["", "a", "feature", "\0\u{ff}"])?,
         );
-        append(&mut bytes, &self.hashes([])?);
+        append(&mut bytes, &whole.hashes([])?);
         for count in [1, 2, 8, 1_000] {
-            append(&mut bytes, &self.hashes(0..count)?);
+            append(&mut bytes, &whole.hashes(0..count)?);
         }
         append(
             &mut bytes,
-            &self.hashes((0..300).map(|number: u64| number << 48))?,
+            &whole.hashes((0..300).map(|number: u64| number << 48))?,
         );
         let weights = (0..300_u32).map(|number| (format!("w{}", number % 200), number));
         append(
             &mut bytes,
-            &self.weighted_features(weights.map(|(name, n)| (name, f64::from(n) / 7.0)))?,
+            &whole.weighted_features(weights.map(|(name, n)| (name, f64::from(n) / 7.0)))?,
         );
         let edges = [0.0, 0.5, 1.0, 1.5, 2.5, 65_536.0 * 65_536.0];
         let edges = (0..).zip(edges.map(|steps| steps / 65_536.0));
-        append(&mut bytes, &self.weighted_hashes(edges)?);
+        append(&mut bytes, &whole.weighted_hashes(edges)?);
         Ok(feature_hash(&bytes))
     }
 }

@@ -38,8 +38,6 @@ pub struct Signature {
     is_empty: bool,
     /// The recipe that made it; `None` for ready-made parts.
     recipe: Option<RecipeMark>,
-    /// If the values were cut: the codes of the bands, which were made before.
-    codes: Option<StoredCodes>,
 }
 
 /// A SimHash fingerprint; one of 64 bits is below 2^64.
@@ -47,14 +45,6 @@ pub struct Signature {
 pub(crate) struct Fingerprint {
     pub(crate) bits: u8,
     pub(crate) value: u128,
-}
-
-/// The codes of the bands under which a document with cut values is indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredCodes {
-    /// Bands, rows, and bits of a code.
-    pub(crate) banding: (u16, u16, u8),
-    pub(crate) codes: Vec<u64>,
 }
 
 /// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
@@ -201,7 +191,6 @@ impl Signature {
             simhash,
             is_empty,
             recipe,
-            codes: None,
         }
     }
 
@@ -220,35 +209,20 @@ impl Signature {
     }
 
     /// A stored signature: the layout and the bytes of its MinHash values with whether they are samples
-    /// rather than minima, and the codes of its bands if the values do not give them.
+    /// rather than minima.
     pub(crate) fn decode(
         values: Option<(ValueLayout, &[u8], bool)>,
         simhash: Option<Fingerprint>,
         is_empty: bool,
         recipe: Option<RecipeMark>,
-        codes: Option<StoredCodes>,
     ) -> Self {
-        let values = values.map(|(layout, bytes, are_samples)| match layout {
-            // `u32::MAX`, which stands for no feature, has more bits than these values.
-            ValueLayout::Packed {
-                count,
-                bits,
-                is_cut: false,
-            } if is_empty && bits < 32 => MinHashValues::Cut {
-                bits,
-                was_whole: false,
-                values: vec![u32::MAX; count.into()],
-            },
-            _ => MinHashValues::decode(layout, bytes, are_samples),
-        });
-        Self {
-            codes,
-            ..Self::new(values, simhash, is_empty, recipe)
-        }
+        let values = values
+            .map(|(layout, bytes, are_samples)| MinHashValues::decode(layout, bytes, are_samples));
+        Self::new(values, simhash, is_empty, recipe)
     }
 
-    /// The MinHash values, `None` without any and for bottom-k; if a store has cut them, the bits that
-    /// it kept of each.
+    /// The MinHash values, `None` without any and for bottom-k. Each is below 2ᵇ for values of b
+    /// [bits](Self::value_bits).
     #[must_use]
     pub fn minhash(&self) -> Option<&[u32]> {
         self.values.as_ref().and_then(MinHashValues::words)
@@ -292,23 +266,16 @@ impl Signature {
         self.recipe
     }
 
-    /// The codes of the bands, if the values were cut.
-    pub(crate) fn stored_codes(&self) -> Option<&StoredCodes> {
-        self.codes.as_ref()
-    }
-
-    /// The rows from which the codes of the bands are made. Empty without MinHash values.
-    pub(crate) fn rows(&self) -> Cow<'_, [u32]> {
+    /// The rows from which the codes of the bands are made, where values are kept in this layout. Empty
+    /// without MinHash values.
+    pub(crate) fn rows(&self, layout: Option<ValueLayout>) -> Cow<'_, [u32]> {
+        let kept = |values| layout.and_then(|layout| MinHashValues::kept(values, layout));
         match &self.values {
             Some(MinHashValues::Smallest { max_count, hashes }) => {
                 let count = usize::from(bottom_k::row_count(*max_count));
                 Cow::Owned(bottom_k::rows(hashes, count))
             }
-            Some(
-                MinHashValues::Minima(values)
-                | MinHashValues::Samples(values)
-                | MinHashValues::Cut { values, .. },
-            ) => Cow::Borrowed(values),
+            Some(values) => kept(values).unwrap_or(Cow::Borrowed(&[])),
             None => Cow::Borrowed(&[]),
         }
     }
@@ -356,8 +323,9 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if one has no MinHash values, their numbers differ, they were
-    /// cut differently, or both are marked with different recipes.
+    /// [`Error::SignatureMismatch`] if one has no MinHash values, their numbers differ, only one was
+    /// made and cut elsewhere, or both are marked with different recipes. Values with more bits than
+    /// those of the other are cut for the comparison.
     pub fn jaccard(&self, other: &Self) -> Result<f64> {
         Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
     }
@@ -398,12 +366,14 @@ impl Signature {
     /// # Errors
     ///
     /// [`Error::SignatureMismatch`] if there are no values, or values that do not say which is the
-    /// lesser (weighted, cut to fewer bits), if there is a SimHash fingerprint (that of a union
+    /// lesser (weighted, or cut: a schema keeps 16 bits unless its
+    /// [value bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a union
     /// does not follow from those of the parts), or both are marked with different recipes.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema};
-    /// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+    /// let schema = Schema::builder().minhash(MinHash::new(64).value_bits(32)).build()?;
+    /// let sketcher = schema.sketcher();
     /// let union = sketcher.features(["a", "b"])?.merge(&sketcher.features(["b", "c"])?)?;
     /// assert_eq!(union, sketcher.features(["a", "b", "c"])?);
     /// # Ok::<(), resemblance::Error>(())
@@ -423,14 +393,14 @@ impl Signature {
         Ok(Self::new(Some(a.merge(b)?), None, is_empty, recipe))
     }
 
-    /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a store
-    /// keeps them whose schema has so many [value bits](crate::MinHash::value_bits). What bands are
-    /// made of is lost, so a store does not take it.
+    /// This signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a schema with
+    /// so many [value bits](crate::MinHash::value_bits) makes it.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for another number of bits; [`Error::SignatureMismatch`] if there
-    /// are no whole MinHash values: none at all, those of bottom-k, or cut ones.
+    /// are no MinHash values with more bits: none at all, those of bottom-k, or ones that were cut to
+    /// as many or fewer.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema};
@@ -444,20 +414,22 @@ impl Signature {
         if ![1, 2, 4, 8, 16].contains(&bits) {
             return Err(Error::invalid("bits", bits, "1, 2, 4, 8 or 16"));
         }
-        let cut = self.values.as_ref().and_then(|values| values.cut(bits));
-        let Some(values) = cut else {
-            let expected = "MinHash values of 32 bits";
-            return Err(Error::signature(
-                "MinHash values",
-                "no whole ones",
-                expected,
-            ));
-        };
-        Ok(Self {
-            values: Some(values),
-            codes: None,
-            ..self.clone()
-        })
+        let is_wider = |values: &MinHashValues| values.is_wider_than(bits);
+        if !self.values.as_ref().is_some_and(is_wider) {
+            let found = format!("none of more than {bits} bits");
+            let expected = format!("MinHash values of more than {bits} bits");
+            return Err(Error::signature("MinHash values", found, expected));
+        }
+        Ok(self.clone().into_cut(bits))
+    }
+
+    /// This signature with its MinHash values cut to `bits` bits, if they have more. Those of bottom-k
+    /// stay as they are.
+    pub(super) fn into_cut(self, bits: u8) -> Self {
+        Self {
+            values: self.values.map(|values| values.into_cut(bits, true)),
+            ..self
+        }
     }
 
     /// The Hamming distance of the two SimHash fingerprints in bits, 0 to 64 or 128.

@@ -16,6 +16,9 @@ use crate::text::{Text, for_each_piece};
 /// A guess at the distance between the beginnings of two shingles of words, in bytes.
 pub(super) const BYTES_PER_SHINGLE: usize = 6;
 
+/// Bits of a MinHash value that is not cut.
+const WHOLE_VALUE_BITS: u8 = 32;
+
 /// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
 ///
 /// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
@@ -43,14 +46,25 @@ impl Sketcher {
     #[cfg(test)]
     pub(super) fn new(recipe: Recipe) -> Result<Self> {
         recipe.validate()?;
-        Ok(Self::from_valid(recipe, None))
+        Ok(Self::from_valid(recipe, None, WHOLE_VALUE_BITS))
     }
 
-    /// The sketcher of a recipe that has been validated.
-    pub(crate) fn from_valid(recipe: Recipe, weights: Option<Arc<DocumentFrequencies>>) -> Self {
+    /// The sketcher of a recipe that has been validated, whose MinHash values are cut to `value_bits`
+    /// bits.
+    pub(crate) fn from_valid(
+        recipe: Recipe,
+        weights: Option<Arc<DocumentFrequencies>>,
+        value_bits: u8,
+    ) -> Self {
         Self {
-            functions: Arc::new(HashFunctions::new(recipe, weights)),
+            functions: Arc::new(HashFunctions::new(recipe, weights, value_bits)),
         }
+    }
+
+    /// The same sketcher, with MinHash values that are not cut.
+    pub(super) fn whole(&self) -> Self {
+        let weights = self.functions.weights.clone();
+        Self::from_valid(self.recipe().clone(), weights, WHOLE_VALUE_BITS)
     }
 
     pub(super) fn recipe(&self) -> &Recipe {

@@ -1,5 +1,7 @@
 //! MinHash values, how they are stored, and how those of two documents are compared.
 
+use std::borrow::Cow;
+
 use super::b_bit::cut;
 use super::bottom_k::{bottom_k_jaccard, shared};
 use super::{b_bit, bottom_k};
@@ -18,11 +20,11 @@ pub(crate) enum MinHashValues {
     Minima(Vec<u32>),
     /// Samples of 32 bits, which are equal with the probability that is estimated, and no minima.
     Samples(Vec<u32>),
-    /// MinHashValues of 1 to 16 bits.
+    /// Values of 1 to 16 bits.
     Cut {
         bits: u8,
-        /// Whether they were cut from values of 32 bits, rather than made with so few elsewhere.
-        was_whole: bool,
+        /// Whether they were mixed before they were cut.
+        was_mixed: bool,
         values: Vec<u32>,
     },
     /// The smallest hashes of a set, ascending and distinct, at most `max_count`.
@@ -37,8 +39,9 @@ pub(crate) enum ValueLayout {
     Packed {
         count: u16,
         bits: u8,
-        /// Whether values are cut to these bits here; external ones come with their width.
-        is_cut: bool,
+        /// Whether values are mixed before they are cut to these bits. Those made elsewhere are not,
+        /// because they may come with their width.
+        is_mixed: bool,
     },
     /// At most `max_count` hashes of 64 bits, ascending, little-endian.
     Smallest { max_count: u16 },
@@ -61,9 +64,18 @@ impl ValueLayout {
         }
     }
 
-    /// Returns true if the codes of the bands cannot be made from the stored values.
-    pub(crate) fn needs_stored_codes(self) -> bool {
-        matches!(self, Self::Packed { is_cut: true, .. })
+    /// The probability that a value of two documents of this similarity is equal.
+    pub(crate) fn agreement_probability(self, similarity: f64) -> f64 {
+        similarity + (1.0 - similarity) * self.chance()
+    }
+
+    /// The probability that unequal values become equal when they are cut. Values of 32 bits, and the
+    /// rows of bottom-k, are taken never to be equal by chance.
+    pub(crate) fn chance(self) -> f64 {
+        match self {
+            Self::Packed { bits, .. } if bits < 32 => b_bit::chance(bits),
+            _ => 0.0,
+        }
     }
 
     /// Bytes of a signature with all its values.
@@ -89,8 +101,10 @@ impl ValueLayout {
     pub(crate) fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {
             Self::Packed { bits: 32, .. } => {
-                let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
-                equal_words(a, b)
+                equal_words(a.as_chunks::<4>().0, b.as_chunks::<4>().0)
+            }
+            Self::Packed { bits: 16, .. } => {
+                equal_words(a.as_chunks::<2>().0, b.as_chunks::<2>().0)
             }
             Self::Packed { count, bits, .. } => b_bit::count_equal(a, b, count.into(), bits),
             Self::Smallest { max_count } => {
@@ -121,8 +135,8 @@ impl ValueLayout {
         }
     }
 
-    /// The variance of the unbiased estimate if values are independent. MinHashValues of 32 bits are taken
-    /// never to be equal by chance.
+    /// The variance of the unbiased estimate if values are independent. Values of 32 bits are taken never
+    /// to be equal by chance.
     pub(crate) fn variance(self, similarity: f64) -> f64 {
         match self.bits() {
             bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
@@ -153,13 +167,32 @@ fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
 
 /// The number of equal words, position by position, up to the end of the shorter slice.
 #[inline]
-fn equal_words(a: &[[u8; 4]], b: &[[u8; 4]]) -> usize {
-    // Counts of 32 bits, as wide as the words, keep vector registers full; a chunk of 2^15 words
-    // cannot overflow them.
+fn equal_words<const BYTES: usize>(a: &[[u8; BYTES]], b: &[[u8; BYTES]]) -> usize {
+    // Counts of 32 bits, no narrower than the words, keep vector registers full; a chunk of 2^15
+    // words cannot overflow them.
     let pieces = a.chunks(1 << 15).zip(b.chunks(1 << 15));
     pieces
         .map(|(a, b)| a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum::<u32>() as usize)
         .sum()
+}
+
+/// The number of values that equal the words at their places.
+#[inline]
+fn equal_to_words<const BYTES: usize>(values: &[u32], words: &[[u8; BYTES]]) -> usize {
+    let pairs = values.iter().zip(words);
+    let equal = |(value, word): (&u32, &[u8; BYTES])| {
+        let mut bytes = [0; 4];
+        for (to, from) in bytes.iter_mut().zip(word) {
+            *to = *from;
+        }
+        u32::from(*value == u32::from_le_bytes(bytes))
+    };
+    pairs.map(equal).sum::<u32>() as usize
+}
+
+/// The number of equal values, up to the end of the shorter slice.
+fn equal_count(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
 /// The hashes of a stored bottom-k signature.
@@ -218,28 +251,59 @@ impl MinHashValues {
         }
     }
 
-    /// The values cut to `bits` bits; `None` unless they are of 32 bits.
-    pub(super) fn cut(&self, bits: u8) -> Option<Self> {
-        let is_whole = matches!(self, Self::Minima(_) | Self::Samples(_));
-        is_whole.then(|| Self::Cut {
-            bits,
-            was_whole: true,
-            values: self.places(bits, true).collect(),
+    /// The values cut to `bits` bits, of which they have at least so many. Of bottom-k, and to 32 bits,
+    /// they stay as they are.
+    pub(super) fn into_cut(self, bits: u8, is_mixed: bool) -> Self {
+        match self {
+            Self::Minima(mut values) | Self::Samples(mut values) if bits < 32 => {
+                for value in &mut values {
+                    *value = cut(*value, bits, is_mixed);
+                }
+                Self::Cut {
+                    bits,
+                    was_mixed: is_mixed,
+                    values,
+                }
+            }
+            Self::Cut {
+                bits: had_bits,
+                was_mixed,
+                mut values,
+            } if bits < had_bits => {
+                for value in &mut values {
+                    *value = cut(*value, bits, false);
+                }
+                Self::Cut {
+                    bits,
+                    was_mixed,
+                    values,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns true if the values have more bits than `bits`, to which they can be cut.
+    pub(super) fn is_wider_than(&self, bits: u8) -> bool {
+        !matches!(self, Self::Smallest { .. }) && self.shape().1 > bits
+    }
+
+    /// The values as the layout keeps them. `None` for bottom-k.
+    pub(super) fn kept(&self, layout: ValueLayout) -> Option<Cow<'_, [u32]>> {
+        let words = self.words()?;
+        Some(match layout {
+            ValueLayout::Packed { bits, is_mixed, .. } if self.is_wider_than(bits) => {
+                Cow::Owned(self.cut_words(bits, is_mixed).collect())
+            }
+            _ => Cow::Borrowed(words),
         })
     }
 
-    /// The values in the form of a layout of `bits` bits. None for bottom-k, which has another layout.
-    fn places(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
-        let cuts = is_cut && !matches!(self, Self::Cut { .. });
-        let values = self.words().into_iter().flatten();
-        values.map(move |value| if cuts { cut(*value, bits) } else { *value })
-    }
-
-    /// The same without bits that a layout does not keep. `u32::MAX`, the external value of a document
-    /// without features, has all 32 bits whatever the width of the others.
-    fn kept(&self, bits: u8, is_cut: bool) -> impl Iterator<Item = u32> {
-        let mask = u32::MAX >> (32 - u32::from(bits.clamp(1, 32)));
-        self.places(bits, is_cut).map(move |value| value & mask)
+    /// The values cut to `bits` bits, of which they have at least so many. None for bottom-k.
+    fn cut_words(&self, bits: u8, is_mixed: bool) -> impl Iterator<Item = u32> {
+        let is_mixed = is_mixed && !matches!(self, Self::Cut { .. });
+        let words = self.words().into_iter().flatten();
+        words.map(move |value| cut(*value, bits, is_mixed))
     }
 
     /// Appends the values as bytes. They fit the layout: the caller has checked that.
@@ -249,13 +313,15 @@ impl MinHashValues {
             (Self::Smallest { hashes, .. }, _) => {
                 bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
             }
-            (_, ValueLayout::Packed { bits, is_cut, .. }) if bits < 32 => {
-                bytes.extend(b_bit::pack(self.places(bits, is_cut), bits));
-            }
-            _ => {
+            (_, ValueLayout::Packed { bits: 32, .. }) => {
                 let values = self.words().into_iter().flatten();
                 bytes.extend(values.flat_map(|value| value.to_le_bytes()));
             }
+            (_, ValueLayout::Packed { bits, is_mixed, .. }) => {
+                b_bit::pack(self.cut_words(bits, is_mixed), bits, bytes);
+            }
+            // The kinds differ.
+            (_, ValueLayout::Smallest { .. }) => {}
         }
     }
 
@@ -265,7 +331,7 @@ impl MinHashValues {
         matches!(self, Self::Smallest { .. }) == is_bottom_k
     }
 
-    /// The values that `bytes` hold in this layout. MinHashValues of 32 bits are minima unless
+    /// The values that `bytes` hold in this layout. Values of 32 bits are minima unless
     /// `are_samples`.
     pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
         match layout {
@@ -281,10 +347,10 @@ impl MinHashValues {
             ValueLayout::Packed {
                 count,
                 bits,
-                is_cut,
+                is_mixed,
             } => Self::Cut {
                 bits,
-                was_whole: is_cut,
+                was_mixed: is_mixed,
                 values: b_bit::unpack(bytes, count.into(), bits),
             },
             ValueLayout::Smallest { max_count } => Self::Smallest {
@@ -302,27 +368,18 @@ impl MinHashValues {
                 let stored: Vec<u64> = hashes(stored).collect();
                 bottom_k_agreement(shared(own, &stored, max_count.into()))
             }
-            (_, ValueLayout::Packed { bits: 32, .. }) => {
-                let own = self.words().into_iter().flatten();
-                let stored = stored.as_chunks::<4>().0;
-                let pairs = own.zip(stored);
-                pairs
-                    .filter(|(own, stored)| **own == u32::from_le_bytes(**stored))
-                    .count()
-            }
-            (
-                _,
-                ValueLayout::Packed {
-                    count,
-                    bits,
-                    is_cut,
-                },
-            ) => {
-                let stored = b_bit::unpack(stored, count.into(), bits);
-                self.kept(bits, is_cut)
-                    .zip(stored)
-                    .filter(|(own, stored)| own == stored)
-                    .count()
+            (_, ValueLayout::Packed { count, bits, .. }) => {
+                let own = self.kept(layout);
+                let own = own.as_deref().unwrap_or(&[]);
+                match bits {
+                    32 => equal_to_words(own, stored.as_chunks::<4>().0),
+                    16 => equal_to_words(own, stored.as_chunks::<2>().0),
+                    8 => equal_to_words(own, stored.as_chunks::<1>().0),
+                    _ => {
+                        let stored = b_bit::unpack(stored, count.into(), bits);
+                        equal_count(own, &stored)
+                    }
+                }
             }
             (_, ValueLayout::Smallest { .. }) => 0,
         }
@@ -337,16 +394,16 @@ impl MinHashValues {
                 Self::Smallest { hashes: other, .. },
                 ValueLayout::Smallest { max_count },
             ) => bottom_k_agreement(shared(own, other, max_count.into())),
-            (_, _, ValueLayout::Packed { bits, is_cut, .. }) => {
-                let pairs = self.kept(bits, is_cut).zip(other.kept(bits, is_cut));
-                pairs.filter(|(own, other)| own == other).count()
+            (_, _, ValueLayout::Packed { .. }) => {
+                let values = self.kept(layout).zip(other.kept(layout));
+                values.map_or(0, |(own, other)| equal_count(&own, &other))
             }
             (_, _, ValueLayout::Smallest { .. }) => 0,
         }
     }
 
-    /// The unbiased estimate from the values of two signatures. If only one of them was cut, the other is
-    /// cut for the comparison.
+    /// The unbiased estimate from the values of two signatures. Those with more bits are cut to the bits of
+    /// the others for the comparison.
     ///
     /// # Errors
     ///
@@ -366,26 +423,25 @@ impl MinHashValues {
             return Ok(bottom_k_jaccard(x, y, usize::from(*a.min(b))));
         }
         let ((count, bits), (other_count, other_bits)) = (self.shape(), other.shape());
-        // For values of few bits: whether they were cut here.
-        let cut = |values: &Self| match values {
-            Self::Cut { was_whole, .. } => Some(*was_whole),
+        let was_mixed = |values: &Self| match values {
+            Self::Cut { was_mixed, .. } => Some(*was_mixed),
             _ => None,
         };
-        let fits = match (cut(self), cut(other)) {
-            (Some(a), Some(b)) => a == b && bits == other_bits,
-            _ => true,
-        };
+        let mixed = (was_mixed(self), was_mixed(other));
+        let fits = !matches!(mixed, (Some(a), Some(b)) if a != b);
         let is_bottom_k = |values: &Self| matches!(values, Self::Smallest { .. });
         if count != other_count || !fits || is_bottom_k(self) || is_bottom_k(other) {
             let found = format!("{other_count} MinHash values of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
             return Err(Error::signature("MinHash values", found, expected));
         }
-        let bits = bits.min(other_bits);
-        let is_cut = cut(self).or(cut(other)).unwrap_or(false);
-        let pairs = self.places(bits, is_cut).zip(other.places(bits, is_cut));
-        let equal = pairs.filter(|(a, b)| a == b).count();
-        Ok(unclamped(equal, count, bits))
+        let layout = ValueLayout::Packed {
+            count: u16::try_from(count).unwrap_or(u16::MAX),
+            bits: bits.min(other_bits),
+            is_mixed: mixed.0.or(mixed.1).unwrap_or(false),
+        };
+        let equal = self.agreement(layout, other);
+        Ok(unclamped(equal, count, layout.bits()))
     }
 
     /// The values of the union of the two documents' features.
@@ -417,7 +473,7 @@ impl MinHashValues {
             _ => Err(Error::signature(
                 "MinHash values",
                 "values that cannot be merged",
-                "minima of whole values, as many in both, or the smallest hashes of both",
+                "minima of 32 bits, as many in both, or the smallest hashes of both",
             )),
         }
     }
@@ -462,7 +518,7 @@ mod tests {
         ValueLayout::Packed {
             count,
             bits,
-            is_cut: bits < 32,
+            is_mixed: true,
         }
     }
 
@@ -490,9 +546,7 @@ mod tests {
                 assert_eq!(x.len(), layout.size_bytes());
                 let cut = |values: &MinHashValues| -> Vec<u32> {
                     let words = values.words().unwrap().iter();
-                    words
-                        .map(|v| if bits < 32 { super::cut(*v, bits) } else { *v })
-                        .collect()
+                    words.map(|v| super::cut(*v, bits, true)).collect()
                 };
                 let expected = cut(&a)
                     .iter()

@@ -1,6 +1,5 @@
 //! The shared context of a store's handles, which never changes, and the store's health.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +11,7 @@ use crate::lanes::LaneSet;
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher, ValueLayout};
+use crate::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher};
 use crate::sync::{HomeProcess, IgnorePoison};
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
@@ -103,40 +102,12 @@ impl SharedContext {
             let expected = format!("{}, as in the schema", describe(own.0, own.1));
             Error::signature("MinHash values", describe(found.0, found.1), expected)
         };
-        // Whole values of 32 bits are cut where fewer bits are stored.
-        let fits = found.0 == own.0 && (found.1 == own.1 || (found.1 == 32 && own.1 < 32));
-        if !fits {
+        // Wider values are cut. The hashes of bottom-k have 64 bits, and are another kind.
+        let is_wider = own.1 < 32 && own.1 <= found.1 && found.1 <= 32;
+        if found.0 != own.0 || (found.1 != own.1 && !is_wider) {
             return Err(mismatch());
         }
-        if self.shape.codes.is_none() {
-            let largest = u32::MAX
-                .checked_shr(32_u32.saturating_sub(own.1.into()))
-                .unwrap_or(0);
-            let mut values = signature.minhash().unwrap_or_default().iter();
-            return match values
-                .find(|value| own.1 < 32 && **value > largest && !signature.is_empty())
-            {
-                Some(value) => Err(Error::signature(
-                    "MinHash values",
-                    format!("the value {value}"),
-                    format!("values of {} bits, as in the schema", own.1),
-                )),
-                None => Ok(()),
-            };
-        }
-        match signature.stored_codes() {
-            None if found.1 == own.1 => Err(Error::signature(
-                "MinHash values",
-                "values that were cut, without the codes of their bands",
-                "whole values, or a signature that was read from a store with the same bands",
-            )),
-            Some(codes) if Some(codes.banding) != self.shape.codes => Err(Error::signature(
-                "MinHash values",
-                "values that were cut, filed under other bands",
-                "whole values, or a signature that was read from a store with the same bands",
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Appends the codes of a signature, one for each band.
@@ -144,30 +115,8 @@ impl SharedContext {
         if self.lanes.band_count() == 0 {
             return Ok(());
         }
-        match signature.stored_codes() {
-            Some(stored) => codes.extend_from_slice(&stored.codes),
-            None => self.lanes.band_codes(&self.rows(signature), codes)?,
-        }
-        Ok(())
-    }
-
-    /// Returns the values that the bands are made of, as they will be stored: an empty signature that was
-    /// made elsewhere has all 32 bits set in each value, of which fewer may be stored.
-    fn rows<'a>(&self, signature: &'a Signature) -> Cow<'a, [u32]> {
-        let mut rows = signature.rows();
-        if let Some(ValueLayout::Packed {
-            bits,
-            is_cut: false,
-            ..
-        }) = self.shape.values
-            && bits < 32
-            && signature.is_empty()
-        {
-            for row in rows.to_mut() {
-                *row &= (1 << bits) - 1;
-            }
-        }
-        rows
+        let rows = signature.rows(self.shape.values);
+        self.lanes.band_codes(&rows, codes)
     }
 
     /// Encodes the signature row of a document.
@@ -176,18 +125,8 @@ impl SharedContext {
         id: u64,
         key_code: Option<u64>,
         signature: &Signature,
-    ) -> Result<Vec<u8>> {
-        let mut codes = Vec::new();
-        if self.shape.codes.is_some() {
-            self.band_codes(signature, &mut codes)?;
-        }
-        Ok(encode_signature(
-            id,
-            key_code,
-            signature,
-            &self.shape,
-            &codes,
-        ))
+    ) -> Vec<u8> {
+        encode_signature(id, key_code, signature, &self.shape)
     }
 
     /// Returns true if a document with this signature is indexed in bands and tables, so that it can be
@@ -224,14 +163,10 @@ impl SharedContext {
 pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
     let layout = minhash.map(|minhash| minhash.layout());
-    let needs_stored_codes = layout.is_some_and(ValueLayout::needs_stored_codes);
     let bits = schema.simhash().map_or(0, |simhash| simhash.bits());
     Shape {
         values: layout,
         are_samples: minhash.is_some_and(|minhash| minhash.kind() == MinHashKind::Weighted),
-        codes: minhash
-            .filter(|_| needs_stored_codes)
-            .map(|minhash| (minhash.bands(), minhash.rows(), minhash.code_bits())),
         fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
     }
 }

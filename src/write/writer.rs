@@ -138,7 +138,7 @@ impl Writer {
         let key_code = document.key().map(hash_key);
         let buffer = self.buffer.get_mut();
         buffer.push(&self.store.context, id, key_code, signature)?;
-        let signature_row = self.store.context.signature_row(id, key_code, signature)?;
+        let signature_row = self.store.context.signature_row(id, key_code, signature);
         self.pending
             .push(id, DocumentRow::from(document).encode(id), signature_row)?;
         self.state.next_id = next_id;

@@ -97,14 +97,18 @@ pub(crate) fn cut(value: u32, bits: u8) -> u32 {
     (mixed ^ mixed >> 16) & ((1 << bits) - 1)
 }
 
-/// What a store keeps of a value.
-pub(crate) fn kept(schema: &Schema, signature: &Signature, value: u32) -> u32 {
-    let minhash = schema.minhash().unwrap();
-    if minhash.kind() != MinHashKind::External {
-        return cut(value, minhash.value_bits());
+/// What a store keeps of a value of a signature, which may have been cut already.
+pub(crate) fn kept(schema: &MinHashSchema, signature: &Signature, value: u32) -> u32 {
+    let bits = schema.value_bits();
+    let is_whole = signature.value_bits() == Some(32);
+    match schema.kind() {
+        MinHashKind::External => value & (u32::MAX >> (32 - bits)),
+        _ if is_whole => cut(value, bits),
+        _ => {
+            assert_eq!(signature.value_bits(), Some(bits));
+            value
+        }
     }
-    assert!(signature.is_empty() || u64::from(value) >> minhash.value_bits() == 0);
-    value
 }
 
 fn mix64(mut z: u64) -> u64 {
@@ -113,16 +117,16 @@ fn mix64(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The values that bands are made of, as the specification has them. External ones are as they are
-/// stored, those without features too. Of bottom-k row j is a hash of the least value in bin j.
+/// The values that bands are made of, as the specification has them: those that are stored. Of
+/// bottom-k row j is a hash of the least value in bin j.
 fn rows(signature: &Signature, schema: &MinHashSchema) -> Option<Vec<u32>> {
     let Some(hashes) = signature.bottom_k() else {
-        let most = match schema.kind() {
-            MinHashKind::External => u32::MAX >> (32 - schema.value_bits()),
-            _ => u32::MAX,
-        };
         let values = signature.minhash()?.iter();
-        return Some(values.map(|value| value & most).collect());
+        return Some(
+            values
+                .map(|value| kept(schema, signature, *value))
+                .collect(),
+        );
     };
     let count = u64::from(schema.values() / 8);
     let mixed = |hash: &u64| mix64(hash.wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -293,7 +297,7 @@ impl Model {
         let bits = schema.value_bits();
         let pairs = a.minhash().unwrap_or_default().iter();
         let pairs = pairs.zip(b.minhash().unwrap_or_default());
-        let kept = |signature, value: &u32| kept(&self.schema, signature, *value);
+        let kept = |signature, value: &u32| kept(&schema, signature, *value);
         let equal = pairs.filter(|(x, y)| kept(a, x) == kept(b, y));
         let share = equal.count() as f64 / f64::from(schema.values());
         if bits == 32 {

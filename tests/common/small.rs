@@ -9,7 +9,7 @@ use super::sealing_after;
 pub(crate) fn schema() -> Schema {
     let builder = Schema::builder().text(Text::words(2));
     builder
-        .minhash(MinHash::new(16))
+        .minhash(MinHash::new(16).value_bits(32))
         .simhash(SimHash::bits64())
         .build()
         .unwrap()

@@ -58,9 +58,11 @@ pub(crate) static COMPARED: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn is_same_record(schema: &Schema, record: &Record, id: u64, entry: &Entry) -> bool {
     COMPARED.fetch_add(1, Relaxed);
     let (found, expected) = (record.signature(), &entry.signature);
-    let kept = |value: &u32| kept(schema, expected, *value);
-    let values = expected.minhash();
-    let values = values.map(|values| values.iter().map(kept).collect::<Vec<_>>());
+    let values = expected.minhash().zip(schema.minhash());
+    let values = values.map(|(values, schema)| {
+        let kept = values.iter().map(|value| kept(&schema, expected, *value));
+        kept.collect::<Vec<_>>()
+    });
     (
         record.id().get(),
         record.key(),

@@ -132,3 +132,26 @@ fn closing_cuts_the_free_tail() {
     assert!(bytes[bytes.len() - 4_096..].iter().any(|byte| *byte != 0));
     check_clean(&path);
 }
+
+/// The engine doubles a file to have room; a load by commits leaves no such room behind it.
+#[test]
+fn a_load_by_commits_is_as_long_as_its_content_once_it_is_closed() {
+    let place = Place::new();
+    let path = place.store();
+    let store = Store::create(&path, bands()).unwrap();
+    for batch in 0..13 {
+        let mut transaction = store.begin_write().unwrap();
+        for number in batch * 2_000..(batch + 1) * 2_000_u32 {
+            let key = number.to_string();
+            transaction.insert(&key, &row(number)).unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    let before = fs::metadata(&path).unwrap().len();
+    assert!(store.close().unwrap());
+    let (length, _, used) = sizes(&path);
+    println!("{before} bytes before closing, {length} after, {used} used");
+    assert!(before as f64 > 1.2 * used as f64, "{before} of {used}");
+    assert!(length as f64 <= 1.1 * used as f64, "{length} of {used}");
+    check_clean(&path);
+}

@@ -107,7 +107,8 @@ fn revision(store: &Store, signature: &Signature) -> Revision {
 /// Near is what the schema's own bounds say, at the bound and one step beyond.
 #[test]
 fn revisions_go_by_the_bounds_of_the_schema() {
-    let minhash = || MinHash::new(16).banding(4, 3).threshold(0.75);
+    let whole = MinHash::new(16).value_bits(32);
+    let minhash = || whole.banding(4, 3).threshold(0.75);
     let simhash = || SimHash::bits64().max_distance(3);
     let both = |near| {
         let builder = Schema::builder().minhash(minhash()).simhash(simhash());
@@ -163,29 +164,30 @@ fn revisions_go_by_the_bounds_of_the_schema() {
 }
 
 /// Cut to a bit, other values are equal as often as not: only what is stored says whether they are the
-/// same, and the codes of bands are stored too.
+/// same.
 #[test]
-fn different_values_that_are_cut_to_the_same_are_not_unchanged() {
+fn different_values_that_are_cut_to_the_same_are_unchanged() {
     let minhash = MinHash::new(16).value_bits(1).banding(4, 3).threshold(0.5);
     let schema = Schema::builder().minhash(minhash).build().unwrap();
     let place = Place::new();
     let store = Store::create(place.store(), schema).unwrap();
     let values: Vec<u32> = (0..16).collect();
-    let other_at = |place: usize| {
+    let other_at = |place: usize, is_same: bool| {
         let mut other = values.clone();
-        let same = |value: &u32| cut(*value, 1) == cut(values[place], 1);
-        other[place] = (1_000..).find(same).unwrap();
+        let fits = |value: &u32| (cut(*value, 1) == cut(values[place], 1)) == is_same;
+        other[place] = (1_000..).find(fits).unwrap();
         Signature::from_minhash(other)
     };
     let origin = Signature::from_minhash(values.clone());
     revision(&store, &origin);
-    // In a band its code tells.
-    let near = revision(&store, &other_at(11));
-    assert!(matches!(&near, Revision::Near(found) if found.similarity() == Some(1.0)));
+    let near = revision(&store, &other_at(11, false));
+    assert!(matches!(&near, Revision::Near(found) if found.similarity() < Some(1.0)));
     revision(&store, &origin);
-    // The last four values are in no band: nothing of the difference is stored.
-    let unchanged = revision(&store, &other_at(12));
-    assert!(matches!(unchanged, Revision::Unchanged(_)));
+    // In a band and out of it.
+    for place in [11, 12] {
+        let unchanged = revision(&store, &other_at(place, true));
+        assert!(matches!(unchanged, Revision::Unchanged(_)));
+    }
     // What is read from a store is the same as what was written.
     let read = store.snapshot().unwrap().get("page").unwrap().unwrap();
     let again = revision(&store, read.signature());

@@ -26,7 +26,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     store.insert("present", &signature(1)).unwrap();
     let other = Schema::builder()
         .text(Text::words(3))
-        .minhash(MinHash::new(16));
+        .minhash(MinHash::new(16).value_bits(32));
     let other = other.simhash(SimHash::bits64()).build().unwrap();
     let misfits = [
         Signature::from_minhash(vec![1; 16]),

@@ -13,7 +13,7 @@ const SEAL_AFTER: u64 = 2_000;
 const DOCUMENTS_A_COMMIT: u64 = 100;
 
 fn schema() -> Schema {
-    let minhash = MinHash::new(20).banding(20, 1);
+    let minhash = MinHash::new(20).banding(20, 1).value_bits(32);
     Schema::builder().minhash(minhash).build().unwrap()
 }
 

@@ -4,7 +4,7 @@ use crate::common::{Place, Random, check_clean, sealing_after};
 use resemblance::{Document, DocumentId, MinHash, Schema, Signature, SimHash, Stats, Store};
 
 fn schema() -> Schema {
-    let builder = Schema::builder().minhash(MinHash::new(64));
+    let builder = Schema::builder().minhash(MinHash::new(64).value_bits(32));
     builder.simhash(SimHash::bits64()).build().unwrap()
 }
 

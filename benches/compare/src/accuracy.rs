@@ -56,20 +56,24 @@ impl Kind {
 fn kinds() -> Vec<Kind> {
     let family = |name, permutations| Kind {
         most_features: MOST_FEATURES_OF_FAMILIES,
-        ..Kind::new(name, MinHash::new(128).permutations(permutations))
+        ..Kind::new(
+            name,
+            MinHash::new(128).value_bits(32).permutations(permutations),
+        )
     };
     let one_pass = |name, values| Kind {
         variance: Variance::AtMost,
-        ..Kind::new(name, MinHash::one_pass(values))
+        ..Kind::new(name, MinHash::one_pass(values).value_bits(32))
     };
+    let whole = |name, values| Kind::new(name, MinHash::new(values).value_bits(32));
     let cut = |name, bits| Kind::new(name, MinHash::new(128).value_bits(bits));
     vec![
-        Kind::new("MinHash 64", MinHash::new(64)),
-        Kind::new("MinHash 128", MinHash::new(128)),
-        Kind::new("MinHash 256", MinHash::new(256)),
-        Kind::new("MinHash 400", MinHash::new(400)),
-        Kind::new("MinHash 512", MinHash::new(512)),
-        Kind::new("MinHash 1024", MinHash::new(1_024)),
+        whole("MinHash 64", 64),
+        whole("MinHash 128", 128),
+        whole("MinHash 256", 256),
+        whole("MinHash 400", 400),
+        whole("MinHash 512", 512),
+        whole("MinHash 1024", 1_024),
         family("multiply-shift", Permutations::MultiplyShift),
         family("modular", Permutations::Modular),
         family("tabulation", Permutations::Tabulation),
@@ -77,7 +81,7 @@ fn kinds() -> Vec<Kind> {
         one_pass("one-pass 128", 128),
         one_pass("one-pass 1024", 1_024),
         Kind::new("bottom-k 128", MinHash::bottom_k(128)),
-        Kind::new("weighted 128", MinHash::weighted(128)),
+        Kind::new("weighted 128", MinHash::weighted(128).value_bits(32)),
         cut("1 bit 128", 1),
         cut("2 bits 128", 2),
         cut("4 bits 128", 4),
@@ -120,17 +124,12 @@ impl Estimator {
         self.minhash.kind() == MinHashKind::Weighted
     }
 
-    /// As a store keeps it.
     fn signature(&self, shape: Shape, pair: u64, which: u64) -> Result<Signature> {
         if self.is_weighted() {
             let set = shape.weighted(pair, which);
             return Ok(self.sketcher.weighted_hashes(set)?);
         }
-        let signature = self.sketcher.hashes(shape.set(pair, which))?;
-        Ok(match self.minhash.value_bits() {
-            bits @ 1..32 => signature.cut(bits)?,
-            _ => signature,
-        })
+        Ok(self.sketcher.hashes(shape.set(pair, which))?)
     }
 
     fn similarity(&self, shape: Shape, pair: u64) -> f64 {

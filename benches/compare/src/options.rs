@@ -76,7 +76,7 @@ impl Options {
             pages: 2_000_000,
             site_pages: 1_000,
             values: 64,
-            value_bits: 32,
+            value_bits: 16,
             without_check: false,
             output: PathBuf::from("soak"),
             order: Order::Random,

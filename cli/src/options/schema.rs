@@ -104,8 +104,8 @@ pub(crate) struct SchemaOptions {
     /// Family of the hash functions of --minhash-kind functions [default: pair-multiply]
     #[arg(long, value_name = "FAMILY")]
     permutations: Option<PermutationsOption>,
-    /// Bits to store of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer bits take less space and make
-    /// estimates less exact [default: 32]
+    /// Bits to keep of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer bits take less space and make
+    /// estimates less exact [default: 16; external values 32]
     #[arg(long, value_name = "B")]
     value_bits: Option<u8>,
     /// Share of the pairs at the threshold that must be found [default: 0.95]

@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(forecast.needs, expected);
         let text = forecast.to_string();
         for part in [
-            "about 10240000 documents: 2.9 h, 352 MiB of memory, ",
+            "about 10240000 documents: 2.8 h, 352 MiB of memory, ",
             " MiB of disk for the store and ",
             " MiB for temporary files (an estimate from the first 1000 documents)",
         ] {

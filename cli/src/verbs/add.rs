@@ -131,6 +131,9 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
                 .messages
                 .note(addition.committed.summary("added", totals));
             context.messages.advise(&store.design()?);
+            drop(addition);
+            // Tells errors, and cuts what the file has grown too long.
+            store.close()?;
             Ok(Outcome::Done)
         }
         Err(failure) => Err(failure.with_note(addition.where_to_resume())),

@@ -150,7 +150,7 @@ fn told(arguments: &ImportArguments, error: Error, known: Option<Failure>) -> Fa
     };
     let of_stream = matches!(
         error,
-        Error::DamagedStream { .. } | Error::OtherRecipe { .. } | Error::NotRebandable { .. }
+        Error::DamagedStream { .. } | Error::OtherRecipe { .. }
     );
     let failure = match known {
         Some(failure) => failure,

@@ -281,7 +281,7 @@ impl BandingTable<'_> {
         for choice in self.choices {
             let mut row = self.facts(choice).to_vec();
             row.extend([
-                Value::Count(4 * u64::from(choice.values)),
+                Value::Count(2 * u64::from(choice.values)),
                 Value::Significant(self.threshold),
                 Value::Count(self.documents),
                 Value::Significant(self.background.mean()),
@@ -305,7 +305,7 @@ impl BandingTable<'_> {
         results.finish()?;
         self.arguments.say(&format!(
             "candidates: of a query among {documents} documents, {}\n\
-             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 4 a value, and \
+             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 2 a value, and \
              the rows; without keys\n\n\
              probability that a pair of a similarity is looked at",
             in_words(self.background)

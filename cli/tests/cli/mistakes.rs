@@ -160,8 +160,8 @@ fn damage_is_found() {
     );
     // one byte of every 4 KiB page behind those that lead to the others
     let mut damaged = sound.clone();
-    for position in (sound.len() / 16..sound.len()).step_by(4096) {
-        damaged[position + 1000] ^= 0xff;
+    for position in (sound.len() / 16..sound.len() - 1_000).step_by(4096) {
+        damaged[position + 1_000] ^= 0xff;
     }
     folder.write("bad.rsm", damaged);
     let check = folder.run(&["check", "bad.rsm"]).expect(1);
@@ -467,7 +467,7 @@ fn a_disk_that_fills_up_loses_nothing() {
         assert_eq!(folder.names(), ["c.jsonl"], "{arguments}");
     }
     folder.run(&["create", "a.rsm"]).expect(0);
-    run_limited(&folder, 8_000, "add a.rsm c.jsonl --commit-every 500")
+    run_limited(&folder, 4_000, "add a.rsm c.jsonl --commit-every 500")
         .expect(4)
         .says(&["a.rsm: ", "File too large", "committed ", "give --skip "]);
     let count = folder.count("a.rsm");

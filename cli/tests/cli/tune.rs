@@ -48,7 +48,7 @@ fn bands_for_each_number_of_values() {
         );
         assert!((number(row, "posting_bytes") / bands - 5.4).abs() < 1e-9);
         let signature = number(row, "signature_bytes");
-        assert_eq!(signature, 4.0 * number(row, "values"));
+        assert_eq!(signature, 2.0 * number(row, "values"));
         assert!(number(row, "document_bytes") > signature + number(row, "posting_bytes"));
         assert_eq!(number(row, "background"), 0.05);
         assert_eq!(number(row, "documents"), 1e6);

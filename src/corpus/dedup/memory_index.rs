@@ -98,7 +98,7 @@ impl BatchTarget for MemoryIndex {
             self.postings += 1;
         }
         self.documents.push(&DocumentRow::from(document).encode(id));
-        let row = self.context.signature_row(id, key_code, signature)?;
+        let row = self.context.signature_row(id, key_code, signature);
         self.signatures.push(&row);
         Ok(DocumentId::new(id))
     }

@@ -8,16 +8,13 @@ use crate::invariant::{OrBug, at, bug};
 use std::borrow::Cow;
 
 use crate::query::{Bounds, By, Query};
-use crate::read::{Records, SnapshotView};
+use crate::read::SnapshotView;
 use crate::schema::{MinHashSchema, Schema};
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::types::Matches;
 
 /// Documents that are looked up together.
 const DOCUMENTS_TOGETHER: usize = 64;
-
-/// Bits of a MinHash value that is not cut.
-const WHOLE_VALUE_BITS: u8 = 32;
 
 /// A store that holds a sample and nothing else, and the counts of what it returns: see
 /// [`Snapshot::evaluate`](crate::Snapshot::evaluate).
@@ -53,7 +50,7 @@ impl Evaluation {
     /// See [`crate::Snapshot::evaluate`].
     pub(crate) fn new(
         snapshot: SnapshotView,
-        mut sample: DocumentSample,
+        sample: DocumentSample,
         max_missed: usize,
     ) -> Result<Self> {
         let documents = sample.len();
@@ -73,11 +70,6 @@ impl Evaluation {
         let schema: &Schema = snapshot.schema();
         let minhash = schema.minhash();
         let simhash = schema.simhash();
-        if minhash.is_some_and(|minhash| minhash.value_bits() < WHOLE_VALUE_BITS) {
-            let records = Records::new(&snapshot);
-            let signatures = records.map(|record| Ok(record?.signature().clone()));
-            sample.signatures = signatures.collect::<Result<_>>()?;
-        }
         Ok(Self {
             sample,
             empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,

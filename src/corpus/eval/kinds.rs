@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::schema::{MinHash, MinHashSchema, Schema};
-use crate::sketch::{MinHashKind, Permutations, Signature};
+use crate::sketch::{MinHashKind, Permutations};
 
 /// One kind of signature that [`compare_kinds`](crate::corpus::eval::compare_kinds) compares.
 #[derive(Debug)]
@@ -75,14 +75,6 @@ impl SignatureKind {
         let minhash = (self.minhash)(values).value_bits(self.bits.unwrap_or(32));
         Schema::builder().minhash(minhash).seed(seed).build()
     }
-
-    /// Returns a signature as a store with the schema keeps it.
-    pub(super) fn kept(&self, signature: Signature) -> Result<Signature> {
-        match self.bits {
-            Some(bits) => signature.cut(bits),
-            None => Ok(signature),
-        }
-    }
 }
 
 /// Bytes that a signature's values take.
@@ -124,9 +116,8 @@ mod tests {
                     assert!(variance(&minhash, similarity, 1e9) >= 0.0);
                 }
                 let signature = schema.sketcher().hashes(0..2_000).unwrap();
-                let kept = kind.kept(signature).unwrap();
                 assert_eq!(
-                    kept.value_bits(),
+                    signature.value_bits(),
                     Some(minhash.value_bits()),
                     "{}",
                     kind.name

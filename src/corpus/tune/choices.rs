@@ -3,7 +3,7 @@
 use super::background::Background;
 use crate::build::BulkOptions;
 use crate::error::Result;
-use crate::invariant::bug;
+use crate::invariant::{OrBug, bug};
 use crate::lanes::{Banding, TableDesign};
 use crate::schema::{MinHash, Schema, SimHash};
 
@@ -74,15 +74,14 @@ pub fn banding_choice(
     documents: u64,
     background: &Background,
 ) -> Result<BandingChoice> {
-    let banding = Banding::by_recall(values, threshold, recall)?;
-    let minhash = MinHash::new(values)
-        .threshold(threshold)
-        .banding(banding.bands(), banding.rows());
+    let minhash = MinHash::new(values).threshold(threshold).recall(recall);
     let schema = Schema::builder().minhash(minhash).build()?;
+    let minhash = schema.minhash().or_bug("the schema has MinHash")?;
+    let banding = minhash.banding();
     Ok(BandingChoice {
         values,
         banding,
-        deviation: (threshold * (1.0 - threshold) / f64::from(values)).sqrt(),
+        deviation: minhash.variance(threshold).sqrt(),
         candidates: background.candidates(banding, documents),
         posting_bytes: BAND_POSTING_BYTES * f64::from(banding.bands()),
         document_bytes: document_bytes(&schema)?,

@@ -117,11 +117,10 @@ impl<'a> Import<'a> {
     ///
     /// # Errors
     ///
-    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::NotRebandable`]
-    /// for values of few bits and other bands; [`Error::DamagedStream`] if it is something else;
-    /// [`Error::NewerFormat`], [`Error::SelfTest`] and [`Error::MissingFeature`] as in
-    /// [`Store::open`](crate::Store::open); [`Error::InvalidParameter`] for options that contradict
-    /// each other.
+    /// Before anything is written: [`Error::OtherRecipe`] names what differs; [`Error::DamagedStream`]
+    /// if it is something else; [`Error::NewerFormat`], [`Error::SelfTest`] and
+    /// [`Error::MissingFeature`] as in [`Store::open`](crate::Store::open);
+    /// [`Error::InvalidParameter`] for options that contradict each other.
     ///
     /// After that: [`Error::ImportStopped`], which says how many documents of the stream are dealt with
     /// for good, and why: [`Error::DamagedStream`], [`Error::KeyExists`], [`Error::Io`],
@@ -336,16 +335,13 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
     let (shape, own) = (shape_of(&header.schema), context.shape());
     let bits = |layout: Option<crate::sketch::ValueLayout>| layout.map_or(0, |l| l.bits());
     let (found, expected) = (bits(shape.values), bits(own.values));
-    let is_cut_here = found == 32 && own.codes.is_some();
-    if found != expected && !is_cut_here {
+    // Wider values are cut; bottom-k is another recipe.
+    if found < expected {
         return Err(Error::OtherRecipe {
             part: "bits of a value",
             found: found.to_string(),
             expected: expected.to_string(),
         });
-    }
-    if shape.codes.is_some() && shape.codes != own.codes {
-        return Err(Error::NotRebandable { value_bits: found });
     }
     Ok(())
 }

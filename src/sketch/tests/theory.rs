@@ -156,7 +156,15 @@ fn share(a: &[u32], b: &[u32]) -> f64 {
 
 /// Counts equal cut values in the packed form, as a store would.
 fn cut_estimate(a: &[u32], b: &[u32], bits: u8) -> f64 {
-    let [a, b] = [a, b].map(|set| b_bit::pack(set.iter().map(|&v| b_bit::cut(v, bits)), bits));
+    let [a, b] = [a, b].map(|set| {
+        let mut bytes = Vec::new();
+        b_bit::pack(
+            set.iter().map(|&v| b_bit::cut(v, bits, true)),
+            bits,
+            &mut bytes,
+        );
+        bytes
+    });
     b_bit::unclamped(b_bit::count_equal(&a, &b, SIZE, bits), SIZE, bits)
 }
 
@@ -245,7 +253,7 @@ fn cut_values() {
 #[test]
 fn wrong_kinds_are_found_out() {
     let uncorrected = cells("cut, without correction", |a, b, j, _| {
-        let [a, b] = [a, b].map(|set| k_hash(set).into_iter().map(|v| b_bit::cut(v, 4)));
+        let [a, b] = [a, b].map(|set| k_hash(set).into_iter().map(|v| b_bit::cut(v, 4, true)));
         Observation {
             error: share(&a.collect::<Vec<_>>(), &b.collect::<Vec<_>>()) - j,
             variance: Variance::Equal(b_bit::variance(j, SIZE, 4)),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use resemblance::{MinHashKind, Revision, Signature, Upserted};
+use resemblance::{Revision, Signature, Upserted};
 
-use super::{Entry, Found, Model, kept, rows};
+use super::{Entry, Found, Model, kept};
 use crate::common::question::Question;
 use crate::common::verify::same_match;
 
@@ -98,8 +98,7 @@ impl Model {
         near && a.is_empty() == b.is_empty() && self.is_filed(a)
     }
 
-    /// Whether a store keeps the same of two signatures: cut values, and where these are cut the codes
-    /// of the bands, which come from whole ones.
+    /// Whether a store keeps the same of two signatures.
     fn is_stored_alike(&self, a: &Signature, b: &Signature) -> bool {
         let parts = |s: &Signature| (s.is_empty(), s.simhash(), s.bottom_k().map(<[u64]>::to_vec));
         if parts(a) != parts(b) {
@@ -110,16 +109,9 @@ impl Model {
         };
         let values = |s: &Signature| -> Vec<u32> {
             let values = s.minhash().unwrap().iter();
-            values.map(|value| kept(&self.schema, s, *value)).collect()
+            values.map(|value| kept(&schema, s, *value)).collect()
         };
-        let bands = |s: &Signature| {
-            let count = usize::from(schema.bands()) * usize::from(schema.rows());
-            let mut rows = rows(s, &schema).unwrap();
-            rows.truncate(count);
-            rows
-        };
-        let are_cut = schema.value_bits() < 32 && schema.kind() != MinHashKind::External;
-        values(a) == values(b) && (!are_cut || bands(a) == bands(b))
+        values(a) == values(b)
     }
 
     /// Gives a document another stamp; whether there is one.

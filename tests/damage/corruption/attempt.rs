@@ -108,8 +108,8 @@ fn kind(error: &Error) -> Result<String, String> {
     Ok(short)
 }
 
-fn contents(case: &Case, of: impl Fn(&State) -> Option<&Content>) -> Vec<&Content> {
-    case.states.iter().filter_map(of).collect()
+fn contents(case: &Case, of: impl Fn(&State) -> &Content) -> Vec<&Content> {
+    case.states.iter().map(of).collect()
 }
 
 /// Everything with its own copy of the file: reading through both kinds of handles, writing, `check`,
@@ -119,7 +119,7 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
         may_fall_back: case.may_fall_back || may_fall_back,
         ..Outcome::default()
     };
-    let read = contents(case, |state| Some(&state.read));
+    let read = contents(case, |state| &state.read);
     let file = || {
         let file = OneFile::new(image.clone());
         let options = file.options(&case.options);
@@ -133,7 +133,7 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
     if is_full {
         let (_file, options) = file();
         let compacted = options.compact(PATH).run().map(drop);
-        let mut allowed = contents(case, |state| Some(&state.compacted));
+        let mut allowed = contents(case, |state| &state.compacted);
         if !outcome.note("compact", compacted) {
             allowed.extend(&read);
         }
@@ -141,14 +141,12 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
         outcome.read(("after compact", case), opened, &allowed);
 
         let (_file, options) = file();
-        let mut allowed = contents(case, |state| state.rebanded.as_ref());
-        if !allowed.is_empty() {
-            if !outcome.note("reband", case.reband(&options)) {
-                allowed.extend(&read);
-            }
-            let opened = options.open(PATH);
-            outcome.read(("after reband", case), opened, &allowed);
+        let mut allowed = contents(case, |state| &state.rebanded);
+        if !outcome.note("reband", case.reband(&options)) {
+            allowed.extend(&read);
         }
+        let opened = options.open(PATH);
+        outcome.read(("after reband", case), opened, &allowed);
     }
     if outcome.is_clean && !outcome.errors.is_empty() {
         let errors = format!("it was clean in spite of {:?}", outcome.errors);
@@ -158,14 +156,14 @@ pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: 
 }
 
 fn write(outcome: &mut Outcome, case: &Case, options: &StoreOptions) {
-    let read = contents(case, |state| Some(&state.read));
+    let read = contents(case, |state| &state.read);
     let opened = options.open(PATH);
     let Some(store) = outcome.read(("opened", case), opened, &read) else {
         return;
     };
     let done = outcome.note("writing", case.write(&store));
     drop(store);
-    let mut allowed = contents(case, |state| Some(&state.written));
+    let mut allowed = contents(case, |state| &state.written);
     if !done {
         allowed.extend(&read);
     }
@@ -188,7 +186,7 @@ fn check(outcome: &mut Outcome, case: &Case, options: &StoreOptions, is_full: bo
         Err(error) => outcome.error("check", &error),
     }
     if is_full {
-        let read = contents(case, |state| Some(&state.read));
+        let read = contents(case, |state| &state.read);
         let opened = options.open(PATH);
         outcome.read(("after check", case), opened, &read);
     }

@@ -117,9 +117,8 @@ pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOption
         .cache_bytes(1 << 20)
 }
 
-/// Other bands or tables for a schema; none where there can be none.
-pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Option<Rebanding> {
-    schema.can_reband().ok()?;
+/// Other bands or tables for a schema.
+pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Rebanding {
     let (bands, rows) = random.pick(&[(8, 2), (4, 4), (2, 8), (5, 3)]);
     let mut rebanding = Rebanding::new();
     if schema.minhash().is_some() {
@@ -128,7 +127,7 @@ pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Option<Rebandin
     if schema.simhash().is_some() {
         rebanding = rebanding.max_distance(random.pick(&[2, 3, 4]));
     }
-    Some(rebanding)
+    rebanding
 }
 
 /// The same documents by another schema.
@@ -379,9 +378,7 @@ impl Runner {
 
     fn reband(&mut self, path: &Path) {
         let model = self.model(path);
-        let Some(rebanding) = rebanding(&model.schema, &mut self.random) else {
-            return;
-        };
+        let rebanding = rebanding(&model.schema, &mut self.random);
         let after = rebanded(&model, &rebanding);
         let options = bulk_options(self.options());
         let run = || Store::reband(path, &rebanding).bulk(options.clone()).run();

@@ -11,7 +11,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 16] = [
+pub(crate) const STORES: [(&str, Make); 17] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -42,6 +42,9 @@ pub(crate) const STORES: [(&str, Make); 16] = [
     }),
     ("four-bits", |path| {
         filled(path, of(minhash().value_bits(4)))
+    }),
+    ("whole-values", |path| {
+        filled(path, of(minhash().value_bits(32)))
     }),
     ("one-pass", |path| {
         filled(path, of(MinHash::one_pass(32).threshold(0.6).banding(8, 3)))

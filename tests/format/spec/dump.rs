@@ -8,9 +8,10 @@ use crate::spec::{code_block, hex, unhex};
 
 /// Section 12 says in words what is done here.
 pub(crate) fn make(path: &std::path::Path) {
+    let minhash = MinHash::new(16).value_bits(32);
     let schema = Schema::builder()
         .text(Text::words(2))
-        .minhash(MinHash::new(16).threshold(0.8).banding(2, 2).code_bits(40))
+        .minhash(minhash.threshold(0.8).banding(2, 2).code_bits(40))
         .simhash(SimHash::bits64().max_distance(1))
         .seed(42)
         .expected_documents(1_000)

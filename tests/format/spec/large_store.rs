@@ -75,7 +75,7 @@ fn fill(store: &Store, own: &OwnSchema, builder: &mut Builder, round: u64) {
             key: key.map(String::into_bytes),
             stamp: round * number,
             payload,
-            signature: own.recipe.text(&text),
+            signature: own.stored(own.recipe.text(&text)),
         };
         builder.model.insert(id.get(), expected);
     }

@@ -63,7 +63,7 @@ impl Builder {
                 key,
                 stamp: 0,
                 payload: Vec::new(),
-                signature: self.own.recipe.hashes([hash]),
+                signature: self.own.stored(self.own.recipe.hashes([hash])),
             };
             self.model.insert(id.get(), expected);
         }

@@ -272,9 +272,11 @@ pub(crate) fn low_bits(number: u32, bits: u8) -> u32 {
     (u64::from(number) % (1_u64 << bits)) as u32
 }
 
-pub(crate) fn cut(values: &[u32], bits: u8) -> Vec<u32> {
-    let values = values.iter();
-    values.map(|value| low_bits(mix32(*value), bits)).collect()
+pub(crate) fn cut(value: u32, bits: u8) -> u32 {
+    match bits {
+        32 => value,
+        bits => low_bits(mix32(value), bits),
+    }
 }
 
 pub(crate) fn pack(values: &[u32], bits: u8) -> Vec<u8> {

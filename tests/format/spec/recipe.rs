@@ -134,8 +134,6 @@ pub(crate) struct Signature {
     pub(crate) values: Vec<u32>,
     /// Those of bottom-k.
     pub(crate) hashes: Vec<u64>,
-    /// The codes of the bands, beside values that were cut.
-    pub(crate) codes: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
     pub(crate) empty: bool,
 }
@@ -197,7 +195,6 @@ impl Recipe {
         Signature {
             values,
             hashes,
-            codes: Vec::new(),
             fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
             empty: features.is_empty(),
         }

@@ -18,24 +18,12 @@ pub(crate) struct MinHash {
 }
 
 impl MinHash {
-    /// Whether fewer bits are stored of the values than they had.
-    fn is_cut(&self) -> bool {
-        self.value_bits < 32 && self.kind != Kind::External
-    }
-
     fn codes(&self, signature: &Signature) -> Vec<u64> {
-        if self.is_cut() {
-            return signature.codes.clone();
-        }
         let made = minhash::rows_of_smallest(&signature.hashes, self.values);
         let rows = match self.kind {
             Kind::BottomK => &made,
             _ => &signature.values,
         };
-        self.codes_of(rows)
-    }
-
-    fn codes_of(&self, rows: &[u32]) -> Vec<u64> {
         let bands = rows.chunks(self.rows.into()).take(self.bands.into());
         bands
             .map(|band| codes::band_code(band, self.code_bits))
@@ -104,14 +92,13 @@ impl Schema {
 
     /// What a store keeps of a signature.
     pub(crate) fn stored(&self, mut signature: Signature) -> Signature {
-        if let Some(minhash) = self.minhash.filter(MinHash::is_cut) {
-            signature.codes = minhash.codes_of(&signature.values);
-            signature.values = minhash::cut(&signature.values, minhash.value_bits);
-        } else if let Some(minhash) = self.minhash {
-            // Those of an empty signature made elsewhere are all ones.
+        if let Some(minhash) = self.minhash {
             let bits = minhash.value_bits;
             for value in &mut signature.values {
-                *value = minhash::low_bits(*value, bits);
+                *value = match minhash.kind {
+                    Kind::External => minhash::low_bits(*value, bits),
+                    _ => minhash::cut(*value, bits),
+                };
             }
         }
         signature
@@ -173,16 +160,6 @@ impl Schema {
                 signature.values = minhash::unpack(packed, count, bits);
                 assert_eq!(minhash::pack(&signature.values, bits), packed);
             }
-        }
-        if let Some(minhash) = self.minhash.filter(MinHash::is_cut) {
-            let code_bytes = usize::from(minhash.code_bits).div_ceil(8);
-            let code = |bytes: &[u8]| {
-                bytes
-                    .iter()
-                    .rfold(0, |code, byte| code << 8 | u64::from(*byte))
-            };
-            let codes = (0..minhash.bands).map(|_| code(bytes.take(code_bytes)));
-            signature.codes = codes.collect();
         }
         let simhash_bits = self.simhash.as_ref().map_or(0, |simhash| simhash.0);
         assert_eq!(fingerprint_bytes, simhash_bits / 8);

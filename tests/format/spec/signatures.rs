@@ -7,10 +7,10 @@ use crate::spec::minhash::{self, Kind};
 use crate::spec::recipe::{Recipe, Signature};
 use crate::spec::vectors::{check, number, numbers};
 
-/// The library's name for a kind.
+/// The library's name for a kind, with whole values.
 pub(crate) fn minhash_of(kind: Kind, values: u16) -> MinHash {
     let family = |permutations| MinHash::new(values).permutations(permutations);
-    match kind {
+    let minhash = match kind {
         Kind::PairMultiply => family(Permutations::PairMultiply),
         Kind::MultiplyShift => family(Permutations::MultiplyShift),
         Kind::Modular => family(Permutations::Modular),
@@ -20,7 +20,8 @@ pub(crate) fn minhash_of(kind: Kind, values: u16) -> MinHash {
         Kind::BottomK => MinHash::bottom_k(values),
         Kind::Weighted => MinHash::weighted(values),
         Kind::External => MinHash::external(values),
-    }
+    };
+    minhash.value_bits(32)
 }
 
 pub(crate) fn simhash_of(bits: u16) -> SimHash {

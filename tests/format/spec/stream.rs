@@ -124,6 +124,7 @@ fn the_stream_of_two_documents_is_as_written_down() {
 fn the_independent_reader_reads_what_stays_of_a_store() {
     let minhashes = [
         MinHash::new(32),
+        MinHash::new(32).value_bits(32),
         MinHash::new(32).value_bits(2),
         MinHash::bottom_k(64),
     ];

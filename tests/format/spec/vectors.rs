@@ -204,9 +204,9 @@ fn cut_values() {
     });
     check("packed", |input| {
         let (bits, values) = input.split_once(": ").unwrap();
-        let values: Vec<u32> = numbers(values).into_iter().map(|v| v as u32).collect();
+        let values = numbers(values);
         let bits = number(bits) as u8;
-        let cut = cut(&values, bits);
+        let cut: Vec<u32> = values.iter().map(|v| cut(*v as u32, bits)).collect();
         let packed = pack(&cut, bits);
         assert_eq!(unpack(&packed, values.len() as u16, bits), cut);
         hex(&packed)

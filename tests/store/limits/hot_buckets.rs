@@ -19,7 +19,8 @@ fn documents() -> u64 {
 
 /// Four bands of two rows, three of which are the same in all: two have 14 of 16 values in common.
 fn bands() -> Schema {
-    let minhash = MinHash::new(16).banding(4, 2).threshold(0.8);
+    let minhash = MinHash::new(16).value_bits(32);
+    let minhash = minhash.banding(4, 2).threshold(0.8);
     Schema::builder().minhash(minhash).build().unwrap()
 }
 

@@ -34,7 +34,8 @@ struct Corpus {
 
 /// The first band is the same in all, the second in a family.
 fn bands() -> Corpus {
-    let minhash = MinHash::new(16).banding(2, 1).threshold(0.6);
+    let minhash = MinHash::new(16).value_bits(32);
+    let minhash = minhash.banding(2, 1).threshold(0.6);
     Corpus {
         schema: Schema::builder().minhash(minhash).build().unwrap(),
         signature: |number| {

@@ -59,9 +59,10 @@ fn kinds() -> Vec<(&'static str, Schema, Schema)> {
         ("simhash 64", simhash(SimHash::bits64)),
         ("simhash 128", simhash(SimHash::bits128)),
         ("both", (both(3, 0.8), both(4, 0.5))),
-        ("same bands of few bits", (cut(4, 9), cut(4, 9))),
-        ("one bit", (cut(1, 9), cut(1, 9))),
+        ("few bits", (cut(4, 9), cut(4, 11))),
+        ("one bit", (cut(1, 9), cut(1, 8))),
         ("whole values to few bits", (cut(32, 9), cut(4, 11))),
+        ("many bits to few", (cut(16, 9), cut(2, 11))),
     ];
     let named = kinds.into_iter();
     named.map(|(name, (from, to))| (name, from, to)).collect()
@@ -74,7 +75,8 @@ fn signature_of(schema: &Schema, random: &mut Random) -> Signature {
     let Some(external) = external else {
         return signature(&schema.sketcher(), random);
     };
-    let own = build(Schema::builder().minhash(MinHash::one_pass(external.values())));
+    let own = MinHash::one_pass(external.values()).value_bits(32);
+    let own = build(Schema::builder().minhash(own));
     let made = signature(&own.sketcher(), random);
     let values = made.minhash().unwrap().iter();
     let is_empty = made.is_empty();

@@ -68,10 +68,9 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn schema(options: &Options) -> Result<Schema> {
-    let mut minhash = MinHash::new(options.values).threshold(0.8);
-    if options.value_bits != 32 {
-        minhash = minhash.value_bits(options.value_bits);
-    }
+    let minhash = MinHash::new(options.values)
+        .value_bits(options.value_bits)
+        .threshold(0.8);
     Ok(Schema::builder()
         .minhash(minhash)
         .expected_documents(options.pages)
