@@ -25,6 +25,7 @@ mod tests;
 mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
+pub(crate) use disjoint_sets::DisjointSets;
 pub use estimate::JoinEstimate;
 pub(crate) use live::LiveDocuments;
 pub use options::LeftOut;

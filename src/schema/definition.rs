@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::invariant::OrBug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout,
@@ -116,6 +117,26 @@ impl MinHashSchema {
     pub fn recall_at_threshold(&self) -> f64 {
         self.probability(self.threshold)
     }
+
+    /// The standard deviation, over seeds, of the recall of pairs right at the threshold, if they are
+    /// `families` of equally many pairs, and those of a family are found or missed together:
+    /// √(p (1 − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). Pairs
+    /// that share documents are nearly so. With as many families as pairs it is the least deviation,
+    /// that of independent pairs. Infinite without any family.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let minhash = schema.minhash().unwrap();
+    /// assert!((minhash.recall_deviation(1) - 0.2114).abs() < 1e-4);
+    /// assert!((minhash.recall_deviation(100) - 0.02114).abs() < 1e-5);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn recall_deviation(&self, families: u64) -> f64 {
+        let recall = self.recall_at_threshold();
+        (recall * (1.0 - recall) / families as f64).sqrt()
+    }
 }
 
 /// The layout in bytes of `values` values of this kind.
@@ -193,6 +214,17 @@ impl Schema {
     pub fn sketcher(&self) -> Sketcher {
         let value_bits = self.minhash.map_or(32, |minhash| minhash.value_bits);
         Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
+    }
+
+    /// Makes the MinHash values of a schema that differs from this one in its seed alone.
+    pub(crate) fn minhash_sketcher(&self, seed: u64) -> Result<Sketcher> {
+        let minhash = self.minhash.or_bug("the schema has MinHash")?;
+        let recipe = Recipe {
+            seed,
+            simhash_bits: None,
+            ..self.recipe.clone()
+        };
+        Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
     }
 
     /// Gives each feature a weight by its rarity in a corpus. A store that is created with this schema

@@ -9,6 +9,7 @@ mod corpus;
 mod default_seed;
 mod fingerprints;
 mod many_seeds;
+mod spread;
 mod stored;
 mod theory;
 mod verified;

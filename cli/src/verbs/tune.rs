@@ -44,6 +44,8 @@ const NEAR_POINTS: [(f64, &str); 4] = [
 /// probability p0.50 to p0.95 that a pair of that similarity becomes a candidate. candidates is the
 /// number that a query is expected to have among --documents, if each of them has the similarity
 /// --background to it; with --corpus it comes from the exact similarities of that corpus instead.
+/// recall is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families
+/// of near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
 /// deviation is the standard deviation of the estimate at the threshold; curve_threshold is
 /// (1/bands)^(1/rows). Bytes are per document: of its postings, of its signature, and of everything
 /// but its key.
@@ -234,13 +236,14 @@ struct BandingTable<'a> {
 
 impl BandingTable<'_> {
     /// A choice without its probabilities.
-    fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 9] {
+    fn facts(&self, choice: &BandingChoice) -> [Value<'static>; 10] {
         let banding = choice.banding;
         [
             Value::Count(choice.values.into()),
             Value::Count(banding.bands().into()),
             Value::Count(banding.rows().into()),
             Value::Significant(banding.probability(self.threshold)),
+            Value::Significant(choice.recall_deviation),
             Value::Significant(choice.deviation),
             Value::Significant(banding.approximate_threshold()),
             Value::Significant(choice.candidates),
@@ -255,6 +258,7 @@ impl BandingTable<'_> {
             "bands",
             "rows",
             "recall",
+            "recall_deviation",
             "deviation",
             "curve_threshold",
             "candidates",
@@ -304,7 +308,9 @@ impl BandingTable<'_> {
         }
         results.finish()?;
         self.arguments.say(&format!(
-            "candidates: of a query among {documents} documents, {}\n\
+            "recall: the mean over seeds; recall_deviation: over seeds, of 100 families of pairs that are \
+             found or missed together (of f families, times √(100 / f))\n\
+             candidates: of a query among {documents} documents, {}\n\
              bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 2 a value, and \
              the rows; without keys\n\n\
              probability that a pair of a similarity is looked at",

@@ -1,6 +1,7 @@
 //! Queries for every document of a sample, and exact similarities beside their answers.
 
 use super::sample::DocumentSample;
+use super::spread::SeedRecall;
 use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
@@ -30,6 +31,8 @@ pub struct Evaluation {
     pub minhash: Option<MinHashTally>,
     /// The tally of pairs returned by distance, if the schema has SimHash.
     pub simhash: Option<SimHashTally>,
+    /// The recall with other seeds, if they are [tried](Self::over_seeds).
+    pub seeds: Option<SeedRecall>,
 }
 
 /// The documents that a store returns by similarity, ascending.
@@ -75,8 +78,28 @@ impl Evaluation {
             empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,
             minhash: minhash.map(|minhash| MinHashTally::new(minhash, max_missed)),
             simhash: simhash.map(|simhash| SimHashTally::new(simhash.design().clone())),
+            seeds: None,
             snapshot,
         })
+    }
+
+    /// Makes [`run`](Self::run) count the candidates of the seeds from 1 to `seeds` too: the bands of
+    /// the schema from signatures with that seed. Sketches each document `seeds` times, and calls
+    /// `on_document` before each; takes 8 bytes for each document, seed and band.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the schema has no MinHash, or one of weighted features or of
+    /// values made elsewhere; and the error that `on_document` returns.
+    pub fn over_seeds<E: From<Error>>(
+        &mut self,
+        seeds: u64,
+        on_document: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let features = &self.sample.features;
+        let recall = SeedRecall::new(self.snapshot.schema(), features, seeds, on_document)?;
+        self.seeds = Some(recall);
+        Ok(())
     }
 
     /// Compares all pairs whose exact similarity is `floor` or more. Calls `on_document` before
@@ -222,6 +245,9 @@ impl Evaluation {
             candidates: &candidates,
             returned: &returned,
         };
+        if let Some(seeds) = &mut self.seeds {
+            seeds.add(&compared)?;
+        }
         tally.add(&compared, |other| own.jaccard(at(signatures, other)?))
     }
 

@@ -7,6 +7,7 @@ mod comparison;
 mod evaluation;
 mod kinds;
 mod sample;
+mod spread;
 mod tally;
 
 pub use comparison::{ComparedKind, ComparedPairs, MAX_SIGNATURE_BYTES, compare_kinds};
@@ -15,6 +16,7 @@ pub use kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes};
 pub use sample::{
     DocumentSample, SampleAddition, SampleLimits, SampleSketch, SampleSketcher, Sampler,
 };
+pub use spread::{RecallSpread, SeedRecall};
 pub use tally::{
     EstimateErrors, MinHashTally, MissedPair, MissedPairs, ReturnedPairs, SimHashTally,
     SimilarityStep, step_name,

@@ -13,6 +13,9 @@ pub const BAND_POSTING_BYTES: f64 = 5.4;
 /// Bytes that a posting with a code of 64 bits takes on disk, about, its share of the filters included.
 pub const TABLE_POSTING_BYTES: f64 = 8.4;
 
+/// Number of families of pairs for which the spread of the recall is computed.
+const FAMILIES: u64 = 100;
+
 /// Number of documents over which the bytes of one are averaged.
 const MANY_DOCUMENTS: u64 = 1_000_000;
 
@@ -26,6 +29,9 @@ pub struct BandingChoice {
     pub banding: Banding,
     /// The standard deviation of the estimate at the threshold.
     pub deviation: f64,
+    /// The standard deviation, over seeds, of the recall of 100 families of pairs at the threshold; see
+    /// [`MinHashSchema::recall_deviation`](crate::MinHashSchema::recall_deviation).
+    pub recall_deviation: f64,
     /// The number of candidates that a query is expected to have.
     pub candidates: f64,
     /// Bytes on disk of a document's postings, about.
@@ -82,6 +88,7 @@ pub fn banding_choice(
         values,
         banding,
         deviation: minhash.variance(threshold).sqrt(),
+        recall_deviation: minhash.recall_deviation(FAMILIES),
         candidates: background.candidates(banding, documents),
         posting_bytes: BAND_POSTING_BYTES * f64::from(banding.bands()),
         document_bytes: document_bytes(&schema)?,

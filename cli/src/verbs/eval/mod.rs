@@ -27,11 +27,13 @@ use crate::session::{Context, SampleSource, ScratchStore, StoreBuilding, read_sa
 /// of 64 bits) finds; SimHash is compared with the distances of all pairs. tsv and jsonl give one
 /// measure per line: section, item, measure, value. Sections: minhash (the whole), exact (by
 /// tenths of the exact similarity), estimate (by tenths of the estimate), missed (pairs that should
-/// have been returned), distance and within (SimHash).
+/// have been returned), seeds (recall of the candidates with other seeds), distance and within
+/// (SimHash).
 ///
 /// The features of the documents must fit into --memory. A sample of a share s of the documents has a
 /// share s² of the pairs. All estimates come from the same hash functions, so that the errors of similar
-/// documents are not independent: see --compare for several seeds.
+/// documents are not independent, and the recall of one seed differs from the mean: the section
+/// seeds shows by how much, see --compare for the errors.
 ///
 /// --compare makes signatures of several kinds and sizes with several seeds instead, without a
 /// store: a line for each, with the error of the estimates of all pairs from --min up to below 1
@@ -61,10 +63,10 @@ pub(crate) struct EvalArguments {
     /// Compare the error and time of kinds and sizes of signatures instead
     #[arg(long)]
     compare: bool,
-    /// Seeds of --compare, from 1 on
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "compare",
-          value_parser = clap::value_parser!(u64).range(1..=1000))]
-    seeds: u64,
+    /// Number of seeds, from 1 on, whose recall is compared, or with --compare their errors [default: 8,
+    /// with --compare 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
     /// Draw charts into this folder
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
@@ -111,6 +113,15 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     let store = fill(context, &schema, &sample)?;
     let snapshot = store.store().snapshot()?;
     let mut evaluation = snapshot.evaluate(sample, arguments.list)?;
+    if schema.minhash().is_some() {
+        let mut progress = ProgressDisplay::new("sketching", context.messages.quiet);
+        evaluation.over_seeds(recall_seeds(arguments), || -> Result<()> {
+            context.interrupt.check()?;
+            progress.tick();
+            Ok(())
+        })?;
+        progress.clear();
+    }
     let mut progress = ProgressDisplay::new("comparing", context.messages.quiet);
     evaluation.run(arguments.min, |document| -> Result<()> {
         context.interrupt.check()?;
@@ -122,11 +133,18 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     Ok(Outcome::Done)
 }
 
+/// Returns the number of seeds whose recall is compared.
+fn recall_seeds(arguments: &EvalArguments) -> u64 {
+    arguments.seeds.unwrap_or(8)
+}
+
 fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result<DocumentSample> {
     // Cut values take their 32 bits in memory.
     let value_bytes = |m: MinHashSchema| u64::from(m.value_bits().max(32) / 8);
     let values_bytes = |m: MinHashSchema| value_bytes(m) * u64::from(m.values());
-    let own_bytes = 16 + schema.minhash().map_or(0, values_bytes);
+    let code_bytes = |m: MinHashSchema| 8 * u64::from(m.bands()) * recall_seeds(arguments);
+    let minhash_bytes = |m| values_bytes(m) + code_bytes(m);
+    let own_bytes = 16 + schema.minhash().map_or(0, minhash_bytes);
     let (sketcher, signature_bytes) = if arguments.compare {
         (None, MAX_SIGNATURE_BYTES)
     } else {
@@ -176,6 +194,9 @@ fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation)
             &evaluation.sample,
             arguments.min,
         )?);
+        if let Some(recall) = &evaluation.seeds {
+            found.push(sections::seed_section(recall));
+        }
         drawn.extend(charts::minhash_charts(tally));
     }
     if let Some(tally) = &evaluation.simhash {
@@ -191,7 +212,8 @@ fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation)
 
 /// Compares kinds of signatures, without a store.
 fn compare(context: &Context, arguments: &EvalArguments, sample: &DocumentSample) -> Result<()> {
-    let (floor, seeds, quiet) = (arguments.min, arguments.seeds, context.messages.quiet);
+    let (floor, quiet) = (arguments.min, context.messages.quiet);
+    let seeds = arguments.seeds.unwrap_or(4);
     let mut progress = ProgressDisplay::new("comparing exactly", quiet);
     let pairs = ComparedPairs::find(sample, floor, |documents| -> Result<()> {
         context.interrupt.check()?;

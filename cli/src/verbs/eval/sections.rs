@@ -1,6 +1,8 @@
 //! The results of an evaluation, as sections of rows.
 
-use resemblance::eval::{DocumentSample, EstimateErrors, MinHashTally, SimHashTally, step_name};
+use resemblance::eval::{
+    DocumentSample, EstimateErrors, MinHashTally, RecallSpread, SeedRecall, SimHashTally, step_name,
+};
 
 use crate::bug::at;
 use crate::failure::Result;
@@ -199,6 +201,56 @@ fn missed<'a>(tally: &MinHashTally, sample: &'a DocumentSample) -> Result<EvalSe
         measures: vec!["key_a", "key_b", "similarity", "estimate", "reason"],
         rows,
     })
+}
+
+/// The recall of the candidates with several seeds.
+pub(super) fn seed_section(recall: &SeedRecall) -> EvalSection<'static> {
+    let row = |spread: &RecallSpread| {
+        let item = match spread.below {
+            Some(below) => format!("{}-{below:.2}", spread.min_similarity),
+            None => format!("{}-1", spread.min_similarity),
+        };
+        let values = vec![
+            Value::Count(spread.pairs),
+            Value::Count(spread.families()),
+            share(spread.own_recall()),
+            share(spread.expected()),
+            share(spread.mean()),
+            share(spread.deviation()),
+            share(spread.min()),
+            share(spread.max()),
+            share(spread.deviation_if_independent()),
+            share(spread.deviation_if_together()),
+        ];
+        (item, values)
+    };
+    let ranges = [&recall.at_threshold, &recall.near];
+    // A threshold of 0.95 or more has one range.
+    let is_one = recall.at_threshold.below.is_none();
+    let ranges = ranges.into_iter().skip(usize::from(is_one));
+    EvalSection {
+        name: "seeds",
+        title: format!(
+            "Candidate recall with the seeds 1 to {}, by exact similarity: own is that of the store's \
+             seed, expected what theory says of the mean. deviation lies between independent, as if \
+             each pair were found or missed by itself, and together, as if each family of connected \
+             pairs were",
+            recall.near.found.len()
+        ),
+        measures: vec![
+            "pairs",
+            "families",
+            "own",
+            "expected",
+            "mean",
+            "deviation",
+            "min",
+            "max",
+            "independent",
+            "together",
+        ],
+        rows: ranges.map(row).collect(),
+    }
 }
 
 /// The sections of SimHash.
