@@ -26,7 +26,7 @@ def add_index(dataset):
 def near(dataset, text, limit=LIMIT):
     if not text:
         return []
-    answer = dataset.to_table(columns=["id"], nearest=MinHashQuery(text, "text"), limit=limit)
+    answer = dataset.to_table(columns=["id", "_distance"], nearest=MinHashQuery(text, "text"), limit=limit)
     rows = zip(answer["id"].to_pylist(), answer["_distance"].to_pylist())
     return [id for id, distance in rows if distance <= 1 - THRESHOLD + 1e-6]
 
