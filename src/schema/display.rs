@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::definition::{Near, Schema};
+use super::definition::{MinHashSchema, Near, Schema};
 use crate::lanes::simhash_probability;
 use crate::sketch::MinHashKind;
 
@@ -19,40 +19,8 @@ impl fmt::Display for Schema {
                 self.recipe.seed
             )?,
         }
-        if let Some(m) = &self.minhash {
-            write!(
-                f,
-                "\nMinHash: {} {} of {} bits, {}, {} bands of {} rows, threshold {}",
-                m.values,
-                if m.kind == MinHashKind::BottomK {
-                    "hashes"
-                } else {
-                    "values"
-                },
-                m.value_bits(),
-                m.kind,
-                m.bands(),
-                m.rows(),
-                m.threshold
-            )?;
-            write!(f, "\n  a pair is looked at with probability")?;
-            for step in [-0.1, -0.05, 0.0, 0.05, 0.1] {
-                let similarity = m.threshold + step;
-                if similarity > 0.0 && similarity <= 1.0 {
-                    write!(f, " {:.3} at {similarity:.2},", m.probability(similarity))?;
-                }
-            }
-            write!(f, " 1.000 at 1.00")?;
-            write!(
-                f,
-                "\n  of a corpus the share found at the threshold varies with the seed: mean {:.3}, \
-                 deviation {:.3} if its pairs are {SHOWN_FAMILIES} families, each found or missed as \
-                 a whole, {:.3} if {}",
-                m.recall_at_threshold(),
-                m.recall_deviation(SHOWN_FAMILIES),
-                m.recall_deviation(100 * SHOWN_FAMILIES),
-                100 * SHOWN_FAMILIES
-            )?;
+        if let Some(minhash) = &self.minhash {
+            write_minhash(f, minhash)?;
         }
         if let Some(s) = &self.simhash {
             let (bits, distance) = (s.design.bits(), s.max_distance());
@@ -83,4 +51,40 @@ impl fmt::Display for Schema {
         }
         Ok(())
     }
+}
+
+fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
+    write!(
+        f,
+        "\nMinHash: {} {} of {} bits, {}, {} bands of {} rows, threshold {}",
+        m.values,
+        if m.kind == MinHashKind::BottomK {
+            "hashes"
+        } else {
+            "values"
+        },
+        m.value_bits(),
+        m.kind,
+        m.bands(),
+        m.rows(),
+        m.threshold
+    )?;
+    write!(f, "\n  a pair is looked at with probability")?;
+    for step in [-0.1, -0.05, 0.0, 0.05, 0.1] {
+        let similarity = m.threshold + step;
+        if similarity > 0.0 && similarity <= 1.0 {
+            write!(f, " {:.3} at {similarity:.2},", m.probability(similarity))?;
+        }
+    }
+    write!(f, " 1.000 at 1.00")?;
+    write!(
+        f,
+        "\n  of a corpus the share found at the threshold varies with the seed: mean {:.3}, \
+         deviation {:.3} if its pairs are {SHOWN_FAMILIES} families, each found or missed as \
+         a whole, {:.3} if {}",
+        m.recall_at_threshold(),
+        m.recall_deviation(SHOWN_FAMILIES),
+        m.recall_deviation(100 * SHOWN_FAMILIES),
+        100 * SHOWN_FAMILIES
+    )
 }
