@@ -156,14 +156,19 @@ impl SignatureBatch {
 
     /// Returns the slot of a document, which must have been read.
     pub(crate) fn slot(&self, id: u64) -> Result<usize> {
-        // Mostly the ids follow each other.
-        let offset = self.ids.first().and_then(|first| id.checked_sub(*first));
-        let slot = offset.and_then(|offset| usize::try_from(offset).ok());
-        if let Some(slot) = slot.filter(|slot| self.ids.get(*slot) == Some(&id)) {
-            return Ok(slot);
-        }
-        let slot = self.ids.binary_search(&id).ok();
+        let slot = self.find_slot(id);
         slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
+    }
+
+    fn find_slot(&self, id: u64) -> Option<usize> {
+        let (first, last) = (*self.ids.first()?, *self.ids.last()?);
+        let offset = usize::try_from(id.checked_sub(first)?).ok()?;
+        // Few ids are missing between the first and the last, mostly none: as many a slot may be before
+        // its place among all.
+        let missing = usize::try_from(last - first).ok()? + 1 - self.ids.len();
+        let start = offset.saturating_sub(missing);
+        let near = self.ids.get(start..self.ids.len().min(offset + 1))?;
+        Some(start + near.binary_search(&id).ok()?)
     }
 
     pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, u128)> {

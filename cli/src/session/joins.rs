@@ -210,13 +210,15 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
     ));
 }
 
-/// Gives a join the tool's threads, and the limits that were given.
+/// Gives a join the tool's threads and memory, and the limits that were given.
 pub(crate) fn limited<'j, A>(
     context: &Context,
     join: Join<'j, A>,
     limits: JoinLimits,
 ) -> Join<'j, A> {
-    let join = join.threads(context.threads.min(MAX_THREADS));
+    let join = join
+        .threads(context.threads.min(MAX_THREADS))
+        .memory_bytes(context.corpus_bytes());
     match limits.max_bucket {
         Some(documents) => join.max_bucket(documents.get() as usize),
         None => join,
