@@ -121,6 +121,7 @@ mod state;
 mod store;
 mod sync;
 mod text;
+mod threads;
 mod transaction;
 mod types;
 mod write;

@@ -6,6 +6,7 @@ use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
 use crate::sketch::{Fingerprint, Signature, ValueLayout};
 use crate::state::SharedContext;
+use crate::threads::spawn_scoped;
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;
@@ -82,8 +83,8 @@ impl SignatureBatch {
                 context.run_checked(|| Self::read(snapshot, part, with_codes, room))
             };
             let others: Vec<_> = parts
-                .map(|part| scope.spawn(move || load(part, part.len())))
-                .collect();
+                .map(|part| spawn_scoped(scope, "read", move || load(part, part.len())))
+                .collect::<Result<_>>()?;
             // All come together in the first part.
             let mut signatures = load(own, ids.len());
             for other in others {
