@@ -142,7 +142,8 @@ pub(crate) fn announce_join<A>(
         expected.documents, expected.pairs
     ));
     Ok(JoinProgress {
-        expected: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        // Not shown if it is longer than a duration can be.
+        expected: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO),
         ..JoinProgress::default()
     })
 }
