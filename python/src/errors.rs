@@ -30,7 +30,11 @@ pub(crate) fn invalid(
     expected: impl ToString,
 ) -> PyErr {
     let (found, expected) = (found.to_string(), expected.to_string());
-    let error = Error::InvalidParameter { parameter, found, expected };
+    let error = Error::InvalidParameter {
+        parameter,
+        found,
+        expected,
+    };
     exception(py, &error)
 }
 
@@ -97,7 +101,11 @@ fn name(error: &Error) -> &'static str {
 fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
     let py = fields.py();
     match error {
-        Error::InvalidParameter { parameter, found, expected } => {
+        Error::InvalidParameter {
+            parameter,
+            found,
+            expected,
+        } => {
             fields.set_item("parameter", parameter)?;
             fields.set_item("found", found)?;
             fields.set_item("expected", expected)

@@ -34,7 +34,8 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             return Ok(Self(bytes.as_bytes().to_vec()));
         }
         let found = value.get_type().name()?;
-        let text = format!("a key is str or bytes, and not {found}; str() makes one of most things");
+        let text =
+            format!("a key is str or bytes, and not {found}; str() makes one of most things");
         Err(PyTypeError::new_err(text))
     }
 }

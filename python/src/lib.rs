@@ -30,7 +30,11 @@ mod _native {
     #[pymodule_export]
     use crate::answers::{Match, Matches, Novelty, Record, Upserted};
     #[pymodule_export]
-    use crate::corpus::{BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, table_choice};
+    use crate::batches::ArrowBatches;
+    #[pymodule_export]
+    use crate::corpus::{
+        BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, table_choice,
+    };
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};
     #[pymodule_export]

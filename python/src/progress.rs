@@ -40,7 +40,10 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn new(callable: Option<Py<PyAny>>) -> Self {
-        Self { callable, last: None }
+        Self {
+            callable,
+            last: None,
+        }
     }
 
     /// # Errors
@@ -61,7 +64,10 @@ impl Reporter {
         );
         let answer = callable.call1(py, (object(py, "reports", "Progress", &fields)?,))?;
         if answer.bind(py).is_instance_of::<pyo3::types::PyBool>() && !answer.is_truthy(py)? {
-            return Err(exception(py, &resemblance::Error::Stopped { work: "the call" }));
+            return Err(exception(
+                py,
+                &resemblance::Error::Stopped { work: "the call" },
+            ));
         }
         Ok(())
     }

@@ -55,7 +55,16 @@ pub(crate) fn choice<T: Copy>(
 ) -> PyResult<T> {
     let found = choices.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<_> = choices.iter().map(|(name, _)| format!("{name:?}")).collect();
+        let names: Vec<_> = choices
+            .iter()
+            .map(|(name, _)| format!("{name:?}"))
+            .collect();
         invalid(py, parameter, format!("{word:?}"), names.join(" or "))
     })
+}
+
+/// The element of a sequence at an index, which counts from the end if it is negative.
+pub(crate) fn at<T>(all: &[T], index: isize) -> Option<&T> {
+    let start = if index < 0 { all.len() } else { 0 };
+    all.get(start.checked_add_signed(index)?)
 }

@@ -189,7 +189,10 @@ impl WriterGate {
         while !py.detach(|| self.try_enter(is_transaction)).or_raise(py)? {
             py.check_signals()?;
         }
-        Ok(Passage { gate: Arc::clone(self), is_transaction })
+        Ok(Passage {
+            gate: Arc::clone(self),
+            is_transaction,
+        })
     }
 
     /// Waits for a moment; true if the caller may go on.
