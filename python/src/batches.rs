@@ -16,7 +16,7 @@ use resemblance::verification::SketchedText;
 use resemblance::{Error, Signature, Sketcher};
 
 use crate::errors::{OrRaise, invalid};
-use crate::keys::Key;
+use crate::keys::{Key, key_object};
 use crate::signature;
 use crate::waiting::{lock, released};
 
@@ -251,6 +251,26 @@ fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
             Err(PyTypeError::new_err(text))
         }
     }
+}
+
+/// The strings, or the byte strings, of an Arrow column.
+#[pyfunction]
+pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = column.py();
+    let arrays = arrow_arrays(column)?;
+    let arrays = arrays.ok_or_else(|| PyTypeError::new_err("this is no Arrow column"))?;
+    let mut all = Vec::new();
+    for array in arrays {
+        let array = array.map_err(arrow_error)?;
+        let is_binary = array.data_type().is_binary();
+        for Key(key) in binary_keys(py, &array)? {
+            all.push(match is_binary {
+                true => PyBytes::new(py, &key).into_any(),
+                false => key_object(py, &key)?,
+            });
+        }
+    }
+    Ok(all)
 }
 
 fn binary_keys(py: Python<'_>, array: &ArrayRef) -> PyResult<Vec<Key>> {

@@ -195,6 +195,8 @@ impl Pairs {
             if let Some(pair) = lock(&self.ready).pop_front() {
                 return Ok(Some(pair));
             }
+            // `list` and its kin run no code of Python's between two pairs.
+            py.check_signals()?;
             match receive(py, &self.receiver, || Ok(()))? {
                 None => return Ok(None),
                 Some(Found::Pairs(pairs)) => lock(&self.ready).extend(pairs),

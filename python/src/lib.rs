@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use crate::answers::{Match, Matches, Novelty, Record, Upserted};
     #[pymodule_export]
-    use crate::batches::ArrowBatches;
+    use crate::batches::{ArrowBatches, arrow_list};
     #[pymodule_export]
     use crate::corpus::{
         BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, table_choice,

@@ -360,7 +360,8 @@ impl Schema {
             threshold: minhash.threshold(),
             bands: minhash.bands(),
             rows: minhash.rows(),
-            value_bits: minhash.value_bits(),
+            // Hashes of bottom-k are whole, and there is no choice.
+            value_bits: (kind != "bottom-k").then_some(minhash.value_bits()),
             code_bits: minhash.code_bits(),
             permutations: permutations,
         );

@@ -17,6 +17,8 @@ store of yours; `bulk_build` makes a store of many documents, offline. `tune` an
 choose a schema. `resemblance.datasketch` has the classes of the package of that name over a store.
 """
 
+from collections.abc import Sequence as _Sequence
+
 from . import errors
 from ._native import (
     FORMAT_VERSION,
@@ -61,6 +63,9 @@ from .errors import *  # noqa: F403
 from .errors import __all__ as _error_names
 from .reports import Progress, progress_bar
 from .schema import MinHash, SimHash, Text
+
+for _class in (Cluster, Clusters, Matches, Signatures):
+    _Sequence.register(_class)
 
 __all__ = [
     "FORMAT_VERSION",

@@ -37,6 +37,7 @@ from ._native import (
     Snapshot,
     Store,
     TemporaryCorpus,
+    arrow_list,
     banding_choice,
     evaluate_sample,
 )
@@ -366,10 +367,7 @@ def _with_keys(found: Duplicate, keys: list[str | bytes] | None) -> Duplicate:
 def _key_list(keys: Any) -> list[str | bytes]:
     if isinstance(keys, list):
         return keys
-    import pyarrow
-
-    values: list[str | bytes] = pyarrow.array(keys).to_pylist()
-    return values
+    return arrow_list(keys)
 
 
 def _first(
@@ -419,13 +417,9 @@ def _first(
 
 
 def _take(documents: Any, indices: list[int]) -> Any:
-    if isinstance(documents, list):
-        return [documents[index] for index in indices]
-    if isinstance(documents, Signatures):
-        return [documents[index] for index in indices]
-    import pyarrow
-
-    return pyarrow.array(documents).take(indices)
+    if not isinstance(documents, (list, Signatures)):
+        documents = arrow_list(documents)
+    return [documents[index] for index in indices]
 
 
 def bulk_build(

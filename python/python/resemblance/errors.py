@@ -46,6 +46,10 @@ __all__ = [
 class ResemblanceError(Exception):
     """The base of all exceptions of this package."""
 
+    def __str__(self) -> str:
+        # KeyError would show a message as a key, and OSError one with a number.
+        return str(self.args[0]) if self.args else ""
+
 
 class InternalError(ResemblanceError):
     """A fault of the library. Nothing was committed; please report it."""
@@ -65,10 +69,6 @@ class KeyExistsError(ResemblanceError, KeyError):
     key: bytes
     id: int
 
-    def __str__(self) -> str:
-        # KeyError shows its argument as a key; here it is a message.
-        return str(self.args[0])
-
 
 class RepeatedKeyError(ResemblanceError, KeyError):
     """An offline build was given a key twice."""
@@ -76,9 +76,6 @@ class RepeatedKeyError(ResemblanceError, KeyError):
     key: bytes
     first: int
     second: int
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class SignatureMismatchError(ResemblanceError, ValueError):

@@ -5,6 +5,8 @@ use crate::format::metadata;
 use crate::schema::Schema;
 use crate::sketch::DocumentFrequencies;
 
+const MAGIC: [u8; 8] = *b"RESEMSC\x1a";
+
 /// The version of these bytes.
 const VERSION: u16 = 1;
 
@@ -28,7 +30,8 @@ impl Schema {
     /// ```
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let body = metadata::encode("a schema", self)?;
-        let mut bytes = VERSION.to_le_bytes().to_vec();
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
         bytes.extend(self.sketcher().recipe_mark().fingerprint.to_le_bytes());
         bytes.extend((body.len() as u64).to_le_bytes());
         bytes.extend(body);
@@ -47,7 +50,8 @@ impl Schema {
     /// [`Error::NewerFormat`] for those of a newer release, [`Error::SelfTest`] for one whose texts are
     /// read by another version of Unicode, [`Error::MissingFeature`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (version, rest) = bytes.split_first_chunk().ok_or_else(|| other(bytes))?;
+        let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| other(bytes))?;
+        let (version, rest) = rest.split_first_chunk().ok_or_else(|| other(bytes))?;
         let version = u16::from_le_bytes(*version);
         if version > VERSION {
             return Err(Error::NewerFormat {
@@ -131,12 +135,12 @@ mod tests {
             );
         }
         let mut newer = bytes.clone();
-        newer[0] = 2;
+        newer[MAGIC.len()] = 2;
         assert!(matches!(
             Schema::from_bytes(&newer),
             Err(Error::NewerFormat { found: 2, .. })
         ));
-        for place in 2..bytes.len() {
+        for place in MAGIC.len() + 2..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
             // A threshold or a number of documents may be another one.

@@ -1,0 +1,61 @@
+"""Tickets: asyncio does not wait for disks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import resemblance as rs
+from conftest import texts
+
+
+def test_tasks_insert_and_the_loop_runs_on(path: Path, schema: rs.Schema) -> None:
+    documents = texts(500, seed=11)
+
+    async def main(store: rs.Store) -> tuple[list[rs.Novelty], int]:
+        ticks = 0
+        done = False
+
+        async def tick() -> None:
+            nonlocal ticks
+            while not done:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticker = asyncio.create_task(tick())
+        answers = await asyncio.gather(
+            *(store.insert_if_new_async(f"k{i}", text) for i, text in enumerate(documents))
+        )
+        done = True
+        await ticker
+        return list(answers), ticks
+
+    with rs.Store.create(path, schema) as store:
+        answers, ticks = asyncio.run(main(store))
+        assert ticks > 1
+        assert sum(map(bool, answers)) == len(store)
+        for text, answer in zip(documents, answers):
+            # It is there, or something like it is.
+            assert answer or (answer.found is not None and answer.found.similarity >= 0.7)
+            assert store.query(text, limit=1)
+    with rs.Store.open(path) as store:
+        assert len(store) == sum(map(bool, answers))
+
+
+def test_errors_come_out(path: Path, schema: rs.Schema) -> None:
+    async def main(store: rs.Store) -> None:
+        try:
+            await store.insert_if_new_async("k" * 5_000, "some text")
+        except rs.InvalidParameterError as error:
+            assert error.parameter == "key"
+        else:
+            raise AssertionError("the key is too long")
+
+    with rs.Store.create(path, schema) as store:
+        asyncio.run(main(store))
+
+
+def test_tickets_without_a_loop(path: Path, schema: rs.Schema) -> None:
+    with rs.Store.create(path, schema) as store:
+        tickets = [store.queue_insert_if_new(f"k{i}", text) for i, text in enumerate(texts(50))]
+        assert sum(bool(ticket.wait()) for ticket in tickets) == len(store)
