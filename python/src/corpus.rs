@@ -19,7 +19,7 @@ use crate::keys::{Key, optional_key};
 use crate::python::{choice, fields, object};
 use crate::schema::Schema;
 use crate::transaction::ManyFields;
-use crate::waiting::{Passage, closed, in_background, lock, released};
+use crate::waiting::{Home, Passage, closed, in_background, lock, released};
 
 const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
     ("refuse", DuplicateKeys::Refuse),
@@ -34,6 +34,7 @@ type Build = resemblance::BulkBuild<'static>;
 pub(crate) struct BulkBuild {
     build: Mutex<Option<Build>>,
     schema: Py<Schema>,
+    home: Home,
 }
 
 fn bulk_options(
@@ -87,6 +88,7 @@ impl BulkBuild {
         Ok(Self {
             build: Mutex::new(Some(build)),
             schema,
+            home: Home::here(),
         })
     }
 
@@ -101,6 +103,7 @@ impl BulkBuild {
         stamps: Option<&Bound<'_, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        self.home.check(py)?;
         let mut many = ManyFields::new(documents, keys, payloads, stamps, threads)?;
         while let Some(batch) = many.next(py, self.schema.get())? {
             let inserted = py.detach(|| {
@@ -135,6 +138,7 @@ impl BulkBuild {
         py: Python<'py>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.home.check(py)?;
         let build = py.detach(|| lock(&self.build).take());
         let build = build.ok_or_else(|| closed(py, "the build"))?;
         let report = finish_build(py, build, progress)?;
@@ -153,6 +157,7 @@ pub(crate) struct Deduplicator {
     open: Mutex<Option<OpenDeduplicator>>,
     schema: Py<Schema>,
     is_exact: bool,
+    home: Home,
 }
 
 /// The transaction in it goes before its passage.
@@ -175,6 +180,7 @@ impl Deduplicator {
             open: Mutex::new(Some(open)),
             schema,
             is_exact: false,
+            home: Home::here(),
         }
     }
 }
@@ -224,6 +230,7 @@ impl Deduplicator {
         let mut batches = Batches::new(documents)?;
         let (mut keys, mut stamps) = (Beside::keys(keys)?, Beside::values("stamps", stamps)?);
         let threads = threads_or_all(py, threads)?;
+        self.home.check(py)?;
         let answers = PyList::empty(py);
         let sketcher = &self.schema.get().parts.sketcher;
         while let Some(batch) = batches.next()? {

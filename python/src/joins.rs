@@ -16,7 +16,7 @@ use resemblance::{Bounds, By, DocumentId, Error, Join, LeftOut, Snapshot};
 use crate::errors::OrRaise;
 use crate::keys::optional_key;
 use crate::python::{at, choice, fields, object};
-use crate::waiting::{Stop, abandon, in_background, lock, receive, released, spawn};
+use crate::waiting::{Home, Stop, abandon, in_background, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
@@ -158,6 +158,7 @@ pub(crate) struct Pairs {
     left_out: Mutex<Option<LeftOut>>,
     stop: Stop,
     thread: Mutex<Option<JoinHandle<()>>>,
+    home: Home,
 }
 
 impl Pairs {
@@ -187,10 +188,12 @@ impl Pairs {
             left_out: Mutex::default(),
             stop,
             thread: Mutex::new(Some(thread)),
+            home: Home::here(),
         })
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Pair>> {
+        self.home.check(py)?;
         loop {
             if let Some(pair) = lock(&self.ready).pop_front() {
                 return Ok(Some(pair));
@@ -247,7 +250,7 @@ impl Drop for Pairs {
     fn drop(&mut self) {
         self.stop.set();
         if let Some(thread) = lock(&self.thread).take() {
-            abandon(thread);
+            abandon(self.home, thread);
         }
     }
 }

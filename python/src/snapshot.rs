@@ -17,7 +17,7 @@ use crate::maintain::{check_report, stats_object};
 use crate::python::{fields, object};
 use crate::schema::Schema;
 use crate::signature;
-use crate::waiting::{in_background, lock, released};
+use crate::waiting::{Home, in_background, lock, released};
 
 /// Documents that are read at once for an iteration.
 const RECORDS_TOGETHER: usize = 256;
@@ -161,6 +161,7 @@ impl Snapshot {
             ready: Mutex::default(),
             schema: self.schema.clone_ref(py),
             is_of_keys,
+            home: Home::here(),
         }
     }
 }
@@ -448,6 +449,7 @@ pub(crate) struct Records {
     ready: Mutex<VecDeque<Result<resemblance::Record, resemblance::Error>>>,
     schema: Py<Schema>,
     is_of_keys: bool,
+    home: Home,
 }
 
 #[pymethods]
@@ -457,6 +459,7 @@ impl Records {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.home.check(py)?;
         let mut next = lock(&self.ready).pop_front();
         if next.is_none() {
             let read: Vec<_> = py.detach(|| {

@@ -19,7 +19,7 @@ use crate::schema::Schema;
 use crate::snapshot::{QueryFields, Records, Snapshot, no_such_key, signature_of};
 use crate::tickets::Ticket;
 use crate::transaction::{DocumentFields, ManyAnswers, ManyFields, NO_PAYLOAD, Transaction};
-use crate::waiting::{WriterGate, closed, in_background, lock, released, settle};
+use crate::waiting::{Home, WriterGate, closed, in_background, lock, released, settle};
 
 const EXISTING_KEYS: [(&str, ExistingKeys); 4] = [
     ("refuse", ExistingKeys::Refuse),
@@ -35,6 +35,7 @@ pub(crate) struct Store {
     schema: Py<Schema>,
     path: PathBuf,
     gate: Arc<WriterGate>,
+    home: Home,
 }
 
 /// Settings of a store, by the names that they have in Python.
@@ -76,6 +77,7 @@ impl Store {
             schema,
             path,
             gate: Arc::default(),
+            home: Home::here(),
         })
     }
 
@@ -92,6 +94,7 @@ impl Store {
 
     /// Another handle of the store.
     fn handle(&self, py: Python<'_>) -> PyResult<resemblance::Store> {
+        self.home.check(py)?;
         let store = py.detach(|| lock(&self.store).clone());
         store.ok_or_else(|| closed(py, "the store"))
     }
@@ -680,6 +683,7 @@ impl Store {
 
     /// Waits for queued changes, and closes the file unless a snapshot or a transaction keeps it open.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.home.check(py)?;
         if let Some(store) = py.detach(|| lock(&self.store).take()) {
             released(py, || store.close())?;
         }

@@ -11,11 +11,14 @@ use pyo3::prelude::*;
 
 use crate::answers::Novelty;
 use crate::errors::OrRaise;
-use crate::waiting::{lock, receive};
+use crate::waiting::{Home, lock, receive};
 
 /// The answer to a queued `insert_if_new`.
 #[pyclass(frozen, module = "resemblance")]
-pub(crate) struct Ticket(Mutex<TicketState>);
+pub(crate) struct Ticket {
+    state: Mutex<TicketState>,
+    home: Home,
+}
 
 enum TicketState {
     Waiting(resemblance::Ticket<resemblance::Novelty>),
@@ -44,12 +47,16 @@ impl Wake for Bell {
 
 impl Ticket {
     pub(crate) fn new(ticket: resemblance::Ticket<resemblance::Novelty>) -> Self {
-        Self(Mutex::new(TicketState::Waiting(ticket)))
+        let state = Mutex::new(TicketState::Waiting(ticket));
+        Self {
+            state,
+            home: Home::here(),
+        }
     }
 
     /// True if the answer is there; else the bell rings when it is.
     fn poll(&self, bell: Bell) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if let TicketState::Waiting(ticket) = &mut *state {
             let waker = Waker::from(Arc::new(bell));
             match Pin::new(ticket).poll(&mut Context::from_waker(&waker)) {
@@ -64,12 +71,14 @@ impl Ticket {
 #[pymethods]
 impl Ticket {
     /// Returns true if the answer is there. If not, `callable` is called once it is, in any thread.
-    fn on_ready(&self, py: Python<'_>, callable: Py<PyAny>) -> bool {
-        py.detach(|| self.poll(Bell::Callable(callable)))
+    fn on_ready(&self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<bool> {
+        self.home.check(py)?;
+        Ok(py.detach(|| self.poll(Bell::Callable(callable))))
     }
 
     /// Waits for the answer. The change is durable then.
     fn wait(&self, py: Python<'_>) -> PyResult<Novelty> {
+        self.home.check(py)?;
         let (sender, receiver): (_, Receiver<()>) = sync_channel(1);
         let receiver = Mutex::new(receiver);
         while !py.detach(|| self.poll(Bell::Thread(sender.clone()))) {
@@ -81,7 +90,7 @@ impl Ticket {
     /// Returns the answer, once, if it is there.
     fn result(&self, py: Python<'_>) -> PyResult<Novelty> {
         let state = py.detach(|| {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             match &*state {
                 TicketState::Answered(_) => std::mem::replace(&mut *state, TicketState::Fetched),
                 _ => TicketState::Fetched,

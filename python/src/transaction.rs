@@ -13,13 +13,14 @@ use crate::joins::BoundFields;
 use crate::keys::Key;
 use crate::schema::Schema;
 use crate::snapshot::{no_such_key, signature_of};
-use crate::waiting::{Passage, closed, lock, released};
+use crate::waiting::{Home, Passage, closed, lock, released};
 
 /// Changes that become visible and durable together.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Transaction {
     open: Mutex<Option<OpenTransaction>>,
     schema: Py<Schema>,
+    home: Home,
 }
 
 /// The transaction goes before its passage: the next one may begin then.
@@ -182,6 +183,7 @@ impl Transaction {
         Self {
             open: Mutex::new(Some(open)),
             schema,
+            home: Home::here(),
         }
     }
 
@@ -191,6 +193,7 @@ impl Transaction {
         py: Python<'_>,
         work: impl FnOnce(&mut WriteTransaction) -> Result<T, resemblance::Error> + Send,
     ) -> PyResult<T> {
+        self.home.check(py)?;
         let worked = py.detach(|| {
             let mut open: MutexGuard<'_, _> = lock(&self.open);
             open.as_mut().map(|open| work(&mut open.transaction))
@@ -201,6 +204,7 @@ impl Transaction {
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
+        self.home.check(py)?;
         let open = py.detach(|| lock(&self.open).take());
         open.ok_or_else(|| closed(py, "the transaction"))
     }
@@ -391,6 +395,7 @@ impl Transaction {
         _exception: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
+        self.home.check(py)?;
         let is_open = py.detach(|| lock(&self.open).is_some());
         if is_open && kind.is_some() {
             self.rollback(py)?;

@@ -36,6 +36,26 @@ pub(crate) fn released<T: Send>(
     py.detach(work).or_raise(py)
 }
 
+/// The process in which something was made. In one that is forked from it the threads that hold locks do
+/// not exist, so that nothing may wait there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home(u32);
+
+impl Home {
+    pub(crate) fn here() -> Self {
+        Self(std::process::id())
+    }
+
+    /// # Errors
+    /// `ForkedError` in any other process.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<()> {
+        if self == Self::here() {
+            return Ok(());
+        }
+        Err(exception(py, &Error::Forked))
+    }
+}
+
 /// Told to a thread that its caller is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
@@ -51,16 +71,15 @@ impl Stop {
 }
 
 /// Threads whose callers went on without them. They hold stores for a moment yet.
-static ABANDONED: Mutex<Vec<(u32, JoinHandle<()>)>> = Mutex::new(Vec::new());
+static ABANDONED: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
 /// Waits for threads that were told to stop, so that the files they had open can be opened.
 pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
-    let process = std::process::id();
+    let here = Home::here();
     loop {
         let is_settled = {
             let mut threads = lock(&ABANDONED);
-            // In a forked process the threads of its parent do not exist.
-            threads.retain(|(home, thread)| *home == process && !thread.is_finished());
+            threads.retain(|(home, thread)| *home == here && !thread.is_finished());
             threads.is_empty()
         };
         if is_settled {
@@ -72,8 +91,10 @@ pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Leaves a thread that was told to stop to itself.
-pub(crate) fn abandon(thread: JoinHandle<()>) {
-    lock(&ABANDONED).push((std::process::id(), thread));
+pub(crate) fn abandon(home: Home, thread: JoinHandle<()>) {
+    if home == Home::here() {
+        lock(&ABANDONED).push((home, thread));
+    }
 }
 
 /// Starts a thread of this package.
@@ -140,7 +161,7 @@ fn leave(thread: JoinHandle<()>) {
     let end = Instant::now() + GRACE;
     while !thread.is_finished() {
         if Instant::now() >= end {
-            abandon(thread);
+            abandon(Home::here(), thread);
             return;
         }
         std::thread::sleep(PATIENCE / 10);
