@@ -36,7 +36,8 @@ def test_tasks_insert_and_the_loop_runs_on(path: Path, schema: rs.Schema) -> Non
         assert sum(map(bool, answers)) == len(store)
         for text, answer in zip(documents, answers):
             # It is there, or something like it is.
-            assert answer or (answer.found is not None and answer.found.similarity >= 0.7)
+            similarity = answer.found.similarity if answer.found is not None else None
+            assert answer or (similarity is not None and similarity >= 0.7)
             assert store.query(text, limit=1)
     with rs.Store.open(path) as store:
         assert len(store) == sum(map(bool, answers))

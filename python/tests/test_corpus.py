@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -224,19 +224,20 @@ def test_pairs_and_clusters_are_those_of_the_tool(corpus: Path) -> None:
     assert sorted(pairs, key=lambda line: [p.encode() for p in line.split("\t")]) == expected
     rows = []
     for cluster in rs.clusters(corpus):
-        # The tool names a cluster after its least key.
-        keys = sorted(map(str, cluster.keys), key=str.encode)
-        rows += [(keys[0].encode(), key.encode()) for key in keys]
+        # The tool names a cluster after its first document.
+        keys = [str(key).encode() for key in cluster.keys]
+        rows += [(keys[0], key) for key in keys]
     lines = [f"{name.decode()}\t{key.decode()}" for name, key in sorted(rows)]
     assert lines == _lines("clusters", corpus, "--no-header")
 
 
 def test_dedup_is_that_of_the_tool(corpus: Path, tmp_path: Path) -> None:
-    for policy in ("first", "cluster"):
+    policies: tuple[Literal["first", "cluster"], ...] = ("first", "cluster")
+    for policy in policies:
         report, output = tmp_path / f"{policy}.tsv", tmp_path / f"{policy}.jsonl"
         _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", "--policy", policy)
-        found = rs.dedup(corpus, policy=policy)  # type: ignore[arg-type]
-        rows = [f"{d.key}\t{d.survivor_key}\t{d.similarity:.6f}" for d in found.duplicates]
+        found = rs.dedup(corpus, policy=policy)
+        rows = [f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}" for d in found.duplicates]
         assert rows == report.read_text().splitlines()
         kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
         keys = [key for key, _ in rs.read_files(corpus)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -173,12 +174,12 @@ def test_inserting_many_if_new_is_inserting_one_by_one(store: rs.Store, tmp_path
 
 
 def test_all_or_nothing(store: rs.Store) -> None:
-    def broken() -> object:
+    def broken() -> Iterator[str]:
         yield from texts(5_000)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        store.insert_many(broken())  # type: ignore[arg-type]
+        store.insert_many(broken())
     assert len(store) == 0
     with pytest.raises(rs.InvalidParameterError, match="keys"):
         store.insert_many(["a", "b"], ["only one"])
