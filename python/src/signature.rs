@@ -45,8 +45,12 @@ impl Signature {
 impl Signature {
     /// Makes a signature of ready-made MinHash values.
     #[classmethod]
-    fn from_minhash(_class: &Bound<'_, PyType>, values: Vec<u32>) -> Self {
-        Self::bare(resemblance::Signature::from_minhash(values))
+    fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
+            Ok(array) => array.as_array().to_vec(),
+            Err(_) => values.extract()?,
+        };
+        Ok(Self::bare(resemblance::Signature::from_minhash(values)))
     }
 
     /// Makes a signature of a ready-made SimHash fingerprint of 64 or 128 bits.
