@@ -141,7 +141,7 @@ pub use lanes::{Banding, TableDesign};
 pub use maintain::{
     Backup, BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy,
     EvictReport, Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats,
-    MergeStats, Repair, RepairReport, RunStats, Stats, StoredDocument, TableStats,
+    MergeStats, Repair, RepairReport, RunStats, ShardMerge, Stats, StoredDocument, TableStats,
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;

@@ -19,7 +19,7 @@ use crate::keys::{Key, optional_key};
 use crate::python::{choice, fields, object};
 use crate::schema::Schema;
 use crate::transaction::ManyFields;
-use crate::waiting::{Home, Passage, closed, in_background, lock, released};
+use crate::waiting::{Home, Passage, closed, in_background, lock, released, settle};
 
 const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
     ("refuse", DuplicateKeys::Refuse),
@@ -142,13 +142,46 @@ impl BulkBuild {
         let build = py.detach(|| lock(&self.build).take());
         let build = build.ok_or_else(|| closed(py, "the build"))?;
         let report = finish_build(py, build, progress)?;
-        let fields = fields!(py,
-            documents: report.documents,
-            duplicates: report.duplicates,
-            spilled_bytes: report.spilled_bytes,
-        );
-        object(py, "reports", "BulkReport", &fields)
+        bulk_report(py, &report)
     }
+}
+
+/// Makes one store of several that were made by one recipe; documents keep the order of the shards.
+#[pyfunction]
+#[pyo3(signature = (target, shards, *, duplicate_keys="refuse", memory_bytes=None, temp_dir=None,
+    threads=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+pub(crate) fn merge<'py>(
+    py: Python<'py>,
+    target: PathBuf,
+    shards: &Bound<'py, PyAny>,
+    duplicate_keys: &str,
+    memory_bytes: Option<u64>,
+    temp_dir: Option<PathBuf>,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let shards = shards.try_iter()?.map(|path| path?.extract());
+    let shards = shards.collect::<PyResult<Vec<PathBuf>>>()?;
+    let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
+    settle(py)?;
+    let report = in_background(py, progress, move |told| {
+        let merge = resemblance::Store::merge(target, shards).bulk(options);
+        merge.on_progress(told.callback()).run()
+    })?;
+    bulk_report(py, &report)
+}
+
+fn bulk_report<'py>(
+    py: Python<'py>,
+    report: &resemblance::BulkReport,
+) -> PyResult<Bound<'py, PyAny>> {
+    let fields = fields!(py,
+        documents: report.documents,
+        duplicates: report.duplicates,
+        spilled_bytes: report.spilled_bytes,
+    );
+    object(py, "reports", "BulkReport", &fields)
 }
 
 /// Decides which documents of a stream are kept: those near none that was kept before.

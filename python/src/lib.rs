@@ -33,7 +33,8 @@ mod _native {
     use crate::batches::{ArrowBatches, arrow_list};
     #[pymodule_export]
     use crate::corpus::{
-        BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, table_choice,
+        BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
+        table_choice,
     };
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};

@@ -236,6 +236,23 @@ def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
         rs.check(path, progress=lambda progress: 1 / 0)
 
 
+def test_shards_become_one(store: rs.Store, tmp_path: Path) -> None:
+    documents = texts(300, seed=14)
+    keys = [f"k{i}" for i in range(300)]
+    store.insert_many(documents, keys)
+    paths = []
+    for start in range(0, 300, 100):
+        paths.append(tmp_path / f"shard-{start}")
+        end = start + 100
+        rs.bulk_build(paths[-1], zip(keys[start:end], documents[start:end]), store.schema)
+    assert rs.merge(tmp_path / "all", paths).documents == 300
+    with rs.Store.open(tmp_path / "all") as merged:
+        assert list(merged) == keys
+        assert [(p.a, p.b) for p in merged.pairs()] == [(p.a, p.b) for p in store.pairs()]
+    with pytest.raises(rs.RepeatedKeyError):
+        rs.merge(tmp_path / "twice", [paths[0], paths[0]])
+
+
 def test_open(path: Path, schema: rs.Schema, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         rs.Store.open(path)

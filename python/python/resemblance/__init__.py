@@ -44,6 +44,7 @@ from ._native import (
     __version__,
     check,
     compact,
+    merge,
     reband,
     repair,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "dedup",
     "errors",
     "evaluate",
+    "merge",
     "pairs",
     "progress_bar",
     "read_files",

@@ -654,6 +654,16 @@ class ArrowBatches(Iterator[list[Any]]):
 def arrow_list(column: _ArrowStream | _ArrowArray) -> list[str | bytes]: ...
 def check(path: _Path, *, progress: _Callback | None = None) -> CheckReport: ...
 def compact(path: _Path, *, progress: _Callback | None = None) -> CompactReport: ...
+def merge(
+    target: _Path,
+    shards: Iterable[_Path],
+    *,
+    duplicate_keys: Literal["refuse", "keep-first", "keep-last"] = "refuse",
+    memory_bytes: int | None = None,
+    temp_dir: _Path | None = None,
+    threads: int | None = None,
+    progress: _Callback | None = None,
+) -> BulkReport: ...
 def reband(
     path: _Path,
     *,
