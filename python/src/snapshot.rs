@@ -420,7 +420,7 @@ impl Snapshot {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let snapshot = self.snapshot.clone();
-        let file = std::fs::File::create_new(&path)?;
+        let file = create_private(&path)?;
         let report = in_background(py, progress, move |told| {
             let result = snapshot.export(&file).on_progress(told.callback()).run();
             let synced = file.sync_all();
@@ -440,6 +440,15 @@ impl Snapshot {
     fn __repr__(&self) -> String {
         format!("<resemblance.Snapshot: {} documents>", self.snapshot.len())
     }
+}
+
+/// Creates a file that only its owner may read: payloads are nobody else's business.
+fn create_private(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Iterates over documents, or over their keys.

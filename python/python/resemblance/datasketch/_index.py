@@ -56,8 +56,9 @@ def values_of(minhash: Any) -> NDArray[np.uint32]:
     return values.astype(np.uint32)  # type: ignore[no-any-return]
 
 
-def signature_of(minhash: Any) -> Signature:
-    values = values_of(minhash)
+def signature_of(minhash: Any, count: int | None = None) -> Signature:
+    """The signature of the first `count` values, of all if it is `None`."""
+    values = values_of(minhash)[:count]
     if len(values) < _MIN_VALUES:
         values = np.concatenate([values, np.zeros(_MIN_VALUES - len(values), dtype=np.uint32)])
     return Signature.from_minhash(values)

@@ -38,15 +38,9 @@ class MinHashLSHForest:
             raise ValueError("The num_perm of MinHash out of range")
         self._index.begin()
         try:
-            self._index.write().insert(key_bytes(key), self._signature(minhash))
+            self._index.write().insert(key_bytes(key), signature_of(minhash, self._values))
         except KeyError as error:
             raise ValueError("The given key has already been added") from error
-
-    def _signature(self, minhash: Any) -> Any:
-        class Cut:
-            hashvalues = minhash.hashvalues[: self._values]
-
-        return signature_of(Cut)
 
     def index(self) -> None:
         """Makes all that was added findable, and durable if there is a `path`."""
@@ -58,7 +52,7 @@ class MinHashLSHForest:
             raise ValueError("k must be positive")
         if len(minhash) < self._values:
             raise ValueError("The num_perm of MinHash out of range")
-        found = self._index.store.nearest(self._signature(minhash), k)
+        found = self._index.store.nearest(signature_of(minhash, self._values), k)
         return [key_object(match.key_bytes) for match in found if match.key_bytes is not None]
 
     def get_minhash_hashvalues(self, key: Hashable) -> NDArray[np.uint32]:
