@@ -16,6 +16,10 @@ import pytest
 import resemblance as rs
 from conftest import texts
 
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="signals are sent and processes forked as on Unix"
+)
+
 # Each prints "ready", then begins a call that would take far longer than this test.
 CALLS = {
     "insert_many": "store.insert_many(endless())",
