@@ -711,6 +711,17 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    /// The last handle waits for queued changes, and these may wait for the interpreter: a ticket calls
+    /// a callable of Python's.
+    fn drop(&mut self) {
+        let store = self.store.get_mut().map(Option::take);
+        let store = store.unwrap_or_else(|poisoned| poisoned.into_inner().take());
+        // While the interpreter ends there is nobody to wait for.
+        let _ = Python::try_attach(|py| py.detach(|| drop(store)));
+    }
+}
+
 /// What a callable of Python's says about a stored document.
 fn judge(
     py: Python<'_>,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import resemblance as rs
@@ -54,6 +56,26 @@ def test_errors_come_out(path: Path, schema: rs.Schema) -> None:
 
     with rs.Store.create(path, schema) as store:
         asyncio.run(main(store))
+
+
+FORGOTTEN = """
+import sys
+import resemblance as rs
+texts = [" ".join(f"w{n * k % 97}" for k in range(30)) for n in range(1, 60)]
+for round in range(20):
+    store = rs.Store.open(sys.argv[1])
+    tickets = [store.queue_insert_if_new(f"{round}/{n}", text) for n, text in enumerate(texts)]
+    for ticket in tickets:
+        ticket.on_ready(lambda: None)
+    del store
+"""
+
+
+def test_a_store_that_is_forgotten_makes_what_was_queued(path: Path, schema: rs.Schema) -> None:
+    rs.Store.create(path, schema).close()
+    subprocess.run([sys.executable, "-c", FORGOTTEN, str(path)], check=True, timeout=120)
+    with rs.Store.open(path) as store:
+        assert len(store) > 30
 
 
 def test_tickets_without_a_loop(path: Path, schema: rs.Schema) -> None:
