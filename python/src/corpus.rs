@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use resemblance::eval::{Evaluation, SampleAddition, SampleLimits, Sampler};
 use resemblance::tune::Background;
-use resemblance::verification::FeatureFiles;
+use resemblance::verification::FeatureSets;
 use resemblance::{BulkOptions, Document, DuplicateKeys, Error, StoreOptions};
 
 use crate::answers::Match;
@@ -237,11 +237,11 @@ impl Deduplicator {
         let own = schema.get().parts.schema.clone();
         let deduplicator = released(py, || {
             let begun = resemblance::dedup::Deduplicator::create(&folder, own, &options)?;
-            if exact {
-                begun.verify_exact(&folder)
+            Ok(if exact {
+                begun.verify_exact(FeatureSets::new(&folder))
             } else {
-                Ok(begun)
-            }
+                begun
+            })
         })?;
         Ok(Self {
             is_exact: exact,
@@ -342,8 +342,8 @@ pub(crate) struct TemporaryCorpus {
 }
 
 enum CorpusState {
-    Building(Box<Build>, Option<Box<FeatureFiles>>),
-    Ready(resemblance::Snapshot, Option<Arc<FeatureFiles>>),
+    Building(Box<Build>, Option<Box<FeatureSets>>),
+    Ready(resemblance::Snapshot, Option<Arc<FeatureSets>>),
     Closed,
 }
 
@@ -351,7 +351,7 @@ impl TemporaryCorpus {
     fn ready(
         &self,
         py: Python<'_>,
-    ) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureFiles>>)> {
+    ) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureSets>>)> {
         match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => Ok((snapshot.clone(), features.clone())),
             _ => Err(closed(py, "the corpus")),
@@ -396,7 +396,7 @@ impl TemporaryCorpus {
         let (build, features) = released(py, || {
             let build = resemblance::Store::bulk_build(&path, own, &options)?;
             let folder = folder.filter(|_| exact);
-            let features = folder.map(FeatureFiles::create).transpose()?;
+            let features = folder.map(FeatureSets::new);
             Ok((Box::new(build), features.map(Box::new)))
         })?;
         let state = Mutex::new(CorpusState::Building(build, features));

@@ -66,7 +66,6 @@ fn name(error: &Error) -> &'static str {
         Error::KeyExists { .. } => "KeyExistsError",
         Error::KeyTwice { .. } => "RepeatedKeyError",
         Error::SignatureMismatch { .. } => "SignatureMismatchError",
-        Error::NotRebandable { .. } => "NotRebandableError",
         Error::AlreadyExists { .. } => "AlreadyExistsError",
         Error::NotFound { .. } => "NotFoundError",
         Error::NotAStore { .. } => "NotAStoreError",

@@ -10,7 +10,7 @@ use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use resemblance::verification::FeatureFiles;
+use resemblance::verification::FeatureSets;
 use resemblance::{Bounds, By, DocumentId, Error, Join, LeftOut, Snapshot};
 
 use crate::errors::OrRaise;
@@ -63,7 +63,7 @@ pub(crate) struct JoinSettings {
     pub(crate) threads: Option<usize>,
     pub(crate) max_bucket: Option<usize>,
     /// The features of the documents, if similarities are to be exact.
-    pub(crate) features: Option<Arc<FeatureFiles>>,
+    pub(crate) features: Option<Arc<FeatureSets>>,
 }
 
 impl JoinSettings {
@@ -170,7 +170,7 @@ impl Pairs {
     ) -> PyResult<Self> {
         let mut join = settings.apply(snapshot.pairs());
         if let Some(features) = settings.features.clone() {
-            join = join.verify(move |a, b| features.similarity(a, b));
+            join = join.verify_exact(features);
         }
         let pairs = released(py, || join.run())?;
         let (sender, receiver) = sync_channel(4);
@@ -369,7 +369,7 @@ impl Clusters {
                 .apply(snapshot.clusters())
                 .on_progress(told.callback());
             if let Some(features) = settings.features.clone() {
-                join = join.verify(move |a, b| features.similarity(a, b));
+                join = join.verify_exact(features);
             }
             let mut clusters = join.run()?;
             let sets = clusters.by_ref().collect();

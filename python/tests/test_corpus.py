@@ -61,9 +61,9 @@ FORMS: dict[str, Callable[[], Any]] = {
 def test_forms_of_a_corpus(form: Callable[[], Any], schema: rs.Schema, path: Path) -> None:
     has_keys = len(getattr(form(), "shape", (0,))) > 1
     key = "id" if has_keys else None
-    expected = [(p.a, p.b, p.similarity) for p in rs.pairs(DOCUMENTS, schema)]
+    expected = [(p.a, p.b, p.similarity) for p in rs.pairs(DOCUMENTS, schema, exact=False)]
     assert expected
-    assert [(p.a, p.b, p.similarity) for p in rs.pairs(form(), schema)] == expected
+    assert [(p.a, p.b, p.similarity) for p in rs.pairs(form(), schema, exact=False)] == expected
     found = rs.dedup(form(), schema, key=key)
     assert found.positions.tolist() == rs.dedup(DOCUMENTS, schema).positions.tolist()
     if has_keys:
@@ -80,7 +80,7 @@ def test_forms_of_a_corpus(form: Callable[[], Any], schema: rs.Schema, path: Pat
 
 def test_signatures_are_a_corpus(schema: rs.Schema) -> None:
     signatures = schema.sketch_many(DOCUMENTS)
-    by_text = [(p.a, p.b) for p in rs.pairs(DOCUMENTS, schema)]
+    by_text = [(p.a, p.b) for p in rs.pairs(DOCUMENTS, schema, exact=False)]
     assert [(p.a, p.b) for p in rs.pairs(signatures, schema)] == by_text
     with pytest.raises(rs.InvalidParameterError):
         rs.pairs(signatures, schema, exact=True)
@@ -89,7 +89,7 @@ def test_signatures_are_a_corpus(schema: rs.Schema) -> None:
 def test_exact_pairs_are_those_of_brute_force(schema: rs.Schema) -> None:
     documents = texts(300, seed=8)
     expected = near_pairs(documents, 0.7)
-    found = list(rs.pairs(documents, schema, exact=True))
+    found = list(rs.pairs(documents, schema))
     assert all(pair.is_exact for pair in found)
     for pair in found:
         exact = jaccard(shingles(documents[pair.a]), shingles(documents[pair.b]))
@@ -103,7 +103,7 @@ def test_exact_pairs_are_those_of_brute_force(schema: rs.Schema) -> None:
 def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
     documents = texts(300, seed=8)
     signatures = schema.sketch_many(documents)
-    found = rs.dedup(documents, schema)
+    found = rs.dedup(documents, schema, exact=False)
     kept: list[int] = []
     for position in range(300):
         near = [i for i in kept if signatures[i].jaccard(signatures[position]) >= 0.7]
@@ -116,8 +116,8 @@ def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
         assert duplicate.similarity == pytest.approx(estimate) and estimate >= 0.7
     assert found.select(documents) == [documents[i] for i in found.positions]
 
-    by_cluster = rs.dedup(documents, schema, policy="cluster")
-    firsts = {c.ids[0]: set(c.ids[1:]) for c in rs.clusters(documents, schema)}
+    by_cluster = rs.dedup(documents, schema, policy="cluster", exact=False)
+    firsts = {c.ids[0]: set(c.ids[1:]) for c in rs.clusters(documents, schema, exact=False)}
     dropped = {i for rest in firsts.values() for i in rest}
     assert set(np.flatnonzero(~by_cluster.kept).tolist()) == dropped
     assert all(d.position in firsts[d.survivor or 0] for d in by_cluster.duplicates)

@@ -149,6 +149,15 @@ def _temporary(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
         yield Path(path)
 
 
+def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
+    """Whether similarities are exact: unless that is said, wherever a corpus has texts."""
+    if exact is not None:
+        return exact
+    minhash = schema.minhash
+    has_texts = schema.text is not None and not isinstance(corpus, Signatures)
+    return has_texts and minhash is not None and minhash.kind != "weighted"
+
+
 @contextmanager
 def _joined(
     corpus: Any,
@@ -156,16 +165,18 @@ def _joined(
     *,
     text: str,
     key: str | None,
-    exact: bool,
+    exact: bool | None,
     threads: int | None,
     memory_bytes: int | None,
     temp_dir: str | os.PathLike[str] | None,
     progress: _Callback | None,
 ) -> Iterator[TemporaryCorpus]:
     """The corpus in a temporary store. Its file is open and has no name when the block ends."""
+    own = _schema(schema)
+    exact = _is_exact(exact, corpus, own)
     with _temporary(temp_dir) as folder:
         stored = TemporaryCorpus(
-            folder / "corpus.rsm", _schema(schema), exact=exact, memory_bytes=memory_bytes
+            folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
         for documents, keys in _batches(corpus, text, key):
             stored.insert_many(documents, keys, threads=threads)
@@ -182,7 +193,7 @@ def pairs(
     threshold: float | None = None,
     max_distance: int | None = None,
     by: Literal["minhash", "simhash", "any", "both"] | None = None,
-    exact: bool = False,
+    exact: bool | None = None,
     max_bucket: int | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
@@ -192,7 +203,8 @@ def pairs(
     """All near pairs of a corpus, as an iterator: `a` and `b` of a pair are positions.
 
     Without a schema it is that of the command-line tool: word 5-grams, 128 MinHash values, similarity
-    0.8. `exact` computes similarities from the texts, and returns no pair that is not within the bound.
+    0.8. Where the corpus has texts, similarities are computed from them, and no pair is returned that is
+    not within the bound; with `exact=False` they are estimates from the signatures, which is quicker.
     Memory does not grow with the corpus: it is kept in a temporary store in `temp_dir`.
 
     >>> for pair in pairs(["one two three", "one two three", "four"], schema):
@@ -227,7 +239,7 @@ def clusters(
     threshold: float | None = None,
     max_distance: int | None = None,
     by: Literal["minhash", "simhash", "any", "both"] | None = None,
-    exact: bool = False,
+    exact: bool | None = None,
     max_bucket: int | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
@@ -302,7 +314,7 @@ def dedup(
     text: str = "text",
     key: str | None = None,
     policy: Literal["first", "cluster"] = "first",
-    exact: bool = False,
+    exact: bool | None = None,
     against: Store | Snapshot | None = None,
     max_bucket: int | None = None,
     threads: int | None = None,
@@ -325,15 +337,18 @@ def dedup(
         own = snapshot.schema if snapshot is not None else _schema(schema)
         if snapshot is not None and schema is not None and schema != own:
             raise ValueError("schema: found another than that of the store, expected the same or none")
+        exact = _is_exact(exact, corpus, own)
         with _temporary(temp_dir) as folder, Deduplicator(own, folder, exact=exact) as kept:
             return _first(_batches(corpus, text, key), kept, snapshot, threads)
     if policy != "cluster" or against is not None:
         found = f"{policy!r}" if against is None else f"{policy!r} with a store"
         raise ValueError(f"policy: found {found}, expected 'first', or 'cluster' without a store")
     all_keys: list[str | bytes] = []
+    own = _schema(schema)
+    exact = _is_exact(exact, corpus, own)
     with _temporary(temp_dir) as folder:
         stored = TemporaryCorpus(
-            folder / "corpus.rsm", _schema(schema), exact=exact, memory_bytes=memory_bytes
+            folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
         count = 0
         for documents, keys in _batches(corpus, text, key):

@@ -25,7 +25,6 @@ __all__ = [
     "NewerFormatError",
     "NotAStoreError",
     "NotFoundError",
-    "NotRebandableError",
     "NotUtf8Error",
     "OtherRecipeError",
     "QueueFullError",
@@ -81,9 +80,6 @@ class RepeatedKeyError(ResemblanceError, KeyError):
 class SignatureMismatchError(ResemblanceError, ValueError):
     """A signature does not fit the schema, or two signatures cannot be compared."""
 
-
-class NotRebandableError(ResemblanceError, ValueError):
-    """Other bands cannot be made of what the store keeps."""
 
 
 class AlreadyExistsError(ResemblanceError, FileExistsError):
