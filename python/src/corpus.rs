@@ -348,10 +348,7 @@ enum CorpusState {
 }
 
 impl TemporaryCorpus {
-    fn ready(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureSets>>)> {
+    fn ready(&self, py: Python<'_>) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureSets>>)> {
         match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => Ok((snapshot.clone(), features.clone())),
             _ => Err(closed(py, "the corpus")),
