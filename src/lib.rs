@@ -121,6 +121,7 @@ mod state;
 mod store;
 mod sync;
 mod text;
+mod threads;
 mod transaction;
 mod types;
 mod write;
@@ -139,9 +140,9 @@ pub use id::DocumentId;
 pub use join::{Clusters, Join, JoinEstimate, LeftOut, Pair, Pairs, SuspiciousCluster};
 pub use lanes::{Banding, TableDesign};
 pub use maintain::{
-    Backup, BackupReport, BucketSample, BucketStats, CompactReport, EvictPolicy, EvictReport,
-    Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats, MergeStats,
-    Repair, RepairReport, RunStats, Stats, StoredDocument, TableStats,
+    Backup, BackupReport, BucketSample, BucketStats, Codec, CompactReport, EvictPolicy,
+    EvictReport, Eviction, ExistingKeys, ExportReport, IdRange, Import, ImportReport, LaneStats,
+    MergeStats, Repair, RepairReport, RunStats, ShardMerge, Stats, StoredDocument, TableStats,
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;

@@ -9,7 +9,7 @@ use crate::build::{self, BulkBuild, BulkOptions, Reband};
 use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
-use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair};
+use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair, ShardMerge};
 use crate::observe::{Metrics, Reads};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
@@ -573,6 +573,36 @@ impl Store {
     /// ```
     pub fn repair<'a>(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Repair<'a> {
         Repair::new(path.as_ref(), target.as_ref())
+    }
+
+    /// Makes one store of several that were made by one recipe, such as those that many machines built of
+    /// the parts of a corpus. The documents have their ids in the order of the shards, and within a
+    /// shard in the order that they have there. Near-duplicates are all kept. The new store has the
+    /// bands, tables and other settings of the first shard. The shards are only read, one at a time.
+    ///
+    /// The new store appears under `target`, complete and durable, as one of
+    /// [`bulk_build`](Self::bulk_build) does, and takes memory and temporary files as that.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = |name: &str| folder.path().join(name);
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// for shard in ["a", "b"] {
+    ///     let store = Store::create(file(shard), schema.clone())?;
+    ///     store.insert(shard, &store.sketch_text("one two three")?)?;
+    /// }
+    /// let report = Store::merge(file("all"), [file("a"), file("b")]).run()?;
+    /// assert_eq!(report.documents, 2);
+    /// assert_eq!(Store::open(file("all"))?.snapshot()?.get("b")?.unwrap().id().get(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn merge<'a, P: AsRef<Path>>(
+        target: impl AsRef<Path>,
+        shards: impl IntoIterator<Item = P>,
+    ) -> ShardMerge<'a> {
+        let shards = shards.into_iter().map(|path| path.as_ref().into());
+        ShardMerge::new(target.as_ref(), shards.collect())
     }
 
     /// Begins to build a new store offline: the quickest way to put many documents into one. The result

@@ -25,6 +25,7 @@ const LIBRARY_FLOORS: &[&str] = &[
     "error",
     "invariant",
     "sync",
+    "threads",
     "text",
     "sketch",
     "lanes",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::engine::{
     DOCUMENTS, EngineResult, META, RUNS, ReadableTable, ReadableTableMetadata, SIGNATURES,
@@ -22,6 +22,7 @@ use crate::sketch::Signature;
 use crate::state::OpenStore;
 use crate::state::SharedContext;
 use crate::state::document_codes;
+use crate::threads::spawn;
 use crate::types::{Document, DocumentId};
 use crate::write::{EqualCollector, KEY_FILTER_BITS, append_rows, run_tables};
 
@@ -154,7 +155,7 @@ impl BulkStore {
         let rows = std::mem::replace(&mut self.rows, written);
         self.rows_bytes = 0;
         let (store, write) = (Arc::clone(&self.store), Arc::clone(self.write()?));
-        self.flushing = Some(thread::spawn(move || {
+        self.flushing = Some(spawn("rows", move || {
             let result = store.context.run_checked(|| {
                 let documents = rows.iter().map(|rows| (rows.id, &*rows.document));
                 append_rows(&write, DOCUMENTS, documents)?;
@@ -162,7 +163,7 @@ impl BulkStore {
                 append_rows(&write, SIGNATURES, signatures)
             });
             result.map(|()| rows)
-        }));
+        })?);
         Ok(())
     }
 

@@ -120,7 +120,7 @@ impl BulkOptions {
     /// use resemblance::{BulkOptions, MinHash, Schema};
     /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
     /// let estimate = BulkOptions::new().estimate(&schema, 10_000_000, 30, 0)?;
-    /// assert!(estimate.store_bytes > 128 * 4 * 10_000_000); // the signatures, and more
+    /// assert!(estimate.store_bytes > 128 * 2 * 10_000_000); // the signatures, and more
     /// assert!(estimate.memory_bytes < 400 << 20);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -35,7 +35,8 @@ pub(crate) use posting::{BlockKey, Posting, block_key, split_block_key};
 #[cfg(any(test, fuzzing))]
 pub(crate) use rows::DOCUMENTS;
 pub(crate) use rows::{
-    DocumentRow, SIGNATURES, Shape, SignatureRow, append_plain_signature, encode_signature,
+    DocumentRow, SIGNATURES, Shape, SignatureRow, append_plain_signature, decode_plain_signature,
+    encode_signature,
 };
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]

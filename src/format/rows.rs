@@ -149,7 +149,7 @@ pub(crate) fn append_plain_signature(row: &SignatureRow<'_>, body: &[u8], to: &m
 
 /// Decodes the signature from the body of a row without the code of a key. It must be encoded
 /// exactly as this release encodes it, because the body may not come from a store.
-pub(super) fn decode_plain_signature(
+pub(crate) fn decode_plain_signature(
     bytes: &[u8],
     shape: &Shape,
     recipe: RecipeMark,

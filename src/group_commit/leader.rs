@@ -274,7 +274,7 @@ impl GroupCommit {
     pub(super) fn start_leader(self: &Arc<Self>) {
         let started = self.queue.start_thread(|before| {
             let group = Arc::clone(self);
-            let builder = thread::Builder::new().name("resemblance-commit".into());
+            let builder = thread::Builder::new().name("rsm-commit".into());
             builder.spawn(move || {
                 if let Some(before) = before {
                     let _ = before.join();

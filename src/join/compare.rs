@@ -9,6 +9,7 @@ use crate::join::partners::for_each_within;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::stopped;
 use crate::lanes::LaneSet;
+use crate::threads::spawn_scoped;
 
 /// About the number of comparisons of a round. Their events stay in memory until they are returned:
 /// 32 bytes each.
@@ -156,8 +157,8 @@ impl Comparer<'_> {
         let own = shares.next().unwrap_or_default();
         std::thread::scope(|scope| {
             let others: Vec<_> = shares
-                .map(|share| scope.spawn(move || self.compare_share(share)))
-                .collect();
+                .map(|share| spawn_scoped(scope, "compare", move || self.compare_share(share)))
+                .collect::<Result<_>>()?;
             let mut events = self.compare_share(own);
             for other in others {
                 events.extend(other.join().map_err(|_| stopped())?);

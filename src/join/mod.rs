@@ -17,6 +17,7 @@ mod pair;
 mod pairs;
 mod partners;
 mod request;
+mod resident;
 mod settings;
 mod signature_batch;
 mod source;

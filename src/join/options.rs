@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// Memory for signatures, unless the caller says otherwise.
+const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
+
 /// More threads than this are a slip.
 const MAX_THREADS: usize = 1_024;
 
@@ -9,6 +12,8 @@ const MAX_THREADS: usize = 1_024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JoinOptions {
     pub(super) threads: usize,
+    /// Memory for signatures that are read before the join, in bytes.
+    pub(super) memory_bytes: u64,
     /// The maximum number of signatures of a bucket that are compared with all of it.
     pub(super) max_bucket: Option<usize>,
 }
@@ -17,6 +22,7 @@ impl Default for JoinOptions {
     fn default() -> Self {
         Self {
             threads: 1,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
             max_bucket: None,
         }
     }

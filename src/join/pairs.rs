@@ -11,6 +11,7 @@ use crate::join::compare::{Comparer, Cursor, Event};
 use crate::join::gather::Gatherer;
 use crate::join::options::{JoinOptions, LeftOut};
 use crate::join::pair::Pair;
+use crate::join::resident::with_signatures;
 use crate::join::settings::Settings;
 use crate::join::source::JoinSource;
 use crate::join::verify::{PairSimilarity, ROUND_CANDIDATES, verify_round};
@@ -187,11 +188,16 @@ impl Pairs {
 
     /// Makes the next comparisons. Returns false if there are no more.
     fn next_round(&mut self) -> Result<bool> {
-        let (source, settings) = (&*self.source, &self.settings);
+        let settings = &self.settings;
         let gatherer = match &mut self.gatherer {
             Some(gatherer) => gatherer,
-            None => self.gatherer.insert(Gatherer::new(source, settings)?),
+            None => {
+                self.source = with_signatures(Arc::clone(&self.source), settings)?;
+                self.gatherer
+                    .insert(Gatherer::new(&*self.source, settings)?)
+            }
         };
+        let source = &*self.source;
         let (rows, read) = self.cursor.next_rows(settings, &self.batch);
         if rows.is_empty() {
             invariant!(

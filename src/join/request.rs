@@ -109,6 +109,14 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
+    /// Memory for signatures, in bytes; 64 MiB if not given. If those of all documents that share a bucket
+    /// with another fit there, each is read once; otherwise a batch at a time, some in several batches,
+    /// which take up to 64 MiB whatever is said here. The result is the same.
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.options.memory_bytes = bytes;
+        self
+    }
+
     /// Threads that read and compare signatures, 1 to 1,024; one if not given. The result and its order
     /// are the same for any number.
     pub fn threads(mut self, threads: usize) -> Self {

@@ -6,6 +6,7 @@ use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
 use crate::sketch::{Fingerprint, Signature, ValueLayout};
 use crate::state::SharedContext;
+use crate::threads::spawn_scoped;
 
 /// Fewer documents are not worth a thread.
 const MIN_PER_THREAD: usize = 512;
@@ -82,8 +83,8 @@ impl SignatureBatch {
                 context.run_checked(|| Self::read(snapshot, part, with_codes, room))
             };
             let others: Vec<_> = parts
-                .map(|part| scope.spawn(move || load(part, part.len())))
-                .collect();
+                .map(|part| spawn_scoped(scope, "read", move || load(part, part.len())))
+                .collect::<Result<_>>()?;
             // All come together in the first part.
             let mut signatures = load(own, ids.len());
             for other in others {
@@ -156,14 +157,19 @@ impl SignatureBatch {
 
     /// Returns the slot of a document, which must have been read.
     pub(crate) fn slot(&self, id: u64) -> Result<usize> {
-        // Mostly the ids follow each other.
-        let offset = self.ids.first().and_then(|first| id.checked_sub(*first));
-        let slot = offset.and_then(|offset| usize::try_from(offset).ok());
-        if let Some(slot) = slot.filter(|slot| self.ids.get(*slot) == Some(&id)) {
-            return Ok(slot);
-        }
-        let slot = self.ids.binary_search(&id).ok();
+        let slot = self.find_slot(id);
         slot.or_bug_with(|| format!("the signature of document {id}, which was read"))
+    }
+
+    fn find_slot(&self, id: u64) -> Option<usize> {
+        let (first, last) = (*self.ids.first()?, *self.ids.last()?);
+        let offset = usize::try_from(id.checked_sub(first)?).ok()?;
+        // Few ids are missing between the first and the last, mostly none: as many a slot may be before
+        // its place among all.
+        let missing = usize::try_from(last - first).ok()? + 1 - self.ids.len();
+        let start = offset.saturating_sub(missing);
+        let near = self.ids.get(start..self.ids.len().min(offset + 1))?;
+        Some(start + near.binary_search(&id).ok()?)
     }
 
     pub(crate) fn documents(&self) -> impl Iterator<Item = (u64, u128)> {

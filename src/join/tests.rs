@@ -227,6 +227,7 @@ fn join(
     .unwrap();
     if let Some(documents) = batch_documents {
         pairs.settings_mut().batch_documents = documents;
+        pairs.settings_mut().options.memory_bytes = 0;
     }
     pairs
 }
@@ -253,6 +254,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         let options = JoinOptions {
             threads,
             max_bucket: most,
+            ..JoinOptions::default()
         };
         let mut pairs = join(snapshot, bounds, options, false, batch_documents);
         let (order, found) = in_order(&mut pairs);

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::join::pair::Pair;
 use crate::join::settings::Settings;
 use crate::query::{ExactSimilarity, checked};
+use crate::threads::spawn_scoped;
 use crate::types::DocumentId;
 
 /// Returns the caller's exact similarity of two documents, `None` if the caller cannot compute it.
@@ -31,10 +32,21 @@ pub(super) fn verify_round(
     let own = shares.next().unwrap_or_default();
     std::thread::scope(|scope| {
         let others: Vec<_> = shares
-            .map(|share| scope.spawn(move || verify_share(share, verify, settings)))
+            .map(|share| {
+                spawn_scoped(scope, "verify", move || {
+                    verify_share(share, verify, settings)
+                })
+            })
             .collect();
         let mut verified = verify_share(own, verify, settings);
         for other in others {
+            let other = match other {
+                Ok(other) => other,
+                Err(error) => {
+                    verified.push(Err(error));
+                    break;
+                }
+            };
             // A panic is the caller's own, and goes on where it was called from.
             verified.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }

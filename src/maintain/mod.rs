@@ -1,4 +1,5 @@
-//! Upkeep of a store: check, repair, compact, statistics, eviction, backup, transfer.
+//! Upkeep of a store: check, repair, compact, statistics, eviction, backup, transfer, merging of
+//! shards.
 //!
 //! Each file is one verb. Imports everything below; only `build` on its own floor.
 
@@ -6,6 +7,7 @@ mod backup;
 mod check;
 mod compact;
 mod evict;
+mod merge_shards;
 mod repair;
 mod stats;
 mod transfer;
@@ -15,8 +17,9 @@ pub(crate) use check::{check_file, check_snapshot};
 pub use compact::CompactReport;
 pub(crate) use compact::compact;
 pub use evict::{EvictPolicy, EvictReport, Eviction, StoredDocument};
+pub use merge_shards::ShardMerge;
 pub use repair::{IdRange, Repair, RepairReport};
 pub(crate) use stats::stats;
 pub use stats::{BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats};
 pub(crate) use transfer::export;
-pub use transfer::{ExistingKeys, ExportReport, Import, ImportReport};
+pub use transfer::{Codec, ExistingKeys, ExportReport, Import, ImportReport};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
+use crate::invariant::{OrBug, at, at_mut};
 use crate::read::ReadView;
 
 const WORDS: usize = (CHUNK_DOCUMENTS / 64) as usize;
@@ -51,27 +52,21 @@ impl LoadedChunk {
         offsets.map_or(&[], Vec::as_slice)
     }
 
-    fn refresh(&mut self, met: &[u128]) {
-        let new = met.get(self.refreshed..).unwrap_or(&[]);
+    /// Takes the classes into account that were met since the last time.
+    fn refresh(&mut self, met: &[u128]) -> Result<()> {
+        let new = met.get(self.refreshed..).or_bug("the classes met")?;
         for digest in new {
-            if self
-                .row
-                .as_ref()
-                .and_then(|row| row.position(*digest))
-                .is_none()
-            {
+            let position = self.row.as_ref().and_then(|row| row.position(*digest));
+            let Some(position) = position else {
                 continue;
+            };
+            self.met.resize(WORDS, 0);
+            for offset in at(&self.offsets, position)? {
+                *at_mut(&mut self.met, usize::from(*offset) / 64)? |= 1 << (offset % 64);
             }
-            let mut bits = std::mem::take(&mut self.met);
-            bits.resize(WORDS, 0);
-            for offset in self.offsets_of(*digest) {
-                if let Some(word) = bits.get_mut(usize::from(*offset) / 64) {
-                    *word |= 1 << (offset % 64);
-                }
-            }
-            self.met = bits;
         }
         self.refreshed = met.len();
+        Ok(())
     }
 
     fn is_met(&self, id: u64) -> bool {
@@ -143,7 +138,7 @@ impl<'v> EqualClasses<'v> {
             }
         };
         let (_, loaded) = self.current.insert(loaded);
-        loaded.refresh(&self.met);
+        loaded.refresh(&self.met)?;
         Ok(loaded)
     }
 
@@ -158,19 +153,19 @@ impl<'v> EqualClasses<'v> {
 
     /// Ends the reading of postings: removes those that are in a class met from ids that were read, and
     /// returns the classes.
-    pub(super) fn into_members(mut self, ids: &mut Vec<u64>) -> EqualMembers {
+    pub(super) fn into_members(mut self, ids: &mut Vec<u64>) -> Result<EqualMembers> {
         self.chunks.extend(self.current.take());
         for chunk in self.chunks.values_mut() {
-            chunk.refresh(&self.met);
+            chunk.refresh(&self.met)?;
         }
         ids.retain(|id| {
             let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
             !chunk.is_some_and(|chunk| chunk.is_met(*id))
         });
-        EqualMembers {
+        Ok(EqualMembers {
             classes: self.met,
             chunks: self.chunks,
-        }
+        })
     }
 }
 

@@ -93,8 +93,10 @@ impl<'p> Probe<'p> {
         read_whole(self.view, self.plan, unread, &mut found, equal.as_mut())?;
         let mut ids = found.into_ascending();
         ids.retain(|id| Some(*id) != self.exclude);
-        let members =
-            equal.map_or_else(EqualMembers::default, |equal| equal.into_members(&mut ids));
+        let members = match equal {
+            Some(equal) => equal.into_members(&mut ids)?,
+            None => EqualMembers::default(),
+        };
         Ok((ids, members))
     }
 }

@@ -59,7 +59,7 @@ impl MinHashSchema {
     ///
     /// ```
     /// use resemblance::{MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(400)).build()?;
+    /// let schema = Schema::builder().minhash(MinHash::new(400).value_bits(32)).build()?;
     /// assert!((schema.minhash().unwrap().variance(0.5).sqrt() - 0.025).abs() < 1e-9);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -1,6 +1,7 @@
 //! Holds `format-spec.md` to be true: its dump, its examples and its test vectors are what this
 //! release writes, and a reader that was written from it alone reads what this release wrote.
 
+mod alone;
 mod blocks;
 mod bytes;
 mod codes;

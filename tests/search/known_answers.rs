@@ -120,7 +120,8 @@ fn twenty_bands_of_five_rows() {
     assert_near(banding.probability(0.3), 0.0475, 1e-4);
 
     // A schema with these bands says the same.
-    let minhash = MinHash::new(100).threshold(0.8).banding(20, 5);
+    let minhash = MinHash::new(100).value_bits(32);
+    let minhash = minhash.threshold(0.8).banding(20, 5);
     let schema = Schema::builder().minhash(minhash).build().unwrap();
     let recall = schema.minhash().unwrap().recall_at_threshold();
     assert_eq!(recall, banding.probability(0.8));

@@ -17,6 +17,7 @@ mod file_length;
 mod group;
 mod life;
 mod limits;
+mod merge_shards;
 mod merges;
 mod metrics;
 mod open;

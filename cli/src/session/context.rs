@@ -53,14 +53,14 @@ const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 const SHARES: u64 = 8;
 
 impl Context {
-    /// Tells how much memory work on so many bytes of corpus takes, unless that was given.
-    pub(crate) fn tell_memory(&self, corpus_bytes: u64) {
+    /// Tells how much memory work on so many bytes of corpus, if that is known, takes, unless it was given.
+    pub(crate) fn tell_memory(&self, corpus_bytes: Option<u64>) {
         if self.is_memory_given {
             return;
         }
         let memory = BinarySize(self.memory_bytes);
         let text = format!("within {memory} of memory, a quarter of what is here (--memory)");
-        if corpus_bytes >= LARGE_CORPUS_BYTES {
+        if corpus_bytes.is_some_and(|bytes| bytes >= LARGE_CORPUS_BYTES) {
             self.messages.note(text);
         } else {
             self.messages.detail(text);

@@ -413,7 +413,7 @@ pub(crate) fn resolve_corpus_to_store(
     if !options.skip_bad {
         must_be_readable(&corpus)?;
     }
-    context.tell_memory(corpus.size_bytes().unwrap_or(u64::MAX));
+    context.tell_memory(corpus.size_bytes());
     if corpus.sources.is_empty() {
         context.messages.note("no file was found in the corpus");
     }

@@ -69,10 +69,13 @@ impl Interrupt {
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            // the receiver is gone after a signal
-            let _ = sender.send(work());
-        });
+        let started = thread::Builder::new()
+            .name("rsm-job".into())
+            .spawn(move || {
+                // the receiver is gone after a signal
+                let _ = sender.send(work());
+            });
+        started.map_err(|e| Failure::io("starting a thread", &e))?;
         loop {
             match receiver.recv_timeout(POLL) {
                 Ok(result) => {

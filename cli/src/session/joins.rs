@@ -142,7 +142,8 @@ pub(crate) fn announce_join<A>(
         expected.documents, expected.pairs
     ));
     Ok(JoinProgress {
-        expected: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        // Not shown if it is longer than a duration can be.
+        expected: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO),
         ..JoinProgress::default()
     })
 }
@@ -210,13 +211,15 @@ pub(crate) fn tell_suspicious(context: &Context, cluster: &SuspiciousCluster, ke
     ));
 }
 
-/// Gives a join the tool's threads, and the limits that were given.
+/// Gives a join the tool's threads and memory, and the limits that were given.
 pub(crate) fn limited<'j, A>(
     context: &Context,
     join: Join<'j, A>,
     limits: JoinLimits,
 ) -> Join<'j, A> {
-    let join = join.threads(context.threads.min(MAX_THREADS));
+    let join = join
+        .threads(context.threads.min(MAX_THREADS))
+        .memory_bytes(context.corpus_bytes());
     match limits.max_bucket {
         Some(documents) => join.max_bucket(documents.get() as usize),
         None => join,

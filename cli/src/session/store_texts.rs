@@ -36,10 +36,10 @@ impl<N: fmt::Display> NamedStore<'_, N> {
         };
         let unknown = self.snapshot.len().saturating_sub(known);
         if unknown > 0 {
-            let name = &self.name;
+            let (name, documents) = (&self.name, self.snapshot.len());
             context.messages.note(format!(
-                "the texts of {unknown} documents in {name} are not at hand: similarities to them are \
-                 estimates"
+                "the texts of {unknown} of the {documents} documents in {name} are not at hand: \
+                 similarities to them are estimates"
             ));
         }
         Ok(())

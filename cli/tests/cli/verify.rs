@@ -185,7 +185,7 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
     }
 }
 
-const NOT_AT_HAND: &str = "the texts of the 1 documents in a.rsm are not at hand";
+const NOT_AT_HAND: &str = "the texts of 1 of the 1 documents in a.rsm are not at hand";
 
 #[test]
 fn what_a_store_holds_is_compared_by_estimate() {
@@ -302,7 +302,6 @@ fn texts_of_what_a_store_holds_make_similarities_exact() {
         "--report",
         "r.tsv",
         "--force",
-        "--no-header",
         "--texts",
     ];
     let exact = "\t0.950249\texact";
@@ -317,7 +316,10 @@ fn texts_of_what_a_store_holds_make_similarities_exact() {
     let ran = folder
         .run(&[&dedup[..], &["partial.jsonl"]].concat())
         .expect(0);
-    ran.says(&["the texts of 1 documents in a.rsm", "dropped by estimate 1"]);
+    ran.says(&[
+        "the texts of 1 of the 2 documents in a.rsm",
+        "dropped by estimate 1",
+    ]);
     let report = folder.report("r.tsv");
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!(lines[0], format!("like-old\told{exact}"));

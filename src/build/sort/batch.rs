@@ -9,6 +9,7 @@ use crate::format::Posting;
 use crate::index::sort_by_number;
 use crate::invariant::OrBug;
 use crate::sync::IgnorePoison;
+use crate::threads::named;
 
 /// With fewer bits for offsets batches would get too small; such lanes take the wide layout.
 const MIN_OFFSET_BITS: u32 = 20;
@@ -328,7 +329,8 @@ impl SortBatch {
         std::thread::scope(|scope| {
             let others = threads.min(columns.len()).saturating_sub(1);
             for _ in 0..others {
-                scope.spawn(work);
+                // Where no thread can be started, the others do its work.
+                let _ = named("sort").spawn_scoped(scope, work);
             }
             work();
         });

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::merge_slices;
 use crate::invariant::{OrBug, at, bug, invariant};
+use crate::threads::spawn_scoped;
 
 /// Chunks that a merging thread may be ahead.
 const AHEAD: usize = 4;
@@ -182,7 +183,9 @@ pub(crate) fn merge_lanes<T>(
         for thread in 0..threads {
             let (sender, receiver) = sync_channel(AHEAD);
             receivers.push(receiver);
-            scope.spawn(move || merge_every(sorted, lanes, thread, threads, &sender));
+            spawn_scoped(scope, "merge", move || {
+                merge_every(sorted, lanes, thread, threads, &sender);
+            })?;
         }
         // The receivers are dropped before the scope waits for its threads. If `consume` has failed, each
         // thread stops at its next chunk.

@@ -1,7 +1,7 @@
 //! Postings of documents as they come: gathered in one batch while another is sorted and spilled.
 
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch};
 use crate::build::sort::merge::Sorted;
@@ -9,6 +9,7 @@ use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
 use crate::invariant::{OrBug, invariant};
 use crate::sync::{HomeProcess, IgnorePoison};
+use crate::threads::spawn;
 use crate::types::{Phase, Watch};
 
 /// The postings of a build.
@@ -134,7 +135,7 @@ impl Sorter {
         empty.restart(next_id);
         let full = std::mem::replace(&mut self.batch, empty);
         let (spill, threads) = (Arc::clone(&self.spill), self.threads);
-        let job = thread::spawn(move || sort_and_spill(full, &spill, threads));
+        let job = spawn("sort", move || sort_and_spill(full, &spill, threads))?;
         self.job = Some(Job::new(job));
         Ok(())
     }

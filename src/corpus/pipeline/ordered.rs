@@ -13,6 +13,7 @@ use std::vec;
 use crate::error::Error;
 use crate::invariant::bug;
 use crate::sync::IgnorePoison;
+use crate::threads::named;
 
 /// Interval between the calls of `on_wait` while the caller waits for a result.
 const POLL: Duration = Duration::from_millis(50);
@@ -106,7 +107,9 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         let (jobs, queue) = mpsc::channel();
         let (results, answers) = mpsc::channel();
         let reader_results = results.clone();
-        thread::spawn(move || {
+        // Where no thread can be started, nobody answers, and the caller gets the error of a worker that is
+        // gone.
+        let _ = named("read").spawn(move || {
             let end = read_batches(records, record_bytes, limits, &slots, &jobs);
             // No one listens once the caller has stopped.
             let _ = reader_results.send(WorkerAnswer::End(end));
@@ -115,7 +118,7 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
         let work = Arc::new(work);
         for _ in 0..threads {
             let (queue, results, work) = (Arc::clone(&queue), results.clone(), Arc::clone(&work));
-            thread::spawn(move || run_worker(&queue, &results, &*work));
+            let _ = named("work").spawn(move || run_worker(&queue, &results, &*work));
         }
         Self {
             free,

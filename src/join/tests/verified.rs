@@ -49,6 +49,7 @@ fn compare_with_plain_form(snapshot: &Snapshot, bounds: Bounds, most: Option<usi
         let options = JoinOptions {
             threads,
             max_bucket: most,
+            ..JoinOptions::default()
         };
         let calls = Calls::default();
         let pairs = join(snapshot, bounds, options, false, batch_documents);

@@ -1,8 +1,11 @@
-//! Documents as a stream of bytes: export and import.
+//! Documents as a stream of bytes: export and import; signatures and schemas as bytes of their own.
 
+mod codec;
 mod export;
 mod import;
+mod schema_bytes;
 
+pub use codec::Codec;
 pub use export::ExportReport;
 pub(crate) use export::export;
 pub use import::{ExistingKeys, Import, ImportReport};

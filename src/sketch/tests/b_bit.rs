@@ -50,7 +50,7 @@ fn packed_values_come_back_and_are_counted_one_by_one() {
 /// A bijection, so that no values become equal by the mix: their 32 bits are all different.
 #[test]
 fn the_mix_before_the_cut_is_a_bijection_that_spreads_small_numbers() {
-    let mut mixed: Vec<u32> = (0..100_000).map(|value| mix32(value)).collect();
+    let mut mixed: Vec<u32> = (0..100_000).map(mix32).collect();
     mixed.sort_unstable();
     mixed.dedup();
     assert_eq!(mixed.len(), 100_000);

@@ -37,7 +37,7 @@ fn each_damaged_page_is_named() {
     let whole = files.read(STORE);
     assert!(problems(&whole).is_empty() && engine_is_content(&whole));
     let mut random = Random(5);
-    let mut named = Vec::new();
+    let (mut named, mut count) = (Vec::new(), 0);
     for page in (PAGE_BYTES..whole.len()).step_by(PAGE_BYTES) {
         let mut bytes = whole.clone();
         // Within the first bytes, which pages in use fill.
@@ -48,11 +48,14 @@ fn each_damaged_page_is_named() {
         let is_named = found.first().is_some_and(|found| names(found, page));
         assert_eq!(is_named, !engine_is_content(&bytes), "{page} {found:?}");
         assert_eq!(is_named, !found.is_empty());
-        if is_named {
+        count += usize::from(is_named);
+        // Without the table of tables no other page of the commit is known.
+        let is_top = found.iter().any(|place| place.contains("table of tables"));
+        if is_named && !is_top {
             named.push((at, bit));
         }
     }
-    assert!(named.len() > 40, "{}", named.len());
+    assert!(count > 40, "{count}");
     // Several at a time; but a damaged branch may name another page than the damaged one below it.
     named.retain(|(at, _)| whole[at / PAGE_BYTES * PAGE_BYTES] == 1);
     for chosen in named.chunks(7) {

@@ -4,7 +4,7 @@ use crate::common::engine::database;
 use crate::common::{Place, sealing_after};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
-use resemblance::{Error, MinHash, Schema, Store};
+use resemblance::{DocumentFrequencies, Error, MinHash, Schema, SimHash, Store, Text};
 
 /// A store with a row in every table.
 fn filled(place: &Place) {
@@ -155,4 +155,41 @@ fn without_its_schema_a_store_needs_another() {
         2,
         "the row, and that it is missing: {report:#?}"
     );
+}
+
+/// Weights of documents in a schema are a row of their own: without them the signatures are of another recipe.
+#[test]
+fn without_its_weights_a_store_needs_them() {
+    let place = Place::new();
+    let plain = Schema::builder()
+        .text(Text::words(1))
+        .simhash(SimHash::bits64().max_distance(3));
+    let plain = plain.build().unwrap();
+    let texts = ["a b c", "a b d", "a e f g"];
+    let mut frequencies = DocumentFrequencies::new();
+    let sketcher = plain.sketcher();
+    for text in texts {
+        frequencies.add_text(&sketcher, text).unwrap();
+    }
+    let weighted = plain.clone().with_weights(frequencies).unwrap();
+    let store = Store::create(place.store(), weighted.clone()).unwrap();
+    for text in texts {
+        store
+            .insert(text, &store.sketch_text(text).unwrap())
+            .unwrap();
+    }
+    store.close().unwrap();
+    let changed = damage::<&str>(&place, TableDefinition::new("meta"), |name| {
+        *name == "weights"
+    });
+    assert_eq!(changed, 1);
+    let new = place.file("new");
+    let repair = || Store::repair(place.store(), &new);
+    assert!(repair().run().is_err());
+    assert!(repair().schema(plain).run().is_err());
+    assert!(!new.exists());
+    let report = repair().schema(weighted.clone()).run().unwrap();
+    assert_eq!((report.documents, report.documents_lost), (3, 0));
+    let store = Store::open(&new).unwrap();
+    assert_eq!(*store.schema(), weighted);
 }

@@ -123,7 +123,8 @@ fn returned(
     let mut counts = [0.0; BANDS + 1];
     for (a, b) in candidates(rule, &signatures) {
         let estimate = signatures[a].jaccard(&signatures[b]).unwrap();
-        if estimate * rule.values as f64 >= rule.least_equal as f64 {
+        // Chance is taken off the estimate: less than half a value of 16 bits.
+        if (estimate * rule.values as f64).round() >= rule.least_equal as f64 {
             match known.get(&(a, b)) {
                 Some(known) => counts[band(known.similarity)] += known.pairs,
                 None => counts[BANDS] += 1.0,

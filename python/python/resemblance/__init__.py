@@ -1,0 +1,115 @@
+"""Near-duplicate search in one durable file.
+
+*Have I already got something like this?* A store answers it for texts, sets of features and
+ready-made signatures, from one file, while documents come and go:
+
+    >>> import resemblance as rs
+    >>> schema = rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(128, threshold=0.7))
+    >>> with rs.Store.create("seen.rsm", schema) as store:
+    ...     if store.insert_if_new("page/1", text):
+    ...         print("new")
+    ...     for found in store.query(text, limit=10):
+    ...         print(found.key, found.similarity)
+
+`Schema` says how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
+`Transaction` a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora without a
+store of yours; `bulk_build` makes a store of many documents, offline. `tune` and `evaluate` help to
+choose a schema. `resemblance.datasketch` has the classes of the package of that name over a store.
+"""
+
+from collections.abc import Sequence as _Sequence
+
+from . import errors
+from ._native import (
+    FORMAT_VERSION,
+    BulkBuild,
+    Cluster,
+    Clusters,
+    Deduplicator,
+    Match,
+    Matches,
+    Novelty,
+    Pair,
+    Pairs,
+    Record,
+    Records,
+    Schema,
+    Signature,
+    Signatures,
+    Snapshot,
+    Store,
+    Ticket,
+    Transaction,
+    Upserted,
+    __version__,
+    check,
+    compact,
+    merge,
+    reband,
+    repair,
+)
+from .corpus import (
+    Dedup,
+    Duplicate,
+    Evaluation,
+    bulk_build,
+    clusters,
+    dedup,
+    evaluate,
+    pairs,
+    read_files,
+    tune,
+)
+from .errors import *  # noqa: F403
+from .errors import __all__ as _error_names
+from .reports import Progress, progress_bar
+from .schema import MinHash, SimHash, Text
+
+for _class in (Cluster, Clusters, Matches, Signatures):
+    _Sequence.register(_class)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "BulkBuild",
+    "Cluster",
+    "Clusters",
+    "Dedup",
+    "Deduplicator",
+    "Duplicate",
+    "Evaluation",
+    "Match",
+    "Matches",
+    "MinHash",
+    "Novelty",
+    "Pair",
+    "Pairs",
+    "Progress",
+    "Record",
+    "Records",
+    "Schema",
+    "Signature",
+    "Signatures",
+    "SimHash",
+    "Snapshot",
+    "Store",
+    "Text",
+    "Ticket",
+    "Transaction",
+    "Upserted",
+    "__version__",
+    "bulk_build",
+    "check",
+    "clusters",
+    "compact",
+    "dedup",
+    "errors",
+    "evaluate",
+    "merge",
+    "pairs",
+    "progress_bar",
+    "read_files",
+    "reband",
+    "repair",
+    "tune",
+    *_error_names,
+]

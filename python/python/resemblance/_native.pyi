@@ -1,0 +1,692 @@
+"""The native half of the package. Its names are those of `resemblance`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Protocol, TypeAlias, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .reports import (
+    BackupReport,
+    BandingChoice,
+    BulkReport,
+    CheckReport,
+    CompactReport,
+    Evaluation,
+    EvictReport,
+    ExportReport,
+    ImportReport,
+    LeftOut,
+    Progress,
+    RebandReport,
+    RepairReport,
+    Stats,
+    StoredDocument,
+    TableChoice,
+)
+from .schema import MinHash, SimHash, Text
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Key: TypeAlias = str | bytes
+_Document: TypeAlias = str | Signature
+_Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _ArrowArray
+_Keys: TypeAlias = Iterable[_Key] | _ArrowStream | _ArrowArray
+_By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
+_Callback: TypeAlias = Callable[[Progress], object]
+
+__version__: str
+FORMAT_VERSION: int
+
+@final
+class Schema:
+    """How texts become signatures, and how these are indexed and compared.
+
+    It can be compared, hashed and pickled, and sketches in any process and thread, without a store.
+    """
+
+    def __new__(
+        cls,
+        *,
+        text: Text | None = None,
+        minhash: MinHash | None = None,
+        simhash: SimHash | None = None,
+        near: Literal["any", "both"] = "any",
+        seed: int | None = None,
+        expected_documents: int | None = None,
+        empty_documents: Literal["distinct", "alike"] = "distinct",
+    ) -> Schema: ...
+    @classmethod
+    def from_bytes(cls, bytes: bytes) -> Schema: ...
+    def to_bytes(self) -> bytes: ...
+    def with_weights(self, texts: _Documents) -> Schema: ...
+    def sketch(self, text: str) -> Signature: ...
+    def sketch_many(self, texts: _Documents, *, threads: int | None = None) -> Signatures: ...
+    def sketch_features(self, features: Iterable[_Key]) -> Signature: ...
+    def sketch_weighted(self, weights: Mapping[str, float] | Mapping[bytes, float]) -> Signature: ...
+    def features(self, text: str) -> NDArray[np.uint64]: ...
+    def probability(self, similarity: float) -> float: ...
+    @property
+    def text(self) -> Text | None: ...
+    @property
+    def minhash(self) -> MinHash | None: ...
+    @property
+    def simhash(self) -> SimHash | None: ...
+    @property
+    def near(self) -> Literal["any", "both"]: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def expected_documents(self) -> int: ...
+    @property
+    def empty_documents(self) -> Literal["distinct", "alike"]: ...
+    @property
+    def is_weighted(self) -> bool: ...
+    @property
+    def recipe_fingerprint(self) -> int: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Signature:
+    """The signature of one document. It can be compared, hashed and pickled."""
+
+    @classmethod
+    def from_minhash(cls, values: Sequence[int] | NDArray[np.uint32]) -> Signature: ...
+    @classmethod
+    def from_simhash(cls, fingerprint: int, bits: int = 64) -> Signature: ...
+    @classmethod
+    def from_bottom_k(cls, max_count: int, hashes: Sequence[int] | NDArray[np.uint64]) -> Signature: ...
+    @classmethod
+    def from_bytes(cls, schema: Schema, bytes: bytes) -> Signature: ...
+    def to_bytes(self) -> bytes: ...
+    def bucket_codes(self) -> list[int]: ...
+    def jaccard(self, other: Signature) -> float: ...
+    def hamming(self, other: Signature) -> int: ...
+    def merge(self, other: Signature) -> Signature: ...
+    @property
+    def minhash(self) -> NDArray[np.uint32] | None: ...
+    @property
+    def bottom_k(self) -> NDArray[np.uint64] | None: ...
+    @property
+    def value_bits(self) -> int | None: ...
+    @property
+    def simhash(self) -> int | None: ...
+    @property
+    def simhash_bits(self) -> int | None: ...
+    @property
+    def is_empty(self) -> bool: ...
+    @property
+    def schema(self) -> Schema | None: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Signatures(Sequence[Signature]):
+    """Signatures of many documents: a sequence, with their values as NumPy arrays."""
+
+    @classmethod
+    def from_minhash(cls, values: NDArray[np.uint32]) -> Signatures: ...
+    @classmethod
+    def from_simhash(cls, fingerprints: NDArray[np.uint64]) -> Signatures: ...
+    @classmethod
+    def from_bytes(cls, schema: Schema, rows: Iterable[bytes]) -> Signatures: ...
+    def to_bytes(self) -> list[bytes]: ...
+    @property
+    def minhash(self) -> NDArray[np.uint32] | None: ...
+    @property
+    def simhash(self) -> NDArray[np.uint64] | None: ...
+    @property
+    def schema(self) -> Schema | None: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> Signature: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Signatures: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Match:
+    """A stored document that is near the one that was asked about."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def key_bytes(self) -> bytes | None: ...
+    @property
+    def similarity(self) -> float | None: ...
+    @property
+    def is_exact(self) -> bool: ...
+    @property
+    def distance(self) -> int | None: ...
+    @property
+    def stamp(self) -> int: ...
+    @property
+    def payload(self) -> bytes | None: ...
+
+@final
+class Matches(Sequence[Match]):
+    """The documents near one, best first."""
+
+    @property
+    def recall(self) -> float | None: ...
+    @property
+    def candidates(self) -> int: ...
+    @property
+    def beyond_budget(self) -> int | None: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[Match]: ...
+
+@final
+class Novelty:
+    """What `insert_if_new` found. True if the document was inserted."""
+
+    @property
+    def is_new(self) -> bool: ...
+    @property
+    def is_same_key(self) -> bool: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def found(self) -> Match | None: ...
+    @property
+    def beyond_budget(self) -> int | None: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Upserted:
+    """What `upsert` did."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def replaced(self) -> int | None: ...
+    @property
+    def revision(self) -> Literal["first", "unchanged", "near", "different"]: ...
+    @property
+    def last(self) -> Match | None: ...
+
+@final
+class Record:
+    """A stored document."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def key_bytes(self) -> bytes | None: ...
+    @property
+    def signature(self) -> Signature: ...
+    @property
+    def stamp(self) -> int: ...
+    @property
+    def payload(self) -> bytes: ...
+
+@final
+class Pair:
+    """Two documents that are near each other; `a` is the earlier one."""
+
+    @property
+    def a(self) -> int: ...
+    @property
+    def b(self) -> int: ...
+    @property
+    def key_a(self) -> str | None: ...
+    @property
+    def key_b(self) -> str | None: ...
+    @property
+    def similarity(self) -> float | None: ...
+    @property
+    def is_exact(self) -> bool: ...
+    @property
+    def distance(self) -> int | None: ...
+
+@final
+class Pairs(Iterator[Pair]):
+    """Iterates over near pairs, which a thread finds meanwhile."""
+
+    def __next__(self) -> Pair: ...
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    @property
+    def left_out(self) -> LeftOut | None: ...
+
+@final
+class Cluster(Sequence[int]):
+    """Documents that near pairs link: a sequence of their ids."""
+
+    @property
+    def ids(self) -> list[int]: ...
+    @property
+    def keys(self) -> list[str | None]: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Sequence[int]: ...
+
+@final
+class Clusters(Sequence[Cluster]):
+    """All clusters, by their first documents."""
+
+    @property
+    def suspicious(self) -> list[tuple[int, int, float]]: ...
+    @property
+    def left_out(self) -> LeftOut: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> Cluster: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Sequence[Cluster]: ...
+
+@final
+class Records(Iterator[Any]):
+    """Iterates over documents, or over their keys."""
+
+    def __next__(self) -> Any: ...
+
+class _Reads:
+    """What stores and snapshots have in common."""
+
+    @property
+    def schema(self) -> Schema: ...
+    def query(
+        self,
+        document: _Document | None = None,
+        /,
+        *,
+        key: _Key | None = None,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        limit: int | None = None,
+        payloads: bool = False,
+        accept_lower_recall: bool = False,
+        scan: bool = False,
+        probe_budget: int | None = None,
+    ) -> Matches: ...
+    def query_many(
+        self,
+        documents: _Documents,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        limit: int | None = None,
+        payloads: bool = False,
+        accept_lower_recall: bool = False,
+        probe_budget: int | None = None,
+        threads: int | None = None,
+    ) -> list[Matches]: ...
+    def nearest(self, document: _Document, n: int = 10, /) -> Matches: ...
+    def get(self, key: _Key) -> Record | None: ...
+    def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
+    def pairs(
+        self,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        accept_lower_recall: bool = False,
+        threads: int | None = None,
+        max_bucket: int | None = None,
+        keys: bool = True,
+    ) -> Pairs: ...
+    def clusters(
+        self,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        accept_lower_recall: bool = False,
+        threads: int | None = None,
+        max_bucket: int | None = None,
+        progress: _Callback | None = None,
+    ) -> Clusters: ...
+    def stats(self, *, progress: _Callback | None = None) -> Stats: ...
+    def check(self, *, progress: _Callback | None = None) -> CheckReport: ...
+    def backup(self, path: _Path, *, progress: _Callback | None = None) -> BackupReport: ...
+    def export(self, path: _Path, *, progress: _Callback | None = None) -> ExportReport: ...
+    def __getitem__(self, key: _Key, /) -> Record: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def __iter__(self) -> Iterator[str | None]: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> Literal[True]: ...
+
+@final
+class Snapshot(_Reads):
+    """The store at one moment. Later writes do not change it."""
+
+    def candidates(self, document: _Document) -> list[int]: ...
+    def get_id(self, id: int) -> Record | None: ...
+
+class _Writes:
+    """What stores and transactions have in common."""
+
+    def insert(
+        self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
+    ) -> int: ...
+    def insert_if_new(
+        self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
+    ) -> Novelty: ...
+    def upsert(
+        self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
+    ) -> Upserted: ...
+    def remove(self, key: _Key) -> int: ...
+    def discard(self, key: _Key) -> bool: ...
+    def touch(self, key: _Key, stamp: int) -> int: ...
+
+@final
+class Store(_Reads, _Writes):
+    """A store for near-duplicate search in one file.
+
+    All threads may use it. One process has it open at a time; a child that is forked is told so with
+    `ForkedError`.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        path: _Path,
+        schema: Schema,
+        *,
+        cache_bytes: int | None = None,
+        probe_budget: int | None = None,
+        group_wait: float | None = None,
+        without_lock: bool = False,
+    ) -> Store: ...
+    @classmethod
+    def open(
+        cls,
+        path: _Path,
+        *,
+        read_only: bool = False,
+        cache_bytes: int | None = None,
+        probe_budget: int | None = None,
+        group_wait: float | None = None,
+        without_lock: bool = False,
+    ) -> Store: ...
+    @classmethod
+    def open_or_create(
+        cls,
+        path: _Path,
+        schema: Schema,
+        *,
+        cache_bytes: int | None = None,
+        probe_budget: int | None = None,
+        group_wait: float | None = None,
+        without_lock: bool = False,
+    ) -> Store: ...
+    @property
+    def path(self) -> os.PathLike[str]: ...
+    def queue_insert_if_new(
+        self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
+    ) -> Ticket: ...
+    def insert_if_new_async(
+        self, key: _Key | None, document: _Document, *, payload: bytes | None = None, stamp: int = 0
+    ) -> Coroutine[Any, Any, Novelty]: ...
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: Literal[False] = False,
+        threads: int | None = None,
+        commit_every: int | None = None,
+    ) -> list[int]: ...
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: Literal[True],
+        threads: int | None = None,
+        commit_every: int | None = None,
+    ) -> list[Novelty]: ...
+    def transaction(self) -> Transaction: ...
+    def snapshot(self) -> Snapshot: ...
+    def deduplicator(self) -> Deduplicator: ...
+    def evict(
+        self,
+        *,
+        older_than: int | None = None,
+        keep_newest: int | None = None,
+        matching: Callable[[StoredDocument], bool] | None = None,
+        dry_run: bool = False,
+        progress: _Callback | None = None,
+    ) -> EvictReport: ...
+    def import_(
+        self,
+        path: _Path,
+        *,
+        existing_keys: Literal["refuse", "skip", "replace", "replace-if-newer"] = "refuse",
+        if_new: bool = False,
+        progress: _Callback | None = None,
+    ) -> ImportReport: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Store: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
+
+@final
+class Transaction(_Writes):
+    """Changes that become visible and durable together. As a context manager it commits, and rolls back
+    after an exception.
+    """
+
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: Literal[False] = False,
+        threads: int | None = None,
+    ) -> list[int]: ...
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: Literal[True],
+        threads: int | None = None,
+    ) -> list[Novelty]: ...
+    def query(
+        self,
+        document: _Document,
+        /,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        limit: int | None = None,
+        payloads: bool = False,
+        accept_lower_recall: bool = False,
+    ) -> Matches: ...
+    def get(self, key: _Key) -> Record | None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> Literal[True]: ...
+    def __enter__(self) -> Transaction: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
+
+@final
+class Ticket:
+    """The answer to a queued `insert_if_new`."""
+
+    def on_ready(self, callable: Callable[[], object]) -> bool: ...
+    def wait(self) -> Novelty: ...
+    def result(self) -> Novelty: ...
+
+@final
+class BulkBuild:
+    """A store that is made of many documents, offline. There is no file before `finish`."""
+
+    def __new__(
+        cls,
+        path: _Path,
+        schema: Schema,
+        *,
+        memory_bytes: int | None = None,
+        temp_dir: _Path | None = None,
+        threads: int | None = None,
+        duplicate_keys: Literal["refuse", "keep-first", "keep-last"] = "refuse",
+    ) -> BulkBuild: ...
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        threads: int | None = None,
+    ) -> None: ...
+    def finish(self, *, progress: _Callback | None = None) -> BulkReport: ...
+    def __len__(self) -> int: ...
+
+@final
+class Deduplicator:
+    """Decides which documents of a stream are kept: those near none that was kept before."""
+
+    def __new__(
+        cls, schema: Schema, folder: _Path, *, exact: bool = False, cache_bytes: int | None = None
+    ) -> Deduplicator: ...
+    def decide_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        stamps: Iterable[int] | None = None,
+        threads: int | None = None,
+    ) -> list[Match | None]: ...
+    def close(self) -> None: ...
+    def __len__(self) -> int: ...
+    def __enter__(self) -> Deduplicator: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
+
+@final
+class TemporaryCorpus:
+    def __new__(
+        cls, path: _Path, schema: Schema, *, exact: bool = False, memory_bytes: int | None = None
+    ) -> TemporaryCorpus: ...
+    def insert_many(
+        self, documents: _Documents, keys: _Keys | None = None, *, threads: int | None = None
+    ) -> None: ...
+    def finish(self, *, progress: _Callback | None = None) -> None: ...
+    def pairs(
+        self,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        accept_lower_recall: bool = False,
+        threads: int | None = None,
+        max_bucket: int | None = None,
+        keys: bool = True,
+    ) -> Pairs: ...
+    def clusters(
+        self,
+        *,
+        threshold: float | None = None,
+        max_distance: int | None = None,
+        by: _By | None = None,
+        accept_lower_recall: bool = False,
+        threads: int | None = None,
+        max_bucket: int | None = None,
+        progress: _Callback | None = None,
+    ) -> Clusters: ...
+    def duplicates(
+        self,
+        *,
+        threads: int | None = None,
+        max_bucket: int | None = None,
+        progress: _Callback | None = None,
+    ) -> list[tuple[int, int, float | None, bool, int | None]]: ...
+    def close(self) -> None: ...
+
+@final
+class ArrowBatches(Iterator[list[Any]]):
+    def __new__(cls, table: object, columns: list[str]) -> ArrowBatches: ...
+    def __next__(self) -> list[Any]: ...
+
+def arrow_list(column: _ArrowStream | _ArrowArray) -> list[str | bytes]: ...
+def check(path: _Path, *, progress: _Callback | None = None) -> CheckReport: ...
+def compact(path: _Path, *, progress: _Callback | None = None) -> CompactReport: ...
+def merge(
+    target: _Path,
+    shards: Iterable[_Path],
+    *,
+    duplicate_keys: Literal["refuse", "keep-first", "keep-last"] = "refuse",
+    memory_bytes: int | None = None,
+    temp_dir: _Path | None = None,
+    threads: int | None = None,
+    progress: _Callback | None = None,
+) -> BulkReport: ...
+def reband(
+    path: _Path,
+    *,
+    threshold: float | None = None,
+    recall: float | None = None,
+    bands: int | None = None,
+    rows: int | None = None,
+    max_distance: int | None = None,
+    expected_documents: int | None = None,
+    progress: _Callback | None = None,
+) -> RebandReport: ...
+def repair(path: _Path, target: _Path, *, progress: _Callback | None = None) -> RepairReport: ...
+def banding_choice(
+    values: int, threshold: float, recall: float, documents: int, background: float
+) -> BandingChoice: ...
+def table_choice(max_distance: int, documents: int, *, bits: int = 64) -> TableChoice: ...
+def evaluate_sample(
+    documents: _Documents,
+    schema: Schema,
+    folder: _Path,
+    *,
+    keys: _Keys | None = None,
+    floor: float = 0.1,
+    max_missed: int = 100,
+    progress: _Callback | None = None,
+) -> Evaluation: ...

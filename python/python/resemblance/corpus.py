@@ -1,0 +1,523 @@
+"""Whole corpora: near pairs, clusters, a corpus without its near-duplicates, offline builds.
+
+A corpus is anything of these:
+
+- an iterable of texts (or `Signature` objects), such as a list or a generator; it is read once;
+- an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}`;
+- a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
+- a table: pyarrow, pandas, polars, DuckDB, `datasets.Dataset`, whose columns `text` and `key` name;
+- a path, or what `read_files` returns: JSON Lines files, text files and folders of them.
+
+Positions count its documents from 0. Keys are used where the corpus has them: they must differ.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+
+from ._native import (
+    ArrowBatches,
+    BulkBuild,
+    Clusters,
+    Deduplicator,
+    Pairs,
+    Schema,
+    Signatures,
+    Snapshot,
+    Store,
+    TemporaryCorpus,
+    arrow_list,
+    banding_choice,
+    evaluate_sample,
+)
+from .reports import BandingChoice, BulkReport, Evaluation, Progress
+from .schema import MinHash, Text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Dedup",
+    "Duplicate",
+    "Evaluation",
+    "bulk_build",
+    "clusters",
+    "dedup",
+    "evaluate",
+    "pairs",
+    "read_files",
+    "tune",
+]
+
+_T = TypeVar("_T")
+_Callback = Callable[[Progress], object]
+# Documents that are read from an iterable at once.
+_TOGETHER = 2_048
+_JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+
+
+def _schema(schema: Schema | None) -> Schema:
+    return schema or Schema(text=Text.words(5), minhash=MinHash(128, threshold=0.8))
+
+
+def _open_text(path: Path) -> Any:
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return open(path, encoding="utf-8", newline="\n")
+
+
+def read_files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    text: str = "text",
+    key: str = "id",
+) -> Iterator[tuple[str, str]]:
+    """Reads keys and texts of files: of each line of JSON Lines files (`.gz` too) the fields `key` and
+    `text`, of any other file its name and all of it; of a folder all its files, by name.
+
+    A line without the field `key` has its file and line number as key.
+
+    >>> for key, text in read_files("corpus.jsonl.gz"): ...
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    for path in map(Path, several):
+        if path.is_dir():
+            inner = sorted(file for file in path.rglob("*") if file.is_file())
+            for file in inner:
+                yield from _read_file(file, str(file.relative_to(path)), text, key)
+        else:
+            yield from _read_file(path, str(path), text, key)
+
+
+def _read_file(path: Path, name: str, text: str, key: str) -> Iterator[tuple[str, str]]:
+    with _open_text(path) as file:
+        if not path.name.endswith(_JSON_LINES):
+            yield name, file.read()
+            return
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            record = json.loads(line)
+            if not isinstance(record, dict) or not isinstance(record.get(text), str):
+                raise ValueError(f"{path}, line {number}: found no field {text!r} with a text")
+            found = record.get(key)
+            yield (f"{name}:{number}" if found is None else str(found)), record[text]
+
+
+_Batch = tuple[Any, "list[str | bytes] | Any | None"]
+
+
+def _batches(corpus: Any, text: str, key: str | None) -> Iterator[_Batch]:
+    """The documents of a corpus and their keys, some at a time."""
+    if isinstance(corpus, os.PathLike):
+        corpus = read_files(corpus, text=text, key=key or "id")
+    if isinstance(corpus, Signatures):
+        yield corpus, None
+    elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
+        for arrays in ArrowBatches(corpus, [text] if key is None else [text, key]):
+            yield arrays[0], arrays[1] if len(arrays) > 1 else None
+    else:
+        items = iter(corpus)
+        while batch := list(islice(items, _TOGETHER)):
+            yield _split(batch, text, key)
+
+
+def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
+    first = batch[0]
+    if isinstance(first, tuple):
+        return [item[1] for item in batch], [item[0] for item in batch]
+    if isinstance(first, Mapping):
+        keys = None if key is None else [item[key] for item in batch]
+        return [item[text] for item in batch], keys
+    return batch, None
+
+
+@contextmanager
+def _temporary(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="resemblance-", dir=folder) as path:
+        yield Path(path)
+
+
+def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
+    """Whether similarities are exact: unless that is said, wherever a corpus has texts."""
+    if exact is not None:
+        return exact
+    minhash = schema.minhash
+    has_texts = schema.text is not None and not isinstance(corpus, Signatures)
+    return has_texts and minhash is not None and minhash.kind != "weighted"
+
+
+@contextmanager
+def _joined(
+    corpus: Any,
+    schema: Schema | None,
+    *,
+    text: str,
+    key: str | None,
+    exact: bool | None,
+    threads: int | None,
+    memory_bytes: int | None,
+    temp_dir: str | os.PathLike[str] | None,
+    progress: _Callback | None,
+) -> Iterator[TemporaryCorpus]:
+    """The corpus in a temporary store. Its file is open and has no name when the block ends."""
+    own = _schema(schema)
+    exact = _is_exact(exact, corpus, own)
+    with _temporary(temp_dir) as folder:
+        stored = TemporaryCorpus(
+            folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
+        )
+        for documents, keys in _batches(corpus, text, key):
+            stored.insert_many(documents, keys, threads=threads)
+        stored.finish(progress=progress)
+        yield stored
+
+
+def pairs(
+    corpus: Any,
+    schema: Schema | None = None,
+    *,
+    text: str = "text",
+    key: str | None = None,
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    by: Literal["minhash", "simhash", "any", "both"] | None = None,
+    exact: bool | None = None,
+    max_bucket: int | None = None,
+    threads: int | None = None,
+    memory_bytes: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: _Callback | None = None,
+) -> Pairs:
+    """All near pairs of a corpus, as an iterator: `a` and `b` of a pair are positions.
+
+    Without a schema it is that of the command-line tool: word 5-grams, 128 MinHash values, similarity
+    0.8. Where the corpus has texts, similarities are computed from them, and no pair is returned that is
+    not within the bound; with `exact=False` they are estimates from the signatures, which is quicker.
+    Memory does not grow with the corpus: it is kept in a temporary store in `temp_dir`.
+
+    >>> for pair in pairs(["one two three", "one two three", "four"], schema):
+    ...     print(pair.a, pair.b, pair.similarity)
+    """
+    with _joined(
+        corpus,
+        schema,
+        text=text,
+        key=key,
+        exact=exact,
+        threads=threads,
+        memory_bytes=memory_bytes,
+        temp_dir=temp_dir,
+        progress=progress,
+    ) as stored:
+        return stored.pairs(
+            threshold=threshold,
+            max_distance=max_distance,
+            by=by,
+            threads=threads,
+            max_bucket=max_bucket,
+        )
+
+
+def clusters(
+    corpus: Any,
+    schema: Schema | None = None,
+    *,
+    text: str = "text",
+    key: str | None = None,
+    threshold: float | None = None,
+    max_distance: int | None = None,
+    by: Literal["minhash", "simhash", "any", "both"] | None = None,
+    exact: bool | None = None,
+    max_bucket: int | None = None,
+    threads: int | None = None,
+    memory_bytes: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: _Callback | None = None,
+) -> Clusters:
+    """The documents of a corpus that near pairs link: `ids` of a cluster are positions. Documents without
+    a partner are in none. See `pairs` for the rest.
+    """
+    with _joined(
+        corpus,
+        schema,
+        text=text,
+        key=key,
+        exact=exact,
+        threads=threads,
+        memory_bytes=memory_bytes,
+        temp_dir=temp_dir,
+        progress=progress,
+    ) as stored:
+        return stored.clusters(
+            threshold=threshold,
+            max_distance=max_distance,
+            by=by,
+            threads=threads,
+            max_bucket=max_bucket,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A document that is dropped: its position, that of the document that is kept in its place (`None` if
+    that one is in the store of `against`, which has it under `survivor_key`), and how near they are.
+    """
+
+    position: int
+    survivor: int | None
+    similarity: float | None
+    is_exact: bool
+    distance: int | None
+    key: str | bytes | None = None
+    survivor_key: str | bytes | None = None
+
+
+@dataclass(frozen=True)
+class Dedup:
+    """A corpus without its near-duplicates: `kept` has `True` for each document that stays."""
+
+    kept: NDArray[np.bool_]
+    duplicates: list[Duplicate]
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """The positions of the documents that stay."""
+        return np.flatnonzero(self.kept)
+
+    def select(self, documents: Sequence[_T]) -> list[_T]:
+        """Those of some documents, one for each of the corpus, that stay."""
+        if len(documents) != len(self.kept):
+            raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
+        return [document for document, kept in zip(documents, self.kept) if kept]
+
+    def __repr__(self) -> str:
+        return f"<Dedup: {int(self.kept.sum())} of {len(self.kept)} documents kept>"
+
+
+def dedup(
+    corpus: Any,
+    schema: Schema | None = None,
+    *,
+    text: str = "text",
+    key: str | None = None,
+    policy: Literal["first", "cluster"] = "first",
+    exact: bool | None = None,
+    against: Store | Snapshot | None = None,
+    max_bucket: int | None = None,
+    threads: int | None = None,
+    memory_bytes: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: _Callback | None = None,
+) -> Dedup:
+    """Says which documents of a corpus stay if near-duplicates go.
+
+    With the policy `"first"` a document goes if it is near one that came before and stays; with
+    `"cluster"` the first document of each cluster stays. `against` is a store whose documents, and
+    whose schema, count as well; nothing is written to it. Keys need not differ here.
+
+    >>> found = dedup(texts)
+    >>> unique = found.select(texts)
+    >>> [(d.position, d.survivor, d.similarity) for d in found.duplicates]
+    """
+    if policy == "first":
+        snapshot = against.snapshot() if isinstance(against, Store) else against
+        own = snapshot.schema if snapshot is not None else _schema(schema)
+        if snapshot is not None and schema is not None and schema != own:
+            raise ValueError("schema: found another than that of the store, expected the same or none")
+        exact = _is_exact(exact, corpus, own)
+        with _temporary(temp_dir) as folder, Deduplicator(own, folder, exact=exact) as kept:
+            return _first(_batches(corpus, text, key), kept, snapshot, threads)
+    if policy != "cluster" or against is not None:
+        found = f"{policy!r}" if against is None else f"{policy!r} with a store"
+        raise ValueError(f"policy: found {found}, expected 'first', or 'cluster' without a store")
+    all_keys: list[str | bytes] = []
+    own = _schema(schema)
+    exact = _is_exact(exact, corpus, own)
+    with _temporary(temp_dir) as folder:
+        stored = TemporaryCorpus(
+            folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
+        )
+        count = 0
+        for documents, keys in _batches(corpus, text, key):
+            # Without their keys, which need not differ.
+            stored.insert_many(documents, threads=threads)
+            all_keys.extend(() if keys is None else _key_list(keys))
+            count += len(documents)
+        stored.finish(progress=progress)
+        rows = stored.duplicates(threads=threads, max_bucket=max_bucket, progress=progress)
+        stored.close()
+    mask = np.ones(count, dtype=np.bool_)
+    mask[[row[0] for row in rows]] = False
+    keyed = all_keys or None
+    return Dedup(mask, [_with_keys(Duplicate(*row), keyed) for row in rows])
+
+
+def _with_keys(found: Duplicate, keys: list[str | bytes] | None) -> Duplicate:
+    if keys is None or found.survivor is None:
+        return found
+    return Duplicate(
+        found.position,
+        found.survivor,
+        found.similarity,
+        found.is_exact,
+        found.distance,
+        keys[found.position],
+        keys[found.survivor],
+    )
+
+
+def _key_list(keys: Any) -> list[str | bytes]:
+    if isinstance(keys, list):
+        return keys
+    return arrow_list(keys)
+
+
+def _first(
+    batches: Iterator[_Batch],
+    kept: Deduplicator,
+    against: Snapshot | None,
+    threads: int | None,
+) -> Dedup:
+    mask: list[bool] = []
+    duplicates: list[Duplicate] = []
+    # Keys of kept documents: those of the others are at hand.
+    survivor_keys: dict[int, str | bytes] = {}
+    for documents, keys in batches:
+        start = len(mask)
+        all_keys = None if keys is None else _key_list(keys)
+        known: list[Any] = [None] * len(documents)
+        if against is not None:
+            signatures = against.schema.sketch_many(documents, threads=threads)
+            answers = against.query_many(signatures, limit=1, threads=threads)
+            known = [answer[0] if answer else None for answer in answers]
+        open_ = [index for index, found in enumerate(known) if found is None]
+        asked = documents if len(open_) == len(known) else _take(documents, open_)
+        stamps = [start + index for index in open_]
+        decided = iter(kept.decide_many(asked, stamps=stamps, threads=threads))
+        for index, in_store in enumerate(known):
+            found = in_store if in_store is not None else next(decided)
+            key = None if all_keys is None else all_keys[index]
+            mask.append(found is None)
+            if found is None:
+                if key is not None:
+                    survivor_keys[start + index] = key
+                continue
+            survivor = None if in_store is not None else found.stamp
+            survivor_key = found.key if survivor is None else survivor_keys.get(survivor)
+            duplicates.append(
+                Duplicate(
+                    start + index,
+                    survivor,
+                    found.similarity,
+                    found.is_exact,
+                    found.distance,
+                    key,
+                    survivor_key,
+                )
+            )
+    return Dedup(np.array(mask, dtype=np.bool_), duplicates)
+
+
+def _take(documents: Any, indices: list[int]) -> Any:
+    if not isinstance(documents, (list, Signatures)):
+        documents = arrow_list(documents)
+    return [documents[index] for index in indices]
+
+
+def bulk_build(
+    path: str | os.PathLike[str],
+    corpus: Any,
+    schema: Schema | None = None,
+    *,
+    text: str = "text",
+    key: str | None = None,
+    duplicate_keys: Literal["refuse", "keep-first", "keep-last"] = "refuse",
+    threads: int | None = None,
+    memory_bytes: int | None = None,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: _Callback | None = None,
+) -> BulkReport:
+    """Makes a store of a corpus, offline: several times faster than inserting, in bounded memory. The file
+    has its name once it is complete. Near-duplicates are all stored.
+
+    >>> bulk_build("pages.rsm", read_files("pages.jsonl.gz"), schema)
+    """
+    build = BulkBuild(
+        path,
+        _schema(schema),
+        memory_bytes=memory_bytes,
+        temp_dir=temp_dir,
+        threads=threads,
+        duplicate_keys=duplicate_keys,
+    )
+    for documents, keys in _batches(corpus, text, key):
+        build.insert_many(documents, keys, threads=threads)
+    return build.finish(progress=progress)
+
+
+def tune(
+    threshold: float = 0.8,
+    *,
+    recall: float = 0.95,
+    documents: int = 1_000_000,
+    values: Iterable[int] = (64, 128, 256, 512),
+    background: float = 0.02,
+) -> list[BandingChoice]:
+    """What schemas cost and find, one for each number of MinHash values, for pairs whose similarity
+    reaches `threshold` to be found with the probability `recall`. `background` is the similarity of
+    documents that have nothing to do with each other.
+
+    >>> for choice in tune(0.7, documents=10_000_000):
+    ...     print(choice.values, choice.bands, choice.rows, choice.candidates)
+    """
+    return [banding_choice(count, threshold, recall, documents, background) for count in values]
+
+
+def evaluate(
+    corpus: Any,
+    schema: Schema | None = None,
+    *,
+    text: str = "text",
+    key: str | None = None,
+    floor: float = 0.1,
+    max_missed: int = 100,
+    temp_dir: str | os.PathLike[str] | None = None,
+    progress: _Callback | None = None,
+) -> Evaluation:
+    """Measures what a schema finds of a sample of texts: all exact similarities from `floor` on are
+    computed and compared with what a store of the sample returns. It takes about 40 bytes of memory a
+    feature; some ten thousand documents are enough.
+
+    >>> evaluate(random.sample(texts, 10_000), schema).recall
+    """
+    texts: list[str] = []
+    keys: list[str | bytes] = []
+    for documents, own_keys in _batches(corpus, text, key):
+        if not isinstance(documents, list):
+            documents = _key_list(documents)
+        texts.extend(documents)
+        if own_keys is not None:
+            keys.extend(_key_list(own_keys))
+    with _temporary(temp_dir) as folder:
+        return evaluate_sample(
+            texts,
+            _schema(schema),
+            folder,
+            keys=keys or None,
+            floor=floor,
+            max_missed=max_missed,
+            progress=progress,
+        )

@@ -1,0 +1,296 @@
+"""MinHashLSH: which sets may be near one?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._native import Signature
+from ._index import Index, key_bytes, signature_of, values_of
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+
+
+def _integral(low: float, high: float, rows: NDArray[Any], bands: NDArray[Any]) -> NDArray[Any]:
+    """The integral of the probability to share a band, for each pair of rows and bands."""
+    similarities = (high - low) / 2 * _NODES + (high + low) / 2
+    shared = 1 - (1 - similarities[None, :] ** rows[:, None]) ** bands[:, None]
+    area: NDArray[Any] = (high - low) / 2 * (shared @ _WEIGHTS)
+    return area
+
+
+@lru_cache(maxsize=64)
+def best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
+    """Bands and rows with the least weighted area of false positives and false negatives: datasketch's
+    rule. It finds fewer of the pairs at the threshold than `MinHash(threshold=...)` of this package.
+    """
+    pairs = [(b, r) for b in range(1, num_perm + 1) for r in range(1, num_perm // b + 1)]
+    bands, rows = (np.array(column, dtype=float) for column in zip(*pairs))
+    false_positive = _integral(0.0, threshold, rows, bands)
+    false_negative = (1.0 - threshold) - _integral(threshold, 1.0, rows, bands)
+    return pairs[int(np.argmin(weights[0] * false_positive + weights[1] * false_negative))]
+
+
+class _Keys:
+    """The keys of an index, and of each the buckets that it is in."""
+
+    def __init__(self, lsh: MinHashLSH) -> None:
+        self._lsh = lsh
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._lsh
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return self._lsh._index.keys()
+
+    def __len__(self) -> int:
+        return len(self._lsh._index.read())
+
+    def __getitem__(self, key: Hashable) -> list[bytes]:
+        values = self._lsh._index.values(key)
+        if values is None:
+            raise KeyError(key)
+        return self._lsh._buckets(values)
+
+
+class MinHashLSH:
+    """An index of sets by their MinHash, on disk.
+
+    `path` is the file, which is made if it is not there; without it the index is in a temporary file that
+    goes with it. With `recall` the bands are chosen to find that share of the pairs at the threshold; else
+    by datasketch's rule, or as `params` says. `hashfunc` and `prepickle` change nothing here.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: tuple[int, int] | None = None,
+        storage_config: dict[str, Any] | None = None,
+        prepickle: bool | None = None,
+        hashfunc: Callable[[bytes], bytes] | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        recall: float | None = None,
+    ) -> None:
+        kind = (storage_config or {"type": "dict"}).get("type")
+        if kind != "dict":
+            raise ValueError(f"storage_config: found {kind!r}, expected none: give path= a file's name")
+        if not 0.0 <= threshold <= 1.0:
+            raise ValueError(f"threshold: found {threshold}, expected 0 to 1")
+        if num_perm < 2:
+            raise ValueError(f"num_perm: found {num_perm}, expected 2 or more")
+        if any(not 0.0 <= weight <= 1.0 for weight in weights) or sum(weights) != 1.0:
+            raise ValueError(f"weights: found {weights}, expected two of a sum of 1")
+        self.h = num_perm
+        self.threshold = threshold
+        self.b, self.r = params or self._choose(threshold, num_perm, weights, recall)
+        if self.b * self.r > num_perm:
+            raise ValueError(f"params: found {self.b} * {self.r}, expected at most {num_perm}")
+        if self.b < 2:
+            raise ValueError("threshold: found one for a single band, expected a lower one")
+        self._index = Index(num_perm, self.b, self.r, path)
+        self._scheme: str | None = None
+        self._asked: list[Signature] = []
+        self.buffer_size = 50_000
+
+    @staticmethod
+    def _choose(
+        threshold: float, num_perm: int, weights: tuple[float, float], recall: float | None
+    ) -> tuple[int, int]:
+        if recall is None:
+            return best_bands(threshold, num_perm, tuple(weights))
+        from .._native import banding_choice
+
+        choice = banding_choice(num_perm, threshold, recall, 1, 0.0)
+        return choice.bands, choice.rows
+
+    @property
+    def store(self) -> Any:
+        """The store with all that is inserted, to be read by its own verbs."""
+        return self._index.committed()
+
+    def _signature(self, minhash: Any) -> Signature:
+        if len(minhash) != self.h:
+            raise ValueError(f"minhash: found {len(minhash)} values, expected {self.h}")
+        scheme = getattr(minhash, "scheme", None)
+        if scheme is not None and self._scheme not in (None, scheme):
+            raise ValueError(f"minhash: found scheme {scheme!r}, expected {self._scheme!r} as before")
+        return signature_of(minhash)
+
+    def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        """Inserts a set under a key that must be new. It is durable on return if there is a `path`."""
+        signature = self._signature(minhash)
+        self._scheme = self._scheme or getattr(minhash, "scheme", None)
+        name = key_bytes(key)
+        if not check_duplication:
+            self._index.write().upsert(name, signature)
+            return
+        # It tells of a key that is there in the one step that inserts.
+        try:
+            self._index.write().insert(name, signature)
+        except KeyError as error:
+            raise ValueError("The given key already exists") from error
+
+    def query(self, minhash: Any) -> list[Hashable]:
+        """The keys of the sets that share a band with one: near ones, mostly."""
+        return self._index.candidates(self._signature(minhash))
+
+    def add_to_query_buffer(self, minhash: Any) -> None:
+        """Notes a set for `collect_query_buffer`."""
+        self._asked.append(self._signature(minhash))
+
+    def collect_query_buffer(self) -> list[Hashable]:
+        """The keys that each noted set shares a band with."""
+        asked, self._asked = self._asked, []
+        found = [set(self._index.candidates(signature)) for signature in asked]
+        return list(set.intersection(*found)) if found else []
+
+    def remove(self, key: Hashable) -> None:
+        """Removes a set."""
+        if not self._index.write().discard(key_bytes(key)):
+            raise ValueError("The given key does not exist")
+
+    def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
+        """Inserts all that another index with the same bands has."""
+        if type(self) is not type(other) or (self.h, self.b, self.r) != (other.h, other.b, other.r):
+            raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
+        schemes = {self._scheme, other._scheme} - {None}
+        if len(schemes) > 1:
+            raise ValueError(f"cannot merge MinHashLSH of the schemes {sorted(map(str, schemes))}")
+        if check_overlap and any(key in self for key in other.keys):
+            raise ValueError("The keys are overlapping, duplicate key exists.")
+        self._scheme = self._scheme or other._scheme
+        with self.insertion_session():
+            for record in other.store.records():
+                self._index.write().upsert(record.key_bytes, record.signature)
+
+    def insertion_session(self, buffer_size: int = 50_000) -> MinHashLSHInsertionSession:
+        """A group of inserts that is durable together: much quicker than one by one."""
+        return MinHashLSHInsertionSession(self, buffer_size)
+
+    def deletion_session(self, buffer_size: int = 50_000) -> MinHashLSHDeletionSession:
+        """A group of removals that is durable together."""
+        return MinHashLSHDeletionSession(self, buffer_size)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key_bytes(key) in self._index.read()
+
+    def __len__(self) -> int:
+        return len(self._index.read())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def is_empty(self) -> bool:
+        """Whether there are no sets."""
+        return len(self) == 0
+
+    @property
+    def keys(self) -> _Keys:
+        """All keys."""
+        return _Keys(self)
+
+    def _buckets(self, values: NDArray[np.uint32]) -> list[bytes]:
+        bands = range(0, self.b * self.r, self.r)
+        return [values[start : start + self.r].astype(">u4").tobytes() for start in bands]
+
+    @property
+    def hashtables(self) -> list[dict[bytes, set[Hashable]]]:
+        """What is in each bucket of each band. It reads the whole index, and is for looking into it."""
+        tables: list[dict[bytes, set[Hashable]]] = [{} for _ in range(self.b)]
+        for key in self.keys:
+            for bucket, table in zip(self.keys[key], tables):
+                table.setdefault(bucket, set()).add(key)
+        return tables
+
+    def get_counts(self) -> list[dict[bytes, int]]:
+        """How many sets each bucket of each band has. It reads the whole index."""
+        return [{bucket: len(keys) for bucket, keys in table.items()} for table in self.hashtables]
+
+    def get_subset_counts(self, *keys: Hashable) -> list[dict[bytes, int]]:
+        """How many of some sets each bucket of each band has."""
+        counts: list[dict[bytes, int]] = [{} for _ in range(self.b)]
+        for key in set(keys):
+            for bucket, count in zip(self.keys[key], counts):
+                count[bucket] = count.get(bucket, 0) + 1
+        return counts
+
+    def close(self) -> None:
+        """Closes the file; a temporary one goes."""
+        self._index.close()
+
+    def __enter__(self) -> MinHashLSH:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._index.is_temporary:
+            raise TypeError(f"this index is in {self.store.path}: open it by its path, and do not pickle it")
+        rows = [(record.key_bytes, record.signature) for record in self.store.records()]
+        own = (self.threshold, self.h, (self.b, self.r), self._scheme, self.buffer_size)
+        return {"own": own, "keys": [r[0] for r in rows], "signatures": [r[1].minhash for r in rows]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        threshold, num_perm, params, scheme, buffer_size = state["own"]
+        self.__init__(threshold, num_perm, params=params)  # type: ignore[misc]
+        self._scheme, self.buffer_size = scheme, buffer_size
+        for key, values in zip(state["keys"], state["signatures"]):
+            self._index.write().insert(key, Signature.from_minhash(values))
+
+
+class _Session:
+    """Changes that are committed together, when the block ends; an exception drops them."""
+
+    def __init__(self, lsh: MinHashLSH, buffer_size: int) -> None:
+        self.lsh = lsh
+        lsh.buffer_size = buffer_size
+        # What came before stays, should this be rolled back.
+        lsh._index.commit()
+        lsh._index.begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.lsh._index.rollback()
+
+    def close(self) -> None:
+        """Commits."""
+        self.lsh._index.commit()
+
+
+class MinHashLSHInsertionSession(_Session):
+    """See `MinHashLSH.insertion_session`."""
+
+    def __enter__(self) -> MinHashLSHInsertionSession:
+        return self
+
+    def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
+        """Inserts a set under a key that must be new."""
+        self.lsh.insert(key, minhash, check_duplication)
+
+
+class MinHashLSHDeletionSession(_Session):
+    """See `MinHashLSH.deletion_session`."""
+
+    def __enter__(self) -> MinHashLSHDeletionSession:
+        return self
+
+    def remove(self, key: Hashable) -> None:
+        """Removes a set."""
+        self.lsh.remove(key)

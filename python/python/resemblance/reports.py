@@ -1,0 +1,237 @@
+"""What long calls return and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._native import Schema
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a call is: `done` of `total` units of a phase. `total` is `None` where it is not known."""
+
+    phase: str
+    done: int
+    total: int | None
+    unit: str
+
+
+@contextmanager
+def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
+    """A progress callback that draws a bar with `tqdm`, if that is installed; else it draws nothing.
+
+    >>> with progress_bar() as progress:
+    ...     store.clusters(progress=progress)
+    """
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        yield lambda _progress: None
+        return
+    bars: list[Any] = []
+
+    def tell(progress: Progress) -> None:
+        if not bars or bars[-1].desc.rstrip(": ") != progress.phase:
+            if bars:
+                bars[-1].close()
+            bars.append(tqdm(desc=progress.phase, unit=progress.unit, **options))
+        bar = bars[-1]
+        bar.total = progress.total
+        bar.n = progress.done
+        bar.refresh()
+
+    try:
+        yield tell
+    finally:
+        if bars:
+            bars[-1].close()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A part of a store that is not as it should be: the number of the invariant, where, and what."""
+
+    invariant: int
+    place: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of `check`. True if there are no problems."""
+
+    documents: int
+    postings: int
+    problems: list[Problem]
+    truncated: bool
+
+    def __bool__(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """The result of `compact`."""
+
+    size_before_bytes: int
+    size_after_bytes: int
+
+
+@dataclass(frozen=True)
+class RebandReport:
+    """The result of `reband`. `is_rewritten` is false if the bands were as wanted already."""
+
+    schema: Schema
+    documents: int
+    is_rewritten: bool
+    size_before_bytes: int
+    size_after_bytes: int
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """The result of `repair`."""
+
+    documents: int
+    documents_before: int | None
+    documents_lost: int
+    is_complete: bool
+    damage: list[Problem]
+
+
+@dataclass(frozen=True)
+class BackupReport:
+    """The result of `backup`."""
+
+    documents: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """The result of `export`."""
+
+    documents: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """The result of `import_`: documents of the file, by what became of them."""
+
+    read: int
+    inserted: int
+    replaced: int
+    skipped: int
+    near_duplicates: int
+
+
+@dataclass(frozen=True)
+class EvictReport:
+    """The result of `evict`. `spared` were touched while it ran."""
+
+    examined: int
+    evicted: int
+    spared: int
+
+
+@dataclass(frozen=True)
+class BulkReport:
+    """The result of a bulk build. `duplicates` are documents that were left out for their keys."""
+
+    documents: int
+    duplicates: int
+    spilled_bytes: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What is in a store."""
+
+    documents: int
+    next_id: int
+    memtable_documents: int
+    dead_rows: int
+    dead_bytes: int
+    runs: int
+    file_bytes: int
+    allocated_bytes: int
+    compact_gain_bytes: int
+    bytes_per_document: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a join did not compare because `max_bucket` cut buckets short."""
+
+    buckets: int
+    documents: int
+    pairs: int
+
+
+@dataclass(frozen=True)
+class StoredDocument:
+    """A stored document as `evict(matching=...)` judges it."""
+
+    id: int
+    key: str | None
+    stamp: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class BandingChoice:
+    """What one number of MinHash values costs and finds: see `tune`.
+
+    `recall` is the probability that a pair at the threshold is found, `deviation` the standard
+    deviation of an estimate there, `candidates` the documents that a query compares, by chance alone.
+    """
+
+    values: int
+    bands: int
+    rows: int
+    recall: float
+    deviation: float
+    candidates: float
+    posting_bytes: float
+    document_bytes: float
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """What the SimHash tables for a number of documents cost."""
+
+    documents: int
+    tables: int
+    posting_bytes: float
+    document_bytes: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a schema finds of a sample, against all exact similarities of it: see `evaluate`.
+
+    `near_pairs` have an exact similarity of the threshold or more, and `near_found` of these are
+    returned; `recall` is their share, and `expected_recall` what theory says. `precision` is the share
+    of near pairs among all that are returned. `error_mean` and `error_deviation` are those of estimates.
+    `missed` has the most similar pairs that were not returned: two keys, exact and estimated similarity.
+    `distances` counts, for SimHash, pairs by distance: those there are and those that were returned.
+    """
+
+    documents: int
+    near_pairs: int = 0
+    near_found: int = 0
+    recall: float | None = None
+    expected_recall: float | None = None
+    precision: float | None = None
+    error_mean: float | None = None
+    error_deviation: float | None = None
+    candidates: int = 0
+    missed: list[tuple[str, str, float, float]] = field(default_factory=list)
+    distances: list[tuple[int, int]] = field(default_factory=list)

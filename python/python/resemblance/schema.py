@@ -1,0 +1,86 @@
+"""The parts of a schema: how texts become features, and features signatures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+class _Part:
+    """A part prints its fields that are set, as it would be written."""
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if value != field.default:
+                shown.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Text(_Part):
+    """How a text becomes a set of features: each `length` units that follow each other are one.
+
+    `unit` is `"words"`, `"characters"` or `"code"` (tokens of program text). Letters are compared in
+    lower case, and white space and punctuation do not matter between words. `nfkc`,
+    `strip_accents`, `stop_words` and `stem` (codes of languages, such as `"en"`) go further.
+
+    >>> Text.words(5)
+    Text(unit='words', length=5)
+    """
+
+    unit: str
+    length: int
+    nfkc: bool = False
+    strip_accents: bool = False
+    stop_words: str | None = None
+    stem: str | None = None
+
+    @classmethod
+    def words(cls, length: int) -> Text:
+        """Features of so many words each. 5 is usual for pages, 2 or 3 for short texts."""
+        return cls("words", length)
+
+    @classmethod
+    def characters(cls, length: int) -> Text:
+        """Features of so many characters each. 9 to 24 are usual."""
+        return cls("characters", length)
+
+    @classmethod
+    def code(cls, length: int) -> Text:
+        """Features of so many tokens of program text each."""
+        return cls("code", length)
+
+
+@dataclass(frozen=True, repr=False)
+class MinHash(_Part):
+    """MinHash: estimates the Jaccard similarity of sets.
+
+    `values` is how many minima a signature has, 16 to 1,024; more make estimates better. Documents
+    whose similarity reaches `threshold` are near-duplicates; a pair at the threshold is found with
+    the probability `recall`, for which the bands are chosen, unless `bands` and `rows` are given.
+    What is `None` has the library's default (0.8 and 0.95).
+
+    `kind` is `"functions"`, `"one-pass"`, `"bottom-k"`, `"weighted"`, or `"external"` for signatures
+    that are made elsewhere. `value_bits` are the bits that a store keeps of a value.
+    """
+
+    values: int = 128
+    threshold: float | None = None
+    recall: float | None = None
+    bands: int | None = None
+    rows: int | None = None
+    value_bits: int | None = None
+    code_bits: int | None = None
+    kind: str = "functions"
+    permutations: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class SimHash(_Part):
+    """SimHash: fingerprints of 64 or 128 bits that differ in few bits where documents are nearly
+    identical. No document within `max_distance` bits is missed.
+    """
+
+    bits: int = 64
+    max_distance: int | None = None

@@ -1,0 +1,483 @@
+//! Many texts: from anything that Python iterates over, or that has `__arrow_c_stream__` or
+//! `__arrow_c_array__`; ready-made signatures among them.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
+use arrow_schema::{ArrowError, DataType};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator, PyString};
+use pyo3_arrow::error::PyArrowError;
+use pyo3_arrow::{PyArray, PyArrayReader};
+use resemblance::verification::SketchedText;
+use resemblance::{Error, Signature, Sketcher};
+
+use crate::errors::{OrRaise, invalid};
+use crate::keys::{Key, key_object};
+use crate::signature;
+use crate::waiting::{lock, released};
+
+/// Documents of a batch; what is done with one takes a moment.
+pub(crate) const BATCH_DOCUMENTS: usize = 2_048;
+
+/// Bytes of texts of a batch, after which it ends.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Longer texts are read piece by piece, and signals between.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// Texts that a thread takes at least, so that it is worth starting.
+const THREAD_BYTES: usize = 32 << 10;
+
+/// Documents, given batch by batch.
+pub(crate) enum Batches<'py> {
+    Items(Bound<'py, PyIterator>),
+    Arrow {
+        arrays: Arrays,
+        rest: Option<ArrayRef>,
+    },
+    Signatures {
+        all: Bound<'py, signature::Signatures>,
+        next: usize,
+    },
+}
+
+/// Some documents. What they are borrowed from is held.
+pub(crate) enum Batch<'py> {
+    Items(Vec<Bound<'py, PyAny>>),
+    Arrow(ArrayRef),
+    Signatures(Vec<Signature>),
+}
+
+/// A document of a batch.
+enum Item<'b> {
+    Text(&'b str),
+    Ready(&'b Signature),
+}
+
+/// Arrays as they come.
+type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
+
+/// The arrays of an object with Arrow's interface, `None` for another object.
+fn arrow_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
+    if object.hasattr("__arrow_c_stream__")? {
+        let reader: PyArrayReader = object.extract()?;
+        return Ok(Some(Box::new(reader.into_reader()?)));
+    }
+    if object.hasattr("__arrow_c_array__")? {
+        let array: PyArray = object.extract()?;
+        let array = Ok(array.array().clone());
+        return Ok(Some(Box::new(std::iter::once(array))));
+    }
+    Ok(None)
+}
+
+fn arrow_error(error: ArrowError) -> PyErr {
+    PyErr::from(PyArrowError::from(error))
+}
+
+/// Columns of an Arrow table, some rows at a time.
+#[pyclass(module = "resemblance")]
+pub(crate) struct ArrowBatches {
+    arrays: Mutex<Arrays>,
+    columns: Vec<String>,
+}
+
+#[pymethods]
+impl ArrowBatches {
+    #[new]
+    fn create(table: &Bound<'_, PyAny>, columns: Vec<String>) -> PyResult<Self> {
+        let arrays = arrow_arrays(table)?;
+        let arrays = arrays.ok_or_else(|| PyTypeError::new_err("this is no Arrow table"))?;
+        Ok(Self {
+            arrays: Mutex::new(arrays),
+            columns,
+        })
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// The next rows: an array for each column; one array if it is no table but a single column.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Vec<PyArray>>> {
+        let Some(array) = py.detach(|| lock(&self.arrays).next()) else {
+            return Ok(None);
+        };
+        let array = array.map_err(arrow_error)?;
+        let Some(table) = array.as_struct_opt() else {
+            return Ok(Some(vec![PyArray::from_array_ref(array)]));
+        };
+        let columns = self.columns.iter().map(|name| {
+            let column = table.column_by_name(name).cloned();
+            let names = || table.column_names().join(", ");
+            let column =
+                column.ok_or_else(|| invalid(py, "column", format!("{name:?}"), names()))?;
+            Ok(PyArray::from_array_ref(column))
+        });
+        columns.collect::<PyResult<Vec<_>>>().map(Some)
+    }
+}
+
+impl<'py> Batches<'py> {
+    pub(crate) fn new(documents: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(all) = documents.cast::<signature::Signatures>() {
+            return Ok(Self::Signatures {
+                all: all.clone(),
+                next: 0,
+            });
+        }
+        if documents.is_instance_of::<PyString>() || documents.is_instance_of::<PyBytes>() {
+            let text = "many documents are a list or another iterable, and not one str or bytes";
+            return Err(PyTypeError::new_err(text));
+        }
+        if let Some(arrays) = arrow_arrays(documents)? {
+            return Ok(Self::Arrow { arrays, rest: None });
+        }
+        Ok(Self::Items(documents.try_iter()?))
+    }
+
+    /// Returns the next documents, `None` after the last.
+    pub(crate) fn next(&mut self) -> PyResult<Option<Batch<'py>>> {
+        match self {
+            Self::Items(items) => {
+                let (mut batch, mut bytes) = (Vec::new(), 0);
+                while batch.len() < BATCH_DOCUMENTS && bytes < BATCH_BYTES {
+                    let Some(item) = items.next() else { break };
+                    let item = item?;
+                    if let Ok(text) = item.cast::<PyString>() {
+                        bytes += text.len()?;
+                    }
+                    batch.push(item);
+                }
+                Ok((!batch.is_empty()).then_some(Batch::Items(batch)))
+            }
+            Self::Arrow { arrays, rest } => loop {
+                let array = match rest.take() {
+                    Some(array) => array,
+                    None => match arrays.next().transpose().map_err(arrow_error)? {
+                        Some(array) => array,
+                        None => return Ok(None),
+                    },
+                };
+                if array.is_empty() {
+                    continue;
+                }
+                let count = arrow_batch(&array);
+                if count < array.len() {
+                    *rest = Some(array.slice(count, array.len() - count));
+                }
+                return Ok(Some(Batch::Arrow(array.slice(0, count))));
+            },
+            Self::Signatures { all, next } => {
+                let all = all.get().all();
+                let end = (*next + BATCH_DOCUMENTS).min(all.len());
+                let batch = all.get(*next..end).map(<[Signature]>::to_vec);
+                *next = end;
+                Ok(batch
+                    .filter(|batch| !batch.is_empty())
+                    .map(Batch::Signatures))
+            }
+        }
+    }
+}
+
+/// The number of documents at the start of an array that make a batch.
+fn arrow_batch(array: &ArrayRef) -> usize {
+    let bytes = array.get_array_memory_size() / array.len().max(1);
+    (BATCH_BYTES / bytes.max(1))
+        .clamp(1, BATCH_DOCUMENTS)
+        .min(array.len())
+}
+
+impl Batch<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Items(items) => items.len(),
+            Self::Arrow(array) => array.len(),
+            Self::Signatures(signatures) => signatures.len(),
+        }
+    }
+
+    /// Borrows the documents.
+    fn items(&self, py: Python<'_>) -> PyResult<Vec<Item<'_>>> {
+        match self {
+            Self::Items(items) => items.iter().map(item).collect(),
+            Self::Arrow(array) => Ok(texts(py, array)?.into_iter().map(Item::Text).collect()),
+            Self::Signatures(signatures) => Ok(signatures.iter().map(Item::Ready).collect()),
+        }
+    }
+
+    /// Borrows the documents, which must be texts.
+    pub(crate) fn texts(&self, py: Python<'_>) -> PyResult<Vec<&str>> {
+        let items = self.items(py)?.into_iter();
+        let texts = items.map(|item| match item {
+            Item::Text(text) => Ok(text),
+            Item::Ready(_) => Err(PyTypeError::new_err(
+                "texts are needed here, and no signatures",
+            )),
+        });
+        texts.collect()
+    }
+}
+
+fn item<'b>(object: &'b Bound<'_, PyAny>) -> PyResult<Item<'b>> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(Item::Text(text.to_str()?));
+    }
+    if let Ok(signature) = object.cast::<signature::Signature>() {
+        return Ok(Item::Ready(&signature.get().signature));
+    }
+    let found = object.get_type().name()?;
+    let text = format!("a document is a str or a Signature, and not {found}");
+    Err(PyTypeError::new_err(text))
+}
+
+fn without_nulls<T>(py: Python<'_>, what: &'static str, value: Option<T>) -> PyResult<T> {
+    value.ok_or_else(|| invalid(py, what, "null", "a value in each row"))
+}
+
+fn texts<'a>(py: Python<'_>, array: &'a ArrayRef) -> PyResult<Vec<&'a str>> {
+    let text = |value| without_nulls(py, "texts", value);
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(text).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(text).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(text).collect(),
+        other => {
+            let text = format!("texts are an Arrow column of strings, and not of {other}");
+            Err(PyTypeError::new_err(text))
+        }
+    }
+}
+
+/// The strings, or the byte strings, of an Arrow column.
+#[pyfunction]
+pub(crate) fn arrow_list<'py>(column: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = column.py();
+    let arrays = arrow_arrays(column)?;
+    let arrays = arrays.ok_or_else(|| PyTypeError::new_err("this is no Arrow column"))?;
+    let mut all = Vec::new();
+    for array in arrays {
+        let array = array.map_err(arrow_error)?;
+        let is_binary = array.data_type().is_binary();
+        for Key(key) in binary_keys(py, &array)? {
+            all.push(match is_binary {
+                true => PyBytes::new(py, &key).into_any(),
+                false => key_object(py, &key)?,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn binary_keys(py: Python<'_>, array: &ArrayRef) -> PyResult<Vec<Key>> {
+    let key = |value: Option<&[u8]>| Ok(Key(without_nulls(py, "keys", value)?.to_vec()));
+    if let Some(array) = array.as_any().downcast_ref::<BinaryArray>() {
+        return array.iter().map(key).collect();
+    }
+    if let Some(array) = array.as_any().downcast_ref::<LargeBinaryArray>() {
+        return array.iter().map(key).collect();
+    }
+    let texts = texts(py, array)?.into_iter();
+    Ok(texts.map(|text| Key(text.as_bytes().to_vec())).collect())
+}
+
+/// Values beside documents, such as keys: as many of them, given in the same steps.
+pub(crate) enum Beside<'py, T> {
+    Nothing,
+    Items(&'static str, Bound<'py, PyIterator>),
+    Ready(&'static str, std::vec::IntoIter<T>),
+}
+
+impl<'py> Beside<'py, Key> {
+    pub(crate) fn keys(keys: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let Some(keys) = keys else {
+            return Ok(Self::Nothing);
+        };
+        if let Some(arrays) = arrow_arrays(keys)? {
+            let mut all = Vec::new();
+            for array in arrays {
+                all.extend(binary_keys(keys.py(), &array.map_err(arrow_error)?)?);
+            }
+            return Ok(Self::Ready("keys", all.into_iter()));
+        }
+        Self::values("keys", Some(keys))
+    }
+}
+
+impl<'py, T> Beside<'py, T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    pub(crate) fn values(name: &'static str, values: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        match values {
+            None => Ok(Self::Nothing),
+            Some(values) => Ok(Self::Items(name, values.try_iter()?)),
+        }
+    }
+
+    /// Returns the values of the next `count` documents, `None` if there are no such values at all.
+    pub(crate) fn next(&mut self, py: Python<'py>, count: usize) -> PyResult<Option<Vec<T>>> {
+        let (name, found) = match self {
+            Self::Nothing => return Ok(None),
+            Self::Items(name, items) => {
+                let items = items
+                    .take(count)
+                    .map(|item| item?.extract().map_err(Into::into));
+                (*name, items.collect::<PyResult<Vec<T>>>()?)
+            }
+            Self::Ready(name, items) => (*name, items.take(count).collect()),
+        };
+        if found.len() < count {
+            return Err(invalid(
+                py,
+                name,
+                "fewer than there are documents",
+                "one for each",
+            ));
+        }
+        Ok(Some(found))
+    }
+
+    /// Checks that none is left after the last document.
+    pub(crate) fn end(&mut self, py: Python<'py>) -> PyResult<()> {
+        let (name, is_over) = match self {
+            Self::Nothing => return Ok(()),
+            Self::Items(name, items) => (*name, items.next().transpose()?.is_none()),
+            Self::Ready(name, items) => (*name, items.next().is_none()),
+        };
+        if is_over {
+            return Ok(());
+        }
+        Err(invalid(
+            py,
+            name,
+            "more than there are documents",
+            "one for each",
+        ))
+    }
+}
+
+/// The number of threads that a caller asked for, or one for each core.
+pub(crate) fn threads_or_all(py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
+    match threads {
+        Some(0) => Err(invalid(py, "threads", 0, "1 or more")),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)),
+    }
+}
+
+/// Makes the signature of a text. A long one is read in pieces, with a look at signals between.
+pub(crate) fn sketch(py: Python<'_>, sketcher: &Sketcher, text: &str) -> PyResult<Signature> {
+    if text.len() <= PIECE_BYTES {
+        return released(py, || sketcher.text(text));
+    }
+    let mut stream = sketcher.streamed_text().or_raise(py)?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(PIECE_BYTES);
+        while !rest.is_char_boundary(end) {
+            end += 1;
+        }
+        let (piece, later) = rest.split_at(end);
+        stream = py.detach(|| {
+            stream.push(piece);
+            stream
+        });
+        py.check_signals()?;
+        rest = later;
+    }
+    Ok(stream.finish())
+}
+
+/// Makes the signatures of a batch, on several threads if that is worth it.
+pub(crate) fn sketch_batch(
+    py: Python<'_>,
+    sketcher: &Sketcher,
+    batch: &Batch<'_>,
+    threads: usize,
+) -> PyResult<Vec<Signature>> {
+    let items = batch.items(py)?;
+    if let [Item::Text(text)] = items.as_slice() {
+        return Ok(vec![sketch(py, sketcher, text)?]);
+    }
+    map_items(py, &items, threads, |item| match item {
+        Item::Text(text) => sketcher.text(text),
+        Item::Ready(signature) => Ok((*signature).clone()),
+    })
+}
+
+/// Makes the signatures of texts, and their features for exact similarities if `with_features`.
+pub(crate) fn sketch_texts(
+    py: Python<'_>,
+    sketcher: &Sketcher,
+    batch: &Batch<'_>,
+    with_features: bool,
+    threads: usize,
+) -> PyResult<Vec<SketchedText>> {
+    map_items(py, &batch.items(py)?, threads, |item| match item {
+        Item::Text(text) => SketchedText::new(sketcher, with_features, text),
+        Item::Ready(signature) if !with_features => Ok(SketchedText {
+            signature: (*signature).clone(),
+            features: Vec::new(),
+        }),
+        Item::Ready(_) => Err(Error::InvalidParameter {
+            parameter: "documents",
+            found: "a signature".into(),
+            expected: "texts, which exact similarities are computed from".into(),
+        }),
+    })
+}
+
+/// Does the same with each document, on several threads if that is worth it.
+fn map_items<T: Send>(
+    py: Python<'_>,
+    items: &[Item<'_>],
+    threads: usize,
+    work: impl Fn(&Item<'_>) -> Result<T, Error> + Sync,
+) -> PyResult<Vec<T>> {
+    let bytes: usize = items.iter().map(Item::bytes).sum();
+    let threads = threads.min(bytes / THREAD_BYTES + 1);
+    let all = |items: &[Item<'_>]| items.iter().map(&work).collect::<Result<Vec<T>, Error>>();
+    released(py, || in_shares(items, threads, all))
+}
+
+/// Works on a share of many in each of some threads; the results are in order.
+pub(crate) fn in_shares<I: Sync, T: Send>(
+    items: &[I],
+    threads: usize,
+    work: impl Fn(&[I]) -> Result<Vec<T>, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    if threads <= 1 || items.len() < 2 {
+        return work(items);
+    }
+    let work = &work;
+    std::thread::scope(|scope| {
+        let mut shares = items.chunks(items.len().div_ceil(threads));
+        let own = shares.next();
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || work(share)))
+            .collect();
+        let mut all = own.map_or(Ok(Vec::new()), work)?;
+        for other in others {
+            all.extend(
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+            );
+        }
+        Ok(all)
+    })
+}
+
+impl Item<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Ready(_) => 0,
+        }
+    }
+}

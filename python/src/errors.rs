@@ -1,0 +1,135 @@
+//! Errors of the library as exceptions of `resemblance.errors`.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use resemblance::Error;
+
+use crate::python::class;
+
+/// The exception for an error.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let made = class(py, "errors", name(error)).and_then(|class| {
+        let exception = class.call1((message(error),))?;
+        let fields = PyDict::new(py);
+        describe(error, &fields)?;
+        for (name, value) in fields {
+            exception.setattr(name.extract::<String>()?.as_str(), value)?;
+        }
+        Ok(PyErr::from_value(exception))
+    });
+    // The module cannot be imported while the interpreter ends: the message is still worth having.
+    made.unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// The exception for a parameter of this package.
+pub(crate) fn invalid(
+    py: Python<'_>,
+    parameter: &'static str,
+    found: impl ToString,
+    expected: impl ToString,
+) -> PyErr {
+    let (found, expected) = (found.to_string(), expected.to_string());
+    let error = Error::InvalidParameter {
+        parameter,
+        found,
+        expected,
+    };
+    exception(py, &error)
+}
+
+/// Turns a result of the library into one of Python.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for Result<T, Error> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| exception(py, &error))
+    }
+}
+
+fn message(error: &Error) -> String {
+    match error {
+        Error::Locked { .. } => format!(
+            "{error}; several processes share a store through one that owns it: see \
+             docs/python/several-processes.md"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+fn name(error: &Error) -> &'static str {
+    match error {
+        Error::Bug { .. } => "InternalError",
+        Error::InvalidParameter { .. } => "InvalidParameterError",
+        Error::KeyExists { .. } => "KeyExistsError",
+        Error::KeyTwice { .. } => "RepeatedKeyError",
+        Error::SignatureMismatch { .. } => "SignatureMismatchError",
+        Error::AlreadyExists { .. } => "AlreadyExistsError",
+        Error::NotFound { .. } => "NotFoundError",
+        Error::NotAStore { .. } => "NotAStoreError",
+        Error::NewerFormat { .. } => "NewerFormatError",
+        Error::UnknownFeatures { .. } => "UnknownFeaturesError",
+        Error::UnknownLayout { .. } => "UnknownLayoutError",
+        Error::UntriedEngine { .. } => "UntriedEngineError",
+        Error::Corrupt { .. } => "CorruptError",
+        Error::SelfTest { .. } => "SelfTestError",
+        Error::DamagedStream { .. } => "DamagedStreamError",
+        Error::OtherRecipe { .. } => "OtherRecipeError",
+        Error::ImportStopped { .. } => "ImportStoppedError",
+        Error::MissingFeature { .. } => "MissingFeatureError",
+        Error::NotUtf8 { .. } => "NotUtf8Error",
+        Error::Locked { .. } => "LockedError",
+        Error::LocksUnsupported { .. } => "LocksUnsupportedError",
+        Error::Forked => "ForkedError",
+        Error::NeedsRecovery { .. } => "NeedsRecoveryError",
+        Error::Stopped { .. } => "StoppedError",
+        Error::ReadOnly => "ReadOnlyError",
+        Error::Busy => "BusyError",
+        Error::QueueFull { .. } => "QueueFullError",
+        Error::Closed { .. } => "ClosedError",
+        Error::Io { .. } => "StoreIOError",
+        Error::Storage(_) => "StorageError",
+        // The library may gain kinds; the message says which.
+        _ => "ResemblanceError",
+    }
+}
+
+/// The fields of an error that a program may want to look at.
+fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
+    let py = fields.py();
+    match error {
+        Error::InvalidParameter {
+            parameter,
+            found,
+            expected,
+        } => {
+            fields.set_item("parameter", parameter)?;
+            fields.set_item("found", found)?;
+            fields.set_item("expected", expected)
+        }
+        Error::KeyExists { key, id } => {
+            fields.set_item("key", PyBytes::new(py, key))?;
+            fields.set_item("id", id.get())
+        }
+        Error::KeyTwice { key, first, second } => {
+            fields.set_item("key", PyBytes::new(py, key))?;
+            fields.set_item("first", first.get())?;
+            fields.set_item("second", second.get())
+        }
+        Error::AlreadyExists { path }
+        | Error::NotFound { path }
+        | Error::NotAStore { path, .. }
+        | Error::Locked { path }
+        | Error::LocksUnsupported { path }
+        | Error::NeedsRecovery { path } => fields.set_item("filename", path),
+        Error::Io { source, .. } => fields.set_item("errno", source.raw_os_error()),
+        Error::DamagedStream { documents, .. } => fields.set_item("documents", documents),
+        Error::ImportStopped { documents, source } => {
+            fields.set_item("documents", documents)?;
+            fields.set_item("__cause__", exception(py, source).into_value(py))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,57 @@
+//! Keys: bytes in a store, `str` in Python.
+//!
+//! A key is given as `str` or `bytes`, and comes back as `str`. Bytes that are not UTF-8 are escaped
+//! as Python escapes file names (`surrogateescape`), so that each key comes back as it can be given.
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// How Python's own file names survive.
+const ESCAPED: (&str, &str) = ("utf-8", "surrogateescape");
+
+/// A key that a caller gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Key(pub(crate) Vec<u8>);
+
+impl<'py> FromPyObject<'_, 'py> for Key {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let value: &Bound<'py, PyAny> = &value;
+        if let Ok(text) = value.cast::<PyString>() {
+            return match text.to_str() {
+                Ok(text) => Ok(Self(text.as_bytes().to_vec())),
+                Err(_) => {
+                    let bytes = text.call_method1("encode", ESCAPED)?;
+                    Ok(Self(bytes.cast::<PyBytes>()?.as_bytes().to_vec()))
+                }
+            };
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Self(bytes.as_bytes().to_vec()));
+        }
+        let found = value.get_type().name()?;
+        let text =
+            format!("a key is str or bytes, and not {found}; str() makes one of most things");
+        Err(PyTypeError::new_err(text))
+    }
+}
+
+/// A key as it comes back.
+pub(crate) fn key_object<'py>(py: Python<'py>, key: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match String::from_utf8_lossy(key) {
+        Cow::Borrowed(text) => Ok(PyString::new(py, text).into_any()),
+        Cow::Owned(_) => PyBytes::new(py, key).call_method1("decode", ESCAPED),
+    }
+}
+
+/// A key as it comes back, `None` for a document without one.
+pub(crate) fn optional_key<'py>(
+    py: Python<'py>,
+    key: Option<&[u8]>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    key.map(|key| key_object(py, key)).transpose()
+}

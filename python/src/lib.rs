@@ -1,0 +1,63 @@
+//! The native half of the Python package `resemblance`; what Python writes better stands beside it in
+//! `python/resemblance`.
+//!
+//! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
+//! `signature`, `batches`, `answers`, `progress`, `joins`, `snapshot`, `transaction`, `tickets`,
+//! `store`, `maintain`, `corpus`.
+
+mod answers;
+mod batches;
+mod corpus;
+mod errors;
+mod joins;
+mod keys;
+mod maintain;
+mod progress;
+mod python;
+mod schema;
+mod signature;
+mod snapshot;
+mod store;
+mod tickets;
+mod transaction;
+mod waiting;
+
+use pyo3::prelude::*;
+
+/// Classes and functions that `resemblance` gives names to.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::answers::{Match, Matches, Novelty, Record, Upserted};
+    #[pymodule_export]
+    use crate::batches::{ArrowBatches, arrow_list};
+    #[pymodule_export]
+    use crate::corpus::{
+        BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
+        table_choice,
+    };
+    #[pymodule_export]
+    use crate::joins::{Cluster, Clusters, Pair, Pairs};
+    #[pymodule_export]
+    use crate::maintain::{check, compact, reband, repair};
+    #[pymodule_export]
+    use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::signature::{Signature, Signatures};
+    #[pymodule_export]
+    use crate::snapshot::{Records, Snapshot};
+    #[pymodule_export]
+    use crate::store::Store;
+    #[pymodule_export]
+    use crate::tickets::Ticket;
+    #[pymodule_export]
+    use crate::transaction::Transaction;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("FORMAT_VERSION", resemblance::FORMAT_VERSION)
+    }
+}

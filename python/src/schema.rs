@@ -1,0 +1,474 @@
+//! Schemas.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use resemblance::{
+    Codec, EmptyDocuments, Language, MinHashKind, Near, Permutations, ShingleUnit, SimHash,
+    Sketcher,
+};
+
+use crate::batches::{Batches, sketch, sketch_batch, threads_or_all};
+use crate::errors::{OrRaise, invalid};
+use crate::python::{choice, fields, number, object};
+use crate::signature::{Signature, Signatures};
+use crate::waiting::released;
+
+/// How texts become signatures, and how these are indexed and compared.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct Schema {
+    pub(crate) parts: Arc<SchemaParts>,
+}
+
+/// A schema, and what is made of it once.
+pub(crate) struct SchemaParts {
+    pub(crate) schema: resemblance::Schema,
+    pub(crate) sketcher: Sketcher,
+    pub(crate) codec: Codec,
+}
+
+impl Schema {
+    pub(crate) fn new(py: Python<'_>, schema: resemblance::Schema) -> PyResult<Self> {
+        let (sketcher, codec) = (schema.sketcher(), Codec::new(&schema).or_raise(py)?);
+        let parts = Arc::new(SchemaParts {
+            schema,
+            sketcher,
+            codec,
+        });
+        Ok(Self { parts })
+    }
+
+    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.parts.schema.to_bytes().or_raise(py)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+/// The fields of `resemblance.Text`.
+#[derive(FromPyObject)]
+struct TextFields {
+    unit: String,
+    length: i64,
+    nfkc: bool,
+    strip_accents: bool,
+    stop_words: Option<String>,
+    stem: Option<String>,
+}
+
+/// The fields of `resemblance.MinHash`.
+#[derive(FromPyObject)]
+struct MinHashFields {
+    values: i64,
+    kind: String,
+    threshold: Option<f64>,
+    recall: Option<f64>,
+    bands: Option<i64>,
+    rows: Option<i64>,
+    value_bits: Option<i64>,
+    code_bits: Option<i64>,
+    permutations: Option<String>,
+}
+
+/// What begins a MinHash of a kind.
+type KindOfMinHash = fn(u16) -> resemblance::MinHash;
+
+/// The fields of `resemblance.SimHash`.
+#[derive(FromPyObject)]
+struct SimHashFields {
+    bits: i64,
+    max_distance: Option<i64>,
+}
+
+const UNITS: [(&str, ShingleUnit); 3] = [
+    ("words", ShingleUnit::Words),
+    ("characters", ShingleUnit::Characters),
+    ("code", ShingleUnit::CodeTokens),
+];
+const PERMUTATIONS: [(&str, Permutations); 5] = [
+    ("pair-multiply", Permutations::PairMultiply),
+    ("multiply-shift", Permutations::MultiplyShift),
+    ("modular", Permutations::Modular),
+    ("tabulation", Permutations::Tabulation),
+    ("jenkins", Permutations::Jenkins),
+];
+const NEAR: [(&str, Near); 2] = [("any", Near::Any), ("both", Near::Both)];
+const EMPTY: [(&str, EmptyDocuments); 2] = [
+    ("distinct", EmptyDocuments::Distinct),
+    ("alike", EmptyDocuments::Alike),
+];
+
+fn name_of<T: PartialEq>(choices: &[(&'static str, T)], value: &T) -> Option<&'static str> {
+    choices
+        .iter()
+        .find(|(_, known)| known == value)
+        .map(|(name, _)| *name)
+}
+
+fn language(py: Python<'_>, parameter: &'static str, code: &str) -> PyResult<Language> {
+    let known = Language::ALL.map(Language::code).join(", ");
+    code.parse()
+        .map_err(|_| invalid(py, parameter, code, format!("one of {known}")))
+}
+
+impl TextFields {
+    fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
+        let length = number(py, "length", self.length)?;
+        let mut text = match choice(py, "unit", &self.unit, &UNITS)? {
+            ShingleUnit::Words => resemblance::Text::words(length),
+            ShingleUnit::Characters => resemblance::Text::characters(length),
+            _ => resemblance::Text::code(length),
+        };
+        if self.nfkc {
+            text = text.nfkc();
+        }
+        if self.strip_accents {
+            text = text.strip_accents();
+        }
+        if let Some(code) = &self.stop_words {
+            text = text.stop_words(language(py, "stop_words", code)?);
+        }
+        if let Some(code) = &self.stem {
+            text = text.stem(language(py, "stem", code)?);
+        }
+        Ok(text)
+    }
+}
+
+impl MinHashFields {
+    fn build(&self, py: Python<'_>) -> PyResult<resemblance::MinHash> {
+        let values = number(py, "values", self.values)?;
+        let kinds: [(&str, KindOfMinHash); 5] = [
+            ("functions", resemblance::MinHash::new),
+            ("one-pass", resemblance::MinHash::one_pass),
+            ("bottom-k", resemblance::MinHash::bottom_k),
+            ("weighted", resemblance::MinHash::weighted),
+            ("external", resemblance::MinHash::external),
+        ];
+        let mut minhash = choice(py, "kind", &self.kind, &kinds)?(values);
+        if let Some(threshold) = self.threshold {
+            minhash = minhash.threshold(threshold);
+        }
+        if let Some(recall) = self.recall {
+            minhash = minhash.recall(recall);
+        }
+        minhash = match (self.bands, self.rows) {
+            (None, None) => minhash,
+            (Some(bands), Some(rows)) => {
+                minhash.banding(number(py, "bands", bands)?, number(py, "rows", rows)?)
+            }
+            _ => {
+                return Err(invalid(
+                    py,
+                    "bands",
+                    "bands or rows alone",
+                    "both or neither",
+                ));
+            }
+        };
+        if let Some(bits) = self.value_bits {
+            minhash = minhash.value_bits(number(py, "value_bits", bits)?);
+        }
+        if let Some(bits) = self.code_bits {
+            minhash = minhash.code_bits(number(py, "code_bits", bits)?);
+        }
+        if let Some(permutations) = &self.permutations {
+            let family = choice(py, "permutations", permutations, &PERMUTATIONS)?;
+            minhash = minhash.permutations(family);
+        }
+        Ok(minhash)
+    }
+}
+
+impl SimHashFields {
+    fn build(&self, py: Python<'_>) -> PyResult<SimHash> {
+        let simhash = match self.bits {
+            64 => SimHash::bits64(),
+            128 => SimHash::bits128(),
+            bits => return Err(invalid(py, "bits", bits, "64 or 128")),
+        };
+        Ok(match self.max_distance {
+            Some(distance) => simhash.max_distance(number(py, "max_distance", distance)?),
+            None => simhash,
+        })
+    }
+}
+
+#[pymethods]
+impl Schema {
+    #[new]
+    #[pyo3(signature = (*, text=None, minhash=None, simhash=None, near="any", seed=None,
+        expected_documents=None, empty_documents="distinct"))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn create(
+        py: Python<'_>,
+        text: Option<TextFields>,
+        minhash: Option<MinHashFields>,
+        simhash: Option<SimHashFields>,
+        near: &str,
+        seed: Option<u64>,
+        expected_documents: Option<u64>,
+        empty_documents: &str,
+    ) -> PyResult<Self> {
+        let mut builder = resemblance::Schema::builder()
+            .near(choice(py, "near", near, &NEAR)?)
+            .empty_documents(choice(py, "empty_documents", empty_documents, &EMPTY)?);
+        if let Some(text) = text {
+            builder = builder.text(text.build(py)?);
+        }
+        if let Some(minhash) = minhash {
+            builder = builder.minhash(minhash.build(py)?);
+        }
+        if let Some(simhash) = simhash {
+            builder = builder.simhash(simhash.build(py)?);
+        }
+        if let Some(seed) = seed {
+            builder = builder.seed(seed);
+        }
+        if let Some(documents) = expected_documents {
+            builder = builder.expected_documents(documents);
+        }
+        // Choosing bands takes a moment.
+        let schema = released(py, || builder.build())?;
+        Self::new(py, schema)
+    }
+
+    /// Returns this schema with weights of features by their rarity in some texts.
+    fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut frequencies = resemblance::DocumentFrequencies::new();
+        let plain = &self.parts.sketcher;
+        let mut batches = Batches::new(texts)?;
+        while let Some(batch) = batches.next()? {
+            for text in batch.texts(py)? {
+                frequencies = released(py, || {
+                    frequencies.add_text(plain, text)?;
+                    Ok(frequencies)
+                })?;
+            }
+            py.check_signals()?;
+        }
+        let schema = self.parts.schema.clone();
+        Self::new(py, schema.with_weights(frequencies).or_raise(py)?)
+    }
+
+    /// Makes the signature of a text.
+    fn sketch(slf: &Bound<'_, Self>, text: &str) -> PyResult<Signature> {
+        let signature = sketch(slf.py(), &slf.get().parts.sketcher, text)?;
+        Ok(Signature::new(signature, slf.clone().unbind()))
+    }
+
+    /// Makes the signatures of many texts, on all cores unless `threads` says how many.
+    #[pyo3(signature = (texts, *, threads=None))]
+    fn sketch_many(
+        slf: &Bound<'_, Self>,
+        texts: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Signatures> {
+        let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
+        let threads = threads_or_all(py, threads)?;
+        let mut signatures = Vec::new();
+        let mut batches = Batches::new(texts)?;
+        while let Some(batch) = batches.next()? {
+            signatures.extend(sketch_batch(py, sketcher, &batch, threads)?);
+            py.check_signals()?;
+        }
+        Ok(Signatures::new(signatures, slf.clone().unbind()))
+    }
+
+    /// Makes the signature of a set of features, each `str` or `bytes`.
+    fn sketch_features(slf: &Bound<'_, Self>, features: &Bound<'_, PyAny>) -> PyResult<Signature> {
+        let features = features
+            .try_iter()?
+            .map(|feature| feature?.extract::<crate::keys::Key>());
+        let features = features
+            .map(|feature| Ok(feature?.0))
+            .collect::<PyResult<Vec<_>>>()?;
+        let sketcher = &slf.get().parts.sketcher;
+        let signature = released(slf.py(), || sketcher.features(features))?;
+        Ok(Signature::new(signature, slf.clone().unbind()))
+    }
+
+    /// Makes the signature of features with weights.
+    fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
+        let mut features = Vec::with_capacity(weights.len());
+        for (feature, weight) in weights {
+            let feature: crate::keys::Key = feature.extract()?;
+            features.push((feature.0, weight.extract::<f64>()?));
+        }
+        let sketcher = &slf.get().parts.sketcher;
+        let signature = released(slf.py(), || sketcher.weighted_features(features))?;
+        Ok(Signature::new(signature, slf.clone().unbind()))
+    }
+
+    /// Returns the hashes of the features of a text, different and ascending.
+    fn features<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+    ) -> PyResult<Bound<'py, numpy::PyArray1<u64>>> {
+        let sketcher = &self.parts.sketcher;
+        let hashes = released(py, || sketcher.feature_hashes(text))?;
+        Ok(numpy::PyArray1::from_vec(py, hashes))
+    }
+
+    /// Returns the probability that two documents of this similarity are found as a pair.
+    fn probability(&self, py: Python<'_>, similarity: f64) -> PyResult<f64> {
+        let minhash = self.parts.schema.minhash();
+        let minhash = minhash.ok_or_else(|| invalid(py, "schema", "no MinHash", "MinHash"))?;
+        Ok(minhash.probability(similarity))
+    }
+
+    #[getter]
+    fn text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(text) = self.parts.schema.text() else {
+            return Ok(None);
+        };
+        let fields = fields!(py,
+            unit: name_of(&UNITS, &text.unit()),
+            length: text.length(),
+            nfkc: text.is_nfkc(),
+            strip_accents: text.is_accent_stripped(),
+            stop_words: text.stop_words_language().map(Language::code),
+            stem: text.stem_language().map(Language::code),
+        );
+        object(py, "schema", "Text", &fields).map(Some)
+    }
+
+    #[getter]
+    fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(minhash) = self.parts.schema.minhash() else {
+            return Ok(None);
+        };
+        let (kind, permutations) = match minhash.kind() {
+            MinHashKind::Functions(family) => ("functions", name_of(&PERMUTATIONS, &family)),
+            MinHashKind::OnePass => ("one-pass", None),
+            MinHashKind::BottomK => ("bottom-k", None),
+            MinHashKind::Weighted => ("weighted", None),
+            MinHashKind::External => ("external", None),
+            other => {
+                return Err(invalid(
+                    py,
+                    "schema",
+                    other,
+                    "a kind that this package knows",
+                ));
+            }
+        };
+        let fields = fields!(py,
+            values: minhash.values(),
+            kind: kind,
+            threshold: minhash.threshold(),
+            bands: minhash.bands(),
+            rows: minhash.rows(),
+            // Hashes of bottom-k are whole, and there is no choice.
+            value_bits: (kind != "bottom-k").then_some(minhash.value_bits()),
+            code_bits: minhash.code_bits(),
+            permutations: permutations,
+        );
+        object(py, "schema", "MinHash", &fields).map(Some)
+    }
+
+    #[getter]
+    fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(simhash) = self.parts.schema.simhash() else {
+            return Ok(None);
+        };
+        let fields = fields!(py, bits: simhash.bits(), max_distance: simhash.max_distance());
+        object(py, "schema", "SimHash", &fields).map(Some)
+    }
+
+    #[getter]
+    fn near(&self) -> Option<&'static str> {
+        name_of(&NEAR, &self.parts.schema.near())
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.parts.schema.seed()
+    }
+
+    #[getter]
+    fn expected_documents(&self) -> u64 {
+        self.parts.schema.expected_documents()
+    }
+
+    #[getter]
+    fn empty_documents(&self) -> Option<&'static str> {
+        name_of(&EMPTY, &self.parts.schema.empty_documents())
+    }
+
+    #[getter]
+    fn is_weighted(&self) -> bool {
+        self.parts.schema.weights().is_some()
+    }
+
+    #[getter]
+    fn recipe_fingerprint(&self) -> u64 {
+        self.parts.schema.recipe_fingerprint()
+    }
+
+    /// Returns the schema as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.bytes(py)
+    }
+
+    /// Reads a schema that `to_bytes` wrote.
+    #[classmethod]
+    fn from_bytes(class: &Bound<'_, PyType>, bytes: &[u8]) -> PyResult<Self> {
+        let py = class.py();
+        Self::new(py, resemblance::Schema::from_bytes(bytes).or_raise(py)?)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let read = slf.get_type().getattr("from_bytes")?;
+        (read, (slf.get().bytes(py)?,)).into_pyobject(py)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.parts.schema == other.parts.schema
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.recipe_fingerprint()
+    }
+
+    fn __str__(&self) -> String {
+        self.parts.schema.to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut parts = Vec::new();
+        for (name, part) in [
+            ("text", self.text(py)?),
+            ("minhash", self.minhash(py)?),
+            ("simhash", self.simhash(py)?),
+        ] {
+            if let Some(part) = part {
+                parts.push(format!("{name}={}", part.repr()?));
+            }
+        }
+        let defaults = resemblance::Schema::builder()
+            .minhash(resemblance::MinHash::new(16))
+            .build()
+            .or_raise(py)?;
+        if let Some(near) = self.near().filter(|near| *near != "any") {
+            parts.push(format!("near={near:?}"));
+        }
+        if self.seed() != defaults.seed() {
+            parts.push(format!("seed={}", self.seed()));
+        }
+        if self.expected_documents() != defaults.expected_documents() {
+            parts.push(format!("expected_documents={}", self.expected_documents()));
+        }
+        if let Some(empty) = self.empty_documents().filter(|empty| *empty != "distinct") {
+            parts.push(format!("empty_documents={empty:?}"));
+        }
+        let weights = if self.is_weighted() {
+            ".with_weights(...)"
+        } else {
+            ""
+        };
+        Ok(format!("Schema({}){weights}", parts.join(", ")))
+    }
+}

@@ -1,0 +1,437 @@
+//! Signatures, one and many.
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
+
+use crate::errors::{OrRaise, invalid};
+use crate::python::at;
+use crate::schema::Schema;
+use crate::waiting::released;
+
+/// The signature of one document.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct Signature {
+    pub(crate) signature: resemblance::Signature,
+    schema: Option<Py<Schema>>,
+}
+
+/// A 32-bit value each, by rows.
+type Values<'py> = Bound<'py, PyArray2<u32>>;
+
+impl Signature {
+    pub(crate) fn new(signature: resemblance::Signature, schema: Py<Schema>) -> Self {
+        Self {
+            signature,
+            schema: Some(schema),
+        }
+    }
+
+    fn bare(signature: resemblance::Signature) -> Self {
+        Self {
+            signature,
+            schema: None,
+        }
+    }
+
+    fn schema_here(&self, py: Python<'_>) -> PyResult<&Py<Schema>> {
+        let schema = self.schema.as_ref();
+        schema.ok_or_else(|| invalid(py, "signature", "one without a schema", "one of a schema"))
+    }
+}
+
+#[pymethods]
+impl Signature {
+    /// Makes a signature of ready-made MinHash values.
+    #[classmethod]
+    fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
+            Ok(array) => array.as_array().to_vec(),
+            Err(_) => values.extract()?,
+        };
+        Ok(Self::bare(resemblance::Signature::from_minhash(values)))
+    }
+
+    /// Makes a signature of a ready-made SimHash fingerprint of 64 or 128 bits.
+    #[classmethod]
+    #[pyo3(signature = (fingerprint, bits=64))]
+    fn from_simhash(class: &Bound<'_, PyType>, fingerprint: u128, bits: u32) -> PyResult<Self> {
+        let py = class.py();
+        match (bits, u64::try_from(fingerprint)) {
+            (64, Ok(short)) => Ok(Self::bare(resemblance::Signature::from_simhash(short))),
+            (128, _) => Ok(Self::bare(resemblance::Signature::from_simhash128(
+                fingerprint,
+            ))),
+            (64, Err(_)) => Err(invalid(py, "fingerprint", fingerprint, "one of 64 bits")),
+            _ => Err(invalid(py, "bits", bits, "64 or 128")),
+        }
+    }
+
+    /// Makes a signature of the hashes of features, of which the `max_count` smallest are kept.
+    #[classmethod]
+    fn from_bottom_k(_class: &Bound<'_, PyType>, max_count: u16, hashes: Vec<u64>) -> Self {
+        Self::bare(resemblance::Signature::from_bottom_k(max_count, hashes))
+    }
+
+    /// Reads the bytes of a signature of a schema.
+    #[classmethod]
+    fn from_bytes(
+        _class: &Bound<'_, PyType>,
+        schema: &Bound<'_, Schema>,
+        bytes: &[u8],
+    ) -> PyResult<Self> {
+        let signature = schema
+            .get()
+            .parts
+            .codec
+            .decode(bytes)
+            .or_raise(schema.py())?;
+        Ok(Self::new(signature, schema.clone().unbind()))
+    }
+
+    /// Returns the signature as bytes: equal signatures have equal bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let codec = &self.schema_here(py)?.get().parts.codec;
+        Ok(PyBytes::new(
+            py,
+            &codec.encode(&self.signature).or_raise(py)?,
+        ))
+    }
+
+    /// Returns the number of its bucket in each band and permuted table.
+    fn bucket_codes(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let codec = &self.schema_here(py)?.get().parts.codec;
+        codec.bucket_codes(&self.signature).or_raise(py)
+    }
+
+    /// Estimates the Jaccard similarity of two documents.
+    fn jaccard(&self, py: Python<'_>, other: &Self) -> PyResult<f64> {
+        self.signature.jaccard(&other.signature).or_raise(py)
+    }
+
+    /// Returns the Hamming distance of two fingerprints, in bits.
+    fn hamming(&self, py: Python<'_>, other: &Self) -> PyResult<u32> {
+        self.signature.hamming(&other.signature).or_raise(py)
+    }
+
+    /// Returns the signature of the union of two sets.
+    fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        let signature = self.signature.merge(&other.signature).or_raise(py)?;
+        Ok(Self {
+            signature,
+            schema: self.schema.as_ref().map(|schema| schema.clone_ref(py)),
+        })
+    }
+
+    #[getter]
+    fn minhash<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
+        let values = self.signature.minhash();
+        values.map(|values| PyArray1::from_slice(py, values))
+    }
+
+    #[getter]
+    fn bottom_k<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u64>>> {
+        let hashes = self.signature.bottom_k();
+        hashes.map(|hashes| PyArray1::from_slice(py, hashes))
+    }
+
+    #[getter]
+    fn value_bits(&self) -> Option<u8> {
+        self.signature.value_bits()
+    }
+
+    #[getter]
+    fn simhash(&self) -> Option<u128> {
+        self.signature.simhash()
+    }
+
+    #[getter]
+    fn simhash_bits(&self) -> Option<u8> {
+        self.signature.simhash_bits()
+    }
+
+    #[getter]
+    fn is_empty(&self) -> bool {
+        self.signature.is_empty()
+    }
+
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
+        self.schema.as_ref().map(|schema| schema.bind(py).clone())
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.signature == other.signature
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash(&self.signature)
+    }
+
+    fn __repr__(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(values) = self.signature.minhash() {
+            let bits = self.signature.value_bits().map_or(0, u32::from);
+            parts.push(format!("{} MinHash values of {bits} bits", values.len()));
+        }
+        if let Some(hashes) = self.signature.bottom_k() {
+            parts.push(format!("the {} smallest hashes", hashes.len()));
+        }
+        if let (Some(value), Some(bits)) = (self.simhash(), self.simhash_bits()) {
+            let digits = usize::from(bits) / 4;
+            parts.push(format!("SimHash {value:0digits$x}"));
+        }
+        if self.signature.is_empty() {
+            parts.push("no features".into());
+        }
+        format!("<resemblance.Signature: {}>", parts.join(", "))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        let class = slf.get_type();
+        if let Some(schema) = &this.schema {
+            let parts = (schema.clone_ref(py), this.to_bytes(py)?);
+            return (class.getattr("from_bytes")?, parts).into_pyobject(py);
+        }
+        let of_values = this.signature.minhash().map(<[u32]>::to_vec);
+        if let Some(values) = of_values
+            && resemblance::Signature::from_minhash(values.clone()) == this.signature
+        {
+            return (class.getattr("from_minhash")?, (values,)).into_pyobject(py);
+        }
+        if let (None, None, Some(value), Some(bits)) = (
+            this.signature.minhash(),
+            this.signature.bottom_k(),
+            this.simhash(),
+            this.simhash_bits(),
+        ) {
+            return (class.getattr("from_simhash")?, (value, bits)).into_pyobject(py);
+        }
+        let text = "a signature of several parts and without a schema cannot be pickled";
+        Err(PyTypeError::new_err(text))
+    }
+}
+
+fn hash(value: &impl std::hash::Hash) -> u64 {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    // For dictionaries of this process alone.
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+}
+
+/// Signatures of many documents.
+#[pyclass(frozen, sequence, module = "resemblance")]
+pub(crate) struct Signatures {
+    all: Vec<resemblance::Signature>,
+    schema: Option<Py<Schema>>,
+}
+
+impl Signatures {
+    pub(crate) fn new(all: Vec<resemblance::Signature>, schema: Py<Schema>) -> Self {
+        Self {
+            all,
+            schema: Some(schema),
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[resemblance::Signature] {
+        &self.all
+    }
+
+    fn schema_ref(&self, py: Python<'_>) -> Option<Py<Schema>> {
+        self.schema.as_ref().map(|schema| schema.clone_ref(py))
+    }
+}
+
+#[pymethods]
+impl Signatures {
+    /// Makes signatures of the rows of an array of MinHash values, of type uint32.
+    #[classmethod]
+    fn from_minhash(_class: &Bound<'_, PyType>, values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let values: PyReadonlyArray2<'_, u32> = values.extract()?;
+        let values = values.as_array();
+        let rows = values.rows().into_iter();
+        let all = rows
+            .map(|row| resemblance::Signature::from_minhash(row.to_vec()))
+            .collect();
+        Ok(Self { all, schema: None })
+    }
+
+    /// Makes signatures of an array of SimHash fingerprints, of type uint64.
+    #[classmethod]
+    fn from_simhash(_class: &Bound<'_, PyType>, fingerprints: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let fingerprints: PyReadonlyArray1<'_, u64> = fingerprints.extract()?;
+        let fingerprints = fingerprints.as_array();
+        let all = fingerprints
+            .iter()
+            .map(|value| resemblance::Signature::from_simhash(*value));
+        Ok(Self {
+            all: all.collect(),
+            schema: None,
+        })
+    }
+
+    /// Reads the bytes of signatures of a schema.
+    #[classmethod]
+    fn from_bytes(
+        class: &Bound<'_, PyType>,
+        schema: &Bound<'_, Schema>,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let codec = &schema.get().parts.codec;
+        let mut all = Vec::new();
+        for row in rows.try_iter()? {
+            let row = row?;
+            all.push(codec.decode(row.extract::<&[u8]>()?).or_raise(class.py())?);
+        }
+        Ok(Self::new(all, schema.clone().unbind()))
+    }
+
+    /// Returns each signature as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let schema = self.schema.as_ref();
+        let schema = schema.ok_or_else(|| {
+            invalid(
+                py,
+                "signatures",
+                "ones without a schema",
+                "those of a schema",
+            )
+        })?;
+        let codec = &schema.get().parts.codec;
+        let rows = released(py, || {
+            self.all
+                .iter()
+                .map(|s| codec.encode(s))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        PyList::new(py, rows.iter().map(|row| PyBytes::new(py, row)))
+    }
+
+    /// The MinHash values: a row for each signature. `None` without.
+    #[getter]
+    fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Values<'py>>> {
+        let columns = self
+            .all
+            .first()
+            .and_then(|first| first.minhash())
+            .map(<[u32]>::len);
+        let Some(columns) = columns else {
+            return Ok(None);
+        };
+        let mut values = Vec::with_capacity(columns * self.all.len());
+        for signature in &self.all {
+            let row = signature.minhash().filter(|row| row.len() == columns);
+            let row =
+                row.ok_or_else(|| invalid(py, "signatures", "rows that differ", "one length"))?;
+            values.extend_from_slice(row);
+        }
+        PyArray1::from_vec(py, values)
+            .reshape([self.all.len(), columns])
+            .map(Some)
+    }
+
+    /// The SimHash fingerprints of 64 bits. `None` without.
+    #[getter]
+    fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
+        if self
+            .all
+            .first()
+            .is_none_or(|first| first.simhash().is_none())
+        {
+            return Ok(None);
+        }
+        let mut fingerprints = Vec::with_capacity(self.all.len());
+        for signature in &self.all {
+            let short = signature.simhash().map(u64::try_from).and_then(Result::ok);
+            let short = short.filter(|_| signature.simhash_bits() == Some(64));
+            fingerprints.push(
+                short.ok_or_else(|| invalid(py, "signatures", "other fingerprints", "64 bits"))?,
+            );
+        }
+        Ok(Some(PyArray1::from_vec(py, fingerprints)))
+    }
+
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Schema>> {
+        self.schema.as_ref().map(|schema| schema.bind(py).clone())
+    }
+
+    fn __len__(&self) -> usize {
+        self.all.len()
+    }
+
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let indices = slice.indices(self.all.len().try_into()?)?;
+            let places = (0..).map(|step| indices.start + step * indices.step);
+            let picked = places
+                .take(indices.slicelength)
+                .filter_map(|place| self.all.get(usize::try_from(place).ok()?).cloned())
+                .collect();
+            let picked = Self {
+                all: picked,
+                schema: self.schema_ref(py),
+            };
+            return Ok(Bound::new(py, picked)?.into_any());
+        }
+        let index: isize = index.extract()?;
+        let signature = at(&self.all, index).cloned();
+        let signature =
+            signature.ok_or_else(|| PyIndexError::new_err("no signature has this index"))?;
+        let signature = Signature {
+            signature,
+            schema: self.schema_ref(py),
+        };
+        Ok(Bound::new(py, signature)?.into_any())
+    }
+
+    /// The MinHash values, or the fingerprints without any.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = copy;
+        let array = match self.minhash(py)? {
+            Some(values) => values.into_any(),
+            None => match self.simhash(py)? {
+                Some(fingerprints) => fingerprints.into_any(),
+                None => PyArray1::from_vec(py, Vec::<u32>::new()).into_any(),
+            },
+        };
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<resemblance.Signatures: {}>", self.all.len())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this, class) = (slf.py(), slf.get(), slf.get_type());
+        if let Some(schema) = &this.schema {
+            let parts = (schema.clone_ref(py), this.to_bytes(py)?);
+            return (class.getattr("from_bytes")?, parts).into_pyobject(py);
+        }
+        if let Some(values) = this.minhash(py)? {
+            return (class.getattr("from_minhash")?, (values,)).into_pyobject(py);
+        }
+        if let Some(fingerprints) = this.simhash(py)? {
+            return (class.getattr("from_simhash")?, (fingerprints,)).into_pyobject(py);
+        }
+        Err(PyTypeError::new_err(
+            "signatures of several parts and without a schema cannot be pickled",
+        ))
+    }
+}

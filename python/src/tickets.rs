@@ -1,0 +1,106 @@
+//! Tickets of queued changes, which asyncio can wait for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::answers::Novelty;
+use crate::errors::OrRaise;
+use crate::waiting::{Home, lock, receive};
+
+/// The answer to a queued `insert_if_new`.
+#[pyclass(frozen, module = "resemblance")]
+pub(crate) struct Ticket {
+    state: Mutex<TicketState>,
+    home: Home,
+}
+
+enum TicketState {
+    Waiting(resemblance::Ticket<resemblance::Novelty>),
+    Answered(Result<resemblance::Novelty, resemblance::Error>),
+    Fetched,
+}
+
+/// Wakes a thread, or a callable of Python's.
+enum Bell {
+    Thread(SyncSender<()>),
+    Callable(Py<PyAny>),
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        match &*self {
+            // A full channel has rung already.
+            Self::Thread(sender) => drop(sender.try_send(())),
+            Self::Callable(callable) => {
+                // The loop may be closed; then nobody waits any more.
+                let _ = Python::try_attach(|py| callable.call0(py).map(drop));
+            }
+        }
+    }
+}
+
+impl Ticket {
+    pub(crate) fn new(ticket: resemblance::Ticket<resemblance::Novelty>) -> Self {
+        let state = Mutex::new(TicketState::Waiting(ticket));
+        Self {
+            state,
+            home: Home::here(),
+        }
+    }
+
+    /// True if the answer is there; else the bell rings when it is.
+    fn poll(&self, bell: Bell) -> bool {
+        let mut state = lock(&self.state);
+        if let TicketState::Waiting(ticket) = &mut *state {
+            let waker = Waker::from(Arc::new(bell));
+            match Pin::new(ticket).poll(&mut Context::from_waker(&waker)) {
+                Poll::Pending => return false,
+                Poll::Ready(answer) => *state = TicketState::Answered(answer),
+            }
+        }
+        true
+    }
+}
+
+#[pymethods]
+impl Ticket {
+    /// Returns true if the answer is there. If not, `callable` is called once it is, in any thread.
+    fn on_ready(&self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<bool> {
+        self.home.check(py)?;
+        Ok(py.detach(|| self.poll(Bell::Callable(callable))))
+    }
+
+    /// Waits for the answer. The change is durable then.
+    fn wait(&self, py: Python<'_>) -> PyResult<Novelty> {
+        self.home.check(py)?;
+        let (sender, receiver): (_, Receiver<()>) = sync_channel(1);
+        let receiver = Mutex::new(receiver);
+        while !py.detach(|| self.poll(Bell::Thread(sender.clone()))) {
+            receive(py, &receiver, || Ok(()))?;
+        }
+        self.result(py)
+    }
+
+    /// Returns the answer, once, if it is there.
+    fn result(&self, py: Python<'_>) -> PyResult<Novelty> {
+        let state = py.detach(|| {
+            let mut state = lock(&self.state);
+            match &*state {
+                TicketState::Answered(_) => std::mem::replace(&mut *state, TicketState::Fetched),
+                _ => TicketState::Fetched,
+            }
+        });
+        match state {
+            TicketState::Answered(answer) => answer.or_raise(py).map(Novelty),
+            _ => Err(PyRuntimeError::new_err(
+                "there is no answer yet, or it was fetched",
+            )),
+        }
+    }
+}

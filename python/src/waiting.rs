@@ -1,0 +1,263 @@
+//! Calls that take long: the interpreter runs on, and Ctrl-C ends them.
+//!
+//! Python handles signals in its main thread, between its own instructions. So nothing here works for
+//! longer than a moment without asking it: work is done in pieces, or in a thread of its own, for
+//! which the caller waits and which is told to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use resemblance::Error;
+
+use crate::errors::{OrRaise, exception};
+use crate::progress::{Reporter, Told};
+
+/// Python is asked for signals this often.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// So long a stopped thread is waited for before its caller goes on without it.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Locks a mutex; what a panicking thread left is whole in all uses here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls the library without the interpreter.
+pub(crate) fn released<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    py.detach(work).or_raise(py)
+}
+
+/// The process in which something was made. In one that is forked from it the threads that hold locks do
+/// not exist, so that nothing may wait there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home(u32);
+
+impl Home {
+    pub(crate) fn here() -> Self {
+        Self(std::process::id())
+    }
+
+    /// # Errors
+    /// `ForkedError` in any other process.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<()> {
+        if self == Self::here() {
+            return Ok(());
+        }
+        Err(exception(py, &Error::Forked))
+    }
+}
+
+/// Told to a thread that its caller is gone.
+#[derive(Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Threads whose callers went on without them. They hold stores for a moment yet.
+static ABANDONED: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
+
+/// Waits for threads that were told to stop, so that the files they had open can be opened.
+pub(crate) fn settle(py: Python<'_>) -> PyResult<()> {
+    let here = Home::here();
+    loop {
+        let is_settled = {
+            let mut threads = lock(&ABANDONED);
+            threads.retain(|(home, thread)| *home == here && !thread.is_finished());
+            threads.is_empty()
+        };
+        if is_settled {
+            return Ok(());
+        }
+        py.detach(|| std::thread::sleep(PATIENCE / 5));
+        py.check_signals()?;
+    }
+}
+
+/// Leaves a thread that was told to stop to itself.
+pub(crate) fn abandon(home: Home, thread: JoinHandle<()>) {
+    if home == Home::here() {
+        lock(&ABANDONED).push((home, thread));
+    }
+}
+
+/// Starts a thread of this package.
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> PyResult<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name("resemblance".into());
+    builder.spawn(work).map_err(PyErr::from)
+}
+
+/// Receives from a thread, and meanwhile lets Python handle signals; `None` if the thread has ended.
+pub(crate) fn receive<T: Send>(
+    py: Python<'_>,
+    receiver: &Mutex<Receiver<T>>,
+    mut while_waiting: impl FnMut() -> PyResult<()>,
+) -> PyResult<Option<T>> {
+    loop {
+        match py.detach(|| lock(receiver).recv_timeout(PATIENCE)) {
+            Ok(value) => return Ok(Some(value)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals()?;
+                while_waiting()?;
+            }
+        }
+    }
+}
+
+/// Does long work in a thread of its own. `progress` is a callable of the caller's, told how far the
+/// work is; if it returns `False`, the work is stopped, and if it raises, that exception is raised here.
+pub(crate) fn in_background<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Told) -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    let told = Told::default();
+    let own = told.clone();
+    let (sender, receiver) = sync_channel(1);
+    let thread = spawn(move || {
+        // Nobody may be there any more.
+        let _ = sender.send(work(&own));
+    })?;
+    let receiver = Mutex::new(receiver);
+    let mut reporter = Reporter::new(progress);
+    let answer = receive(py, &receiver, || reporter.report(py, &told));
+    let answer = answer.and_then(|answer| {
+        reporter.report(py, &told)?;
+        Ok(answer)
+    });
+    match answer {
+        Ok(Some(answer)) => {
+            let _ = py.detach(|| thread.join());
+            answer.or_raise(py)
+        }
+        Ok(None) => Err(PyRuntimeError::new_err("a thread of resemblance panicked")),
+        Err(raised) => {
+            told.stop.set();
+            py.detach(|| leave(thread));
+            Err(raised)
+        }
+    }
+}
+
+/// Waits a moment for a thread that was told to stop, then leaves it to itself.
+fn leave(thread: JoinHandle<()>) {
+    let end = Instant::now() + GRACE;
+    while !thread.is_finished() {
+        if Instant::now() >= end {
+            abandon(Home::here(), thread);
+            return;
+        }
+        std::thread::sleep(PATIENCE / 10);
+    }
+}
+
+/// Who writes: one transaction, or any number of calls that make one of their own. What waits for a
+/// transaction waits here, where Ctrl-C ends the wait, and not in the library.
+#[derive(Default)]
+pub(crate) struct WriterGate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    /// The thread that began the open transaction.
+    transaction: Option<ThreadId>,
+    /// Transactions that wait to begin: calls that come later let them go first.
+    waiting: usize,
+    calls: usize,
+}
+
+/// Leaves the gate when it is dropped.
+pub(crate) struct Passage {
+    gate: Arc<WriterGate>,
+    is_transaction: bool,
+}
+
+impl WriterGate {
+    /// Lets one call write.
+    pub(crate) fn pass(self: &Arc<Self>, py: Python<'_>) -> PyResult<Passage> {
+        self.enter(py, false)
+    }
+
+    /// Lets a transaction begin.
+    pub(crate) fn begin(self: &Arc<Self>, py: Python<'_>) -> PyResult<Passage> {
+        lock(&self.state).waiting += 1;
+        let entered = self.enter(py, true);
+        lock(&self.state).waiting -= 1;
+        self.changed.notify_all();
+        entered
+    }
+
+    fn enter(self: &Arc<Self>, py: Python<'_>, is_transaction: bool) -> PyResult<Passage> {
+        while !py.detach(|| self.try_enter(is_transaction)).or_raise(py)? {
+            py.check_signals()?;
+        }
+        Ok(Passage {
+            gate: Arc::clone(self),
+            is_transaction,
+        })
+    }
+
+    /// Waits for a moment; true if the caller may go on.
+    fn try_enter(&self, is_transaction: bool) -> Result<bool, Error> {
+        let mut state = lock(&self.state);
+        let blocks = |state: &GateState| {
+            let calls_block = is_transaction && state.calls > 0;
+            state.transaction.is_some() || calls_block || (!is_transaction && state.waiting > 0)
+        };
+        if state.transaction == Some(std::thread::current().id()) {
+            return Err(Error::Busy);
+        }
+        if blocks(&state) {
+            let waited = self.changed.wait_timeout(state, PATIENCE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if blocks(&state) {
+                return Ok(false);
+            }
+        }
+        if is_transaction {
+            state.transaction = Some(std::thread::current().id());
+        } else {
+            state.calls += 1;
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        let mut state = lock(&self.gate.state);
+        if self.is_transaction {
+            state.transaction = None;
+        } else {
+            // Each call that left had entered.
+            state.calls -= 1;
+        }
+        drop(state);
+        self.gate.changed.notify_all();
+    }
+}
+
+/// The exception of something that was closed.
+pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
+    let reason = format!("{what} was closed");
+    exception(py, &Error::Closed { reason })
+}

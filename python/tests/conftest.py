@@ -1,0 +1,68 @@
+"""Documents and stores for tests, and an oracle that needs neither."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import resemblance as rs
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
+
+
+def texts(count: int, seed: int = 1, words: int = 60) -> list[str]:
+    """Texts of which a third is like an earlier one, more or less."""
+    chance = random.Random(seed)
+    made: list[str] = []
+    for _ in range(count):
+        if made and chance.random() < 0.33:
+            kept = chance.choice(made).split()
+            for _ in range(chance.choice([0, 1, 3, 10])):
+                kept[chance.randrange(len(kept))] = chance.choice(WORDS)
+        else:
+            kept = chance.choices(WORDS, k=words)
+        made.append(" ".join(kept))
+    return made
+
+
+def shingles(text: str, length: int = 2) -> frozenset[tuple[str, ...]]:
+    """What `Text.words(length)` makes of plain ASCII."""
+    found = re.findall(r"[a-z0-9]+", text.lower())
+    if len(found) < length:
+        return frozenset([tuple(found)] if found else [])
+    return frozenset(tuple(found[i : i + length]) for i in range(len(found) - length + 1))
+
+
+def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def near_pairs(documents: list[str], threshold: float) -> set[tuple[int, int]]:
+    """All pairs whose exact similarity reaches the threshold."""
+    sets = [shingles(text) for text in documents]
+    return {
+        (i, j)
+        for j in range(len(sets))
+        for i in range(j)
+        if jaccard(sets[i], sets[j]) >= threshold
+    }
+
+
+@pytest.fixture
+def schema() -> rs.Schema:
+    return rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.rsm"
+
+
+@pytest.fixture
+def store(path: Path, schema: rs.Schema) -> Iterator[rs.Store]:
+    with rs.Store.create(path, schema) as store:
+        yield store

@@ -1,0 +1,244 @@
+"""Whole corpora: every form of input, against an oracle and against the tool."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import resemblance as rs
+from conftest import jaccard, near_pairs, shingles, texts
+
+DOCUMENTS = texts(200, seed=21)
+KEYS = [f"k{i}" for i in range(200)]
+
+
+def _arrow(kind: str) -> Callable[[], Any]:
+    def make() -> Any:
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table({"id": KEYS, "text": DOCUMENTS})
+        if kind == "chunks":
+            return pa.concat_tables([table.slice(0, 70), table.slice(70)])
+        if kind == "large":
+            return table.set_column(1, "text", table["text"].cast(pa.large_string()))
+        if kind == "view":
+            return table.set_column(1, "text", table["text"].cast(pa.string_view()))
+        return table["text"] if kind == "column" else table.to_reader(max_chunksize=33)
+
+    return make
+
+
+def _frame(package: str) -> Callable[[], Any]:
+    def make() -> Any:
+        return pytest.importorskip(package).DataFrame({"id": KEYS, "text": DOCUMENTS})
+
+    return make
+
+
+FORMS: dict[str, Callable[[], Any]] = {
+    "list": lambda: DOCUMENTS,
+    "generator": lambda: (text for text in DOCUMENTS),
+    "tuples": lambda: zip(KEYS, DOCUMENTS),
+    "mappings": lambda: ({"id": k, "text": t} for k, t in zip(KEYS, DOCUMENTS)),
+    "numpy": lambda: np.array(DOCUMENTS, dtype=object),
+    "pandas": _frame("pandas"),
+    "pandas column": lambda: _frame("pandas")()["text"],
+    "polars": _frame("polars"),
+    "polars column": lambda: _frame("polars")()["text"],
+    **{f"arrow {kind}": _arrow(kind) for kind in ("column", "reader", "chunks", "large", "view")},
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_forms_of_a_corpus(form: Callable[[], Any], schema: rs.Schema, path: Path) -> None:
+    has_keys = len(getattr(form(), "shape", (0,))) > 1
+    key = "id" if has_keys else None
+    expected = [(p.a, p.b, p.similarity) for p in rs.pairs(DOCUMENTS, schema, exact=False)]
+    assert expected
+    assert [(p.a, p.b, p.similarity) for p in rs.pairs(form(), schema, exact=False)] == expected
+    found = rs.dedup(form(), schema, key=key)
+    assert found.positions.tolist() == rs.dedup(DOCUMENTS, schema).positions.tolist()
+    if has_keys:
+        assert [d.key for d in found.duplicates] == [f"k{d.position}" for d in found.duplicates]
+        assert [d.survivor_key for d in found.duplicates] == [
+            f"k{d.survivor}" for d in found.duplicates
+        ]
+    assert rs.bulk_build(path, form(), schema, key=key).documents == 200
+    with rs.Store.open(path) as store:
+        if has_keys:
+            assert list(store) == KEYS
+        assert [(p.a, p.b, p.similarity) for p in store.pairs()] == expected
+
+
+def test_signatures_are_a_corpus(schema: rs.Schema) -> None:
+    signatures = schema.sketch_many(DOCUMENTS)
+    by_text = [(p.a, p.b) for p in rs.pairs(DOCUMENTS, schema, exact=False)]
+    assert [(p.a, p.b) for p in rs.pairs(signatures, schema)] == by_text
+    with pytest.raises(rs.InvalidParameterError):
+        rs.pairs(signatures, schema, exact=True)
+
+
+def test_exact_pairs_are_those_of_brute_force(schema: rs.Schema) -> None:
+    documents = texts(300, seed=8)
+    expected = near_pairs(documents, 0.7)
+    found = list(rs.pairs(documents, schema))
+    assert all(pair.is_exact for pair in found)
+    for pair in found:
+        exact = jaccard(shingles(documents[pair.a]), shingles(documents[pair.b]))
+        assert pair.similarity == pytest.approx(exact)
+    pairs = {(pair.a, pair.b) for pair in found}
+    assert pairs <= expected
+    # The schema promises 0.95 at the threshold, and more above it.
+    assert len(pairs) >= 0.95 * len(expected)
+
+
+def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
+    documents = texts(300, seed=8)
+    signatures = schema.sketch_many(documents)
+    found = rs.dedup(documents, schema, exact=False)
+    kept: list[int] = []
+    for position in range(300):
+        near = [i for i in kept if signatures[i].jaccard(signatures[position]) >= 0.7]
+        assert found.kept[position] or near
+        if found.kept[position]:
+            kept.append(position)
+    for duplicate in found.duplicates:
+        assert duplicate.survivor is not None and found.kept[duplicate.survivor]
+        estimate = signatures[duplicate.survivor].jaccard(signatures[duplicate.position])
+        assert duplicate.similarity == pytest.approx(estimate) and estimate >= 0.7
+    assert found.select(documents) == [documents[i] for i in found.positions]
+
+    by_cluster = rs.dedup(documents, schema, policy="cluster", exact=False)
+    firsts = {c.ids[0]: set(c.ids[1:]) for c in rs.clusters(documents, schema, exact=False)}
+    dropped = {i for rest in firsts.values() for i in rest}
+    assert set(np.flatnonzero(~by_cluster.kept).tolist()) == dropped
+    assert all(d.position in firsts[d.survivor or 0] for d in by_cluster.duplicates)
+
+
+def test_dedup_against_a_store(schema: rs.Schema, store: rs.Store) -> None:
+    store.insert_many(DOCUMENTS[:100], KEYS[:100])
+    rest = DOCUMENTS[100:]
+    found = rs.dedup(rest, against=store, exact=False)
+    whole = rs.dedup(rest, schema, exact=False)
+    near = [bool(store.query(text, limit=1)) for text in rest]
+    for position in range(100):
+        if near[position]:
+            assert not found.kept[position]
+    assert found.kept.sum() <= whole.kept.sum() and len(store) == 100
+    keys = {d.survivor_key for d in found.duplicates if d.survivor is None}
+    assert keys and keys <= set(KEYS[:100])
+    # The wait for the writer is over.
+    store.insert("later", "some text")
+
+
+def test_a_deduplicator_takes_a_stream(schema: rs.Schema, tmp_path: Path) -> None:
+    expected = rs.dedup(DOCUMENTS, schema, exact=False).kept.tolist()
+    with rs.Deduplicator(schema, tmp_path) as stream:
+        kept = [found is None for text in DOCUMENTS for found in stream.decide_many([text])]
+        assert len(stream) == sum(expected)
+    assert kept == expected
+
+
+def test_files(tmp_path: Path, schema: rs.Schema) -> None:
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
+        for key, text in zip(KEYS, DOCUMENTS):
+            file.write(json.dumps({"id": key, "text": text}) + "\n\n")
+    (tmp_path / "texts").mkdir()
+    for number in range(3):
+        (tmp_path / "texts" / f"{number}.txt").write_text(DOCUMENTS[number])
+    assert list(rs.read_files(tmp_path / "a.jsonl.gz")) == list(zip(KEYS, DOCUMENTS))
+    assert [key for key, _ in rs.read_files(tmp_path / "texts")] == ["0.txt", "1.txt", "2.txt"]
+    pairs = [(p.key_a, p.key_b) for p in rs.pairs(tmp_path / "a.jsonl.gz", schema)]
+    assert pairs == [(KEYS[p.a], KEYS[p.b]) for p in rs.pairs(DOCUMENTS, schema)]
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(ValueError, match="line 1"):
+        list(rs.read_files(tmp_path / "bad.jsonl"))
+
+
+def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(rs.InvalidParameterError, match="null"):
+        schema.sketch_many(pa.array(["a", None]))
+    with pytest.raises(TypeError, match="strings"):
+        schema.sketch_many(pa.array([1, 2]))
+    with pytest.raises(TypeError, match="a document is a str or a Signature"):
+        schema.sketch_many(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(rs.InvalidParameterError, match="column"):
+        rs.dedup(pa.table({"body": ["a"]}), schema)
+    with pytest.raises(rs.RepeatedKeyError):
+        rs.pairs([("same", "a b c"), ("same", "d e f")], schema)
+
+
+def test_tune_and_evaluate(schema: rs.Schema) -> None:
+    choices = rs.tune(0.7, values=(64, 128))
+    assert [choice.values for choice in choices] == [64, 128]
+    assert all(choice.recall >= 0.95 for choice in choices)
+    found = rs.evaluate(DOCUMENTS, schema)
+    assert found.documents == 200
+    assert found.near_pairs == len(near_pairs(DOCUMENTS, 0.7))
+    assert found.recall is not None and found.recall > 0.8
+
+
+def _tool() -> str:
+    root = Path(__file__).parents[2]
+    for name in (os.environ.get("RESEMBLANCE_TOOL"), shutil.which("resemblance")):
+        if name and Path(name).exists():
+            return name
+    for profile in ("release", "debug"):
+        built = root / "target" / profile / "resemblance"
+        if built.exists():
+            return str(built)
+    pytest.skip("the command-line tool is not built")
+
+
+@pytest.fixture(params=["articles2500", "versions", "debian-docs"])
+def corpus(request: pytest.FixtureRequest) -> Path:
+    data = os.environ.get("RESEMBLANCE_DATA")
+    if not data:
+        pytest.skip("RESEMBLANCE_DATA names no corpora")
+    return Path(data) / str(request.param) / "docs.jsonl.gz"
+
+
+def _lines(*arguments: str | Path) -> list[str]:
+    ran = subprocess.run(
+        [_tool(), *map(str, arguments)], capture_output=True, check=False, text=True
+    )
+    assert ran.returncode in (0, 1), ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_pairs_and_clusters_are_those_of_the_tool(corpus: Path) -> None:
+    expected = _lines("pairs", corpus, "--no-header")
+    pairs = []
+    for pair in rs.pairs(corpus):
+        a, b = sorted([str(pair.key_a), str(pair.key_b)], key=str.encode)
+        pairs.append(f"{a}\t{b}\t{pair.similarity:.6f}")
+    assert sorted(pairs, key=lambda line: [p.encode() for p in line.split("\t")]) == expected
+    rows = []
+    for cluster in rs.clusters(corpus):
+        # The tool names a cluster after its first document.
+        keys = [str(key).encode() for key in cluster.keys]
+        rows += [(keys[0], key) for key in keys]
+    lines = [f"{name.decode()}\t{key.decode()}" for name, key in sorted(rows)]
+    assert lines == _lines("clusters", corpus, "--no-header")
+
+
+def test_dedup_is_that_of_the_tool(corpus: Path, tmp_path: Path) -> None:
+    policies: tuple[Literal["first", "cluster"], ...] = ("first", "cluster")
+    for policy in policies:
+        report, output = tmp_path / f"{policy}.tsv", tmp_path / f"{policy}.jsonl"
+        _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", "--policy", policy)
+        found = rs.dedup(corpus, policy=policy)
+        rows = [f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}" for d in found.duplicates]
+        assert rows == report.read_text().splitlines()
+        kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
+        keys = [key for key, _ in rs.read_files(corpus)]
+        assert found.select(keys) == kept

@@ -1,0 +1,157 @@
+"""Schemas and signatures: what they are made of, and how they travel."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import resemblance as rs
+from conftest import jaccard, shingles, texts
+
+SCHEMAS = [
+    rs.Schema(minhash=rs.MinHash(64)),
+    rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(128, threshold=0.6, recall=0.9)),
+    rs.Schema(text=rs.Text.characters(9), simhash=rs.SimHash(128, max_distance=2)),
+    rs.Schema(
+        text=rs.Text("words", 2, nfkc=True, strip_accents=True, stop_words="en", stem="en"),
+        minhash=rs.MinHash(64, bands=16, rows=4),
+        simhash=rs.SimHash(64),
+        near="both",
+        seed=7,
+        expected_documents=1000,
+        empty_documents="alike",
+    ),
+    rs.Schema(text=rs.Text.code(4), minhash=rs.MinHash(128, kind="one-pass", value_bits=8)),
+    rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="bottom-k")),
+    rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
+    rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+def test_a_schema_travels(schema: rs.Schema) -> None:
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    assert rs.Schema.from_bytes(schema.to_bytes()) == schema
+    # What is printed can be run.
+    assert eval(repr(schema), vars(rs)) == schema
+    assert hash(eval(repr(schema), vars(rs))) == hash(schema)
+    assert len({schema, rs.Schema.from_bytes(schema.to_bytes())}) == 1
+
+
+def test_schemas_differ() -> None:
+    assert len(set(SCHEMAS)) == len(SCHEMAS)
+    assert SCHEMAS[0] != "a schema"
+
+
+@pytest.mark.parametrize(
+    ("make", "parameter"),
+    [
+        (lambda: rs.Schema(), "signature"),
+        (lambda: rs.Schema(minhash=rs.MinHash(128, threshold=1.5)), "threshold"),
+        (lambda: rs.Schema(minhash=rs.MinHash(-1)), "values"),
+        (lambda: rs.Schema(minhash=rs.MinHash(64, bands=4)), "bands"),
+        (lambda: rs.Schema(minhash=rs.MinHash(64, kind="other")), "kind"),
+        (lambda: rs.Schema(simhash=rs.SimHash(65)), "bits"),
+        (lambda: rs.Schema(minhash=rs.MinHash(64), near="some"), "near"),  # type: ignore[arg-type]
+        (lambda: rs.Schema(text=rs.Text("lines", 1), minhash=rs.MinHash(64)), "unit"),
+        (lambda: rs.Schema(text=rs.Text("words", 1, stem="xx"), minhash=rs.MinHash(64)), "stem"),
+        (lambda: rs.Schema.from_bytes(b"nothing"), "schema bytes"),
+    ],
+)
+def test_what_is_out_of_range_is_named(make: object, parameter: str) -> None:
+    with pytest.raises(rs.InvalidParameterError) as raised:
+        make()  # type: ignore[operator]
+    assert raised.value.parameter == parameter
+    assert isinstance(raised.value, ValueError)
+
+
+@pytest.mark.parametrize("schema", [s for s in SCHEMAS if s.text is not None], ids=str)
+def test_signatures_travel(schema: rs.Schema) -> None:
+    documents = texts(50)
+    signatures = schema.sketch_many([*documents, ""])
+    again = pickle.loads(pickle.dumps(signatures))
+    assert again.schema == schema
+    assert again.to_bytes() == signatures.to_bytes()
+    for text, signature in zip(documents, signatures):
+        assert schema.sketch(text) == signature
+        read = pickle.loads(pickle.dumps(signature))
+        assert read.to_bytes() == signature.to_bytes()
+        assert read.bucket_codes() == signature.bucket_codes()
+
+
+def test_signatures_are_a_sequence_with_arrays(schema: rs.Schema) -> None:
+    signatures = schema.sketch_many(texts(10))
+    assert len(signatures) == 10
+    assert signatures[-1] == signatures[9]
+    assert list(signatures[2:8:3]) == [signatures[2], signatures[5]]
+    assert [s for s in signatures[::-1]] == list(reversed(list(signatures)))
+    with pytest.raises(IndexError):
+        signatures[10]
+    values = signatures.minhash
+    assert values is not None and values.shape == (10, 128) and values.dtype == np.uint32
+    assert np.array_equal(np.asarray(signatures), values)
+    first = signatures[0].minhash
+    assert first is not None and np.array_equal(values[0], first)
+
+
+def test_ready_made_signatures() -> None:
+    values = np.arange(640, dtype=np.uint32).reshape(10, 64)
+    signatures = rs.Signatures.from_minhash(values)
+    again = signatures.minhash
+    assert again is not None and np.array_equal(again, values)
+    assert pickle.loads(pickle.dumps(signatures)) == signatures
+    assert pickle.loads(pickle.dumps(signatures[3])) == signatures[3]
+    fingerprints = np.array([1, 2, 2**64 - 1], dtype=np.uint64)
+    simhashes = rs.Signatures.from_simhash(fingerprints)
+    assert simhashes[2].hamming(simhashes[0]) == 63
+    assert simhashes.simhash is not None and np.array_equal(simhashes.simhash, fingerprints)
+    assert rs.Signature.from_simhash(2**127, 128).simhash == 2**127
+
+
+def test_estimates_are_near_what_they_estimate(schema: rs.Schema) -> None:
+    documents = texts(300, seed=3)
+    signatures = schema.sketch_many(documents)
+    errors = []
+    for i in range(1, len(documents)):
+        exact = jaccard(shingles(documents[i - 1]), shingles(documents[i]))
+        errors.append(signatures[i - 1].jaccard(signatures[i]) - exact)
+    assert abs(float(np.mean(errors))) < 0.01
+    merged = signatures[0].merge(signatures[1])
+    assert merged == signatures[1].merge(signatures[0])
+
+
+def test_features_are_those_of_texts(schema: rs.Schema) -> None:
+    text = "A rose is a rose is a rose"
+    assert len(schema.features(text)) == len(shingles(text))
+    words = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64))
+    assert words.sketch("c a b") == words.sketch_features(["a", "b", b"c"])
+
+
+def _sketch(job: tuple[rs.Schema, list[str]]) -> rs.Signatures:
+    schema, documents = job
+    return schema.sketch_many(documents)
+
+
+def test_other_processes_sketch(schema: rs.Schema) -> None:
+    """As `datasets.map(..., num_proc=2)` does it: the schema is pickled, signatures come back."""
+    documents = texts(400)
+    jobs = [(schema, documents[:200]), (schema, documents[200:])]
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(_sketch, jobs))
+    here = schema.sketch_many(documents)
+    assert [*parts[0].to_bytes(), *parts[1].to_bytes()] == here.to_bytes()
+
+
+def test_weights_travel(schema: rs.Schema) -> None:
+    plain = rs.Schema(text=rs.Text.words(1), simhash=rs.SimHash(64))
+    weighted = plain.with_weights(["the cat", "the dog", "the bird and the bee"])
+    assert weighted.is_weighted and weighted != plain
+    again = pickle.loads(pickle.dumps(weighted))
+    assert again == weighted
+    assert again.sketch("the cat") == weighted.sketch("the cat")
+    with pytest.raises(rs.InvalidParameterError):
+        schema.with_weights(["a"])

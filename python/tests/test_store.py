@@ -1,0 +1,295 @@
+"""Stores: what is written is found, by all verbs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import resemblance as rs
+from conftest import near_pairs, texts
+
+TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
+
+
+def test_the_verbs(store: rs.Store) -> None:
+    assert store.insert("a", TEXT, payload=b"A", stamp=3) == 0
+    new = store.insert_if_new("b", TEXT)
+    assert not new and new.found is not None and new.found.key == "a"
+    assert new.found.similarity == 1.0 and not new.is_same_key
+    assert store.insert_if_new("a", "something else entirely, with other words").is_same_key
+    assert store.insert_if_new(b"c\xff", "something else entirely, with other words")
+    assert len(store) == 2 and "a" in store and b"c\xff" in store and "b" not in store
+    assert list(store) == ["a", "c\udcff"]
+    # A key that is no UTF-8 comes back as it can be given.
+    assert store["c\udcff"].key_bytes == b"c\xff"
+    record = store["a"]
+    assert (record.payload, record.stamp, record.id) == (b"A", 3, 0)
+    assert record.signature == store.schema.sketch(TEXT)
+    assert store.get("x") is None
+    for missing in (lambda: store["x"], lambda: store.remove("x"), lambda: store.touch("x", 1)):
+        with pytest.raises(KeyError):
+            missing()
+    assert store.upsert("a", TEXT, stamp=4).revision == "unchanged"
+    changed = store.upsert("a", TEXT + " it was")
+    assert changed.revision == "near" and changed.last is not None
+    assert store.touch("a", 9) == changed.id and store["a"].stamp == 9
+    assert store.remove("a") == changed.id
+    assert not store.discard("a") and len(store) == 1
+    assert [record.key for record in store.records(prefix="c")] == ["c\udcff"]
+
+
+def test_queries(store: rs.Store) -> None:
+    documents = texts(400)
+    store.insert_many(documents, [f"k{i}" for i in range(400)], payloads=[b"p"] * 400)
+    expected = near_pairs(documents, 0.7)
+    answers = store.query_many(documents, threshold=0.7)
+    found = {
+        (min(i, match.id), max(i, match.id))
+        for i, answer in enumerate(answers)
+        for match in answer
+        if match.id != i
+    }
+    # Estimates differ from what they estimate; most pairs are beyond doubt.
+    assert len(found ^ expected) < 0.1 * len(expected)
+    for i in (0, 17, 399):
+        alone = store.query(documents[i], payloads=True)
+        assert [match.id for match in alone] == [match.id for match in answers[i]]
+        assert alone[0].payload == b"p" and alone.recall is not None and alone.recall > 0.9
+        by_key = store.query(key=f"k{i}")
+        assert [m.id for m in by_key] == [m.id for m in alone if m.id != i]
+        scanned = store.query(documents[i], scan=True)
+        assert {m.id for m in alone} <= {m.id for m in scanned}
+        assert store.query(store.schema.sketch(documents[i]), limit=1)[0].similarity == 1.0
+    assert store.nearest(documents[5], 3)[0].id == 5
+    assert store.snapshot().candidates(documents[5])
+    with pytest.raises(rs.InvalidParameterError):
+        store.query(documents[0], threshold=0.2)
+    assert store.query(documents[0], threshold=0.2, accept_lower_recall=True)
+    with pytest.raises(KeyError):
+        store.query(key="nobody")
+    with pytest.raises(rs.InvalidParameterError):
+        store.query()
+    with pytest.raises(rs.InvalidParameterError):
+        store.query(documents[0], by="luck")  # type: ignore[arg-type]
+
+
+def test_pairs_and_clusters(store: rs.Store) -> None:
+    documents = texts(500, seed=5)
+    store.insert_many(documents, [f"k{i}" for i in range(500)])
+    pairs = list(store.pairs(threads=2))
+    by_query = {
+        (i, match.id)
+        for i, answer in enumerate(store.query_many(documents))
+        for match in answer
+        if i < match.id
+    }
+    assert {(pair.a, pair.b) for pair in pairs} == by_query
+    assert all(pair.key_a == f"k{pair.a}" and pair.key_b == f"k{pair.b}" for pair in pairs)
+    arrays = store.pairs().arrays()
+    assert arrays["a"].tolist() == [pair.a for pair in store.pairs(keys=False)]
+    # The components of these pairs, by the simplest way there is.
+    group = list(range(500))
+    for a, b in by_query:
+        old, new = group[b], group[a]
+        group = [new if g == old else g for g in group]
+    components = {frozenset(i for i in range(500) if group[i] == g) for g in group}
+    clusters = store.clusters()
+    assert {frozenset(c.ids) for c in clusters} == {c for c in components if len(c) > 1}
+    assert clusters[0].keys == [f"k{i}" for i in clusters[0]]
+    assert clusters.left_out.pairs == 0 and clusters.suspicious == []
+
+
+def test_transactions(store: rs.Store, path: Path) -> None:
+    with store.transaction() as transaction:
+        transaction.insert("a", TEXT)
+        assert not transaction.insert_if_new("b", TEXT)
+        assert "a" in transaction and len(transaction) == 1 and len(store) == 0
+        assert transaction.query(TEXT)[0].key == "a"
+        with pytest.raises(rs.BusyError):
+            store.insert("c", TEXT)
+        with pytest.raises(rs.BusyError):
+            store.transaction()
+    assert list(store) == ["a"]
+    with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
+        transaction.remove("a")
+        raise ZeroDivisionError
+    assert "a" in store
+    with store.transaction() as transaction:
+        assert transaction.insert_many(["x y z", "u v w"], ["d", "e"]) == [1, 2]
+        transaction.rollback()
+    with pytest.raises(rs.ClosedError):
+        transaction.commit()
+    before = store.snapshot()
+    store.insert("f", TEXT)
+    assert len(before) == 1 and len(store) == 2
+    store.close()
+    del before
+    with rs.Store.open(path) as again:
+        assert list(again) == ["a", "f"]
+
+
+def test_a_transaction_lets_others_wait(store: rs.Store) -> None:
+    done: list[str] = []
+
+    def insert(key: str) -> None:
+        store.insert(key, TEXT)
+        done.append(key)
+
+    with store.transaction() as transaction:
+        threads = [threading.Thread(target=insert, args=(str(i),)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        transaction.insert("first", TEXT)
+        assert done == []
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == ["0", "1", "2", "3"] and len(store) == 5
+
+
+def test_many_threads_insert_one(store: rs.Store) -> None:
+    new: list[bool] = []
+
+    def insert(number: int) -> None:
+        new.append(bool(store.insert_if_new(f"k{number}", TEXT)))
+
+    threads = [threading.Thread(target=insert, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(new) == [False] * 7 + [True]
+
+
+def test_inserting_many_if_new_is_inserting_one_by_one(store: rs.Store, tmp_path: Path) -> None:
+    documents = texts(300, seed=9)
+    keys = [f"k{i}" for i in range(300)]
+    together = store.insert_many(documents, keys, if_new=True, commit_every=100)
+    with rs.Store.create(tmp_path / "other.rsm", store.schema) as other:
+        alone = [other.insert_if_new(key, text) for key, text in zip(keys, documents)]
+        assert [bool(n) for n in together] == [bool(n) for n in alone]
+        assert list(store) == list(other)
+
+
+def test_all_or_nothing(store: rs.Store) -> None:
+    def broken() -> Iterator[str]:
+        yield from texts(5_000)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.insert_many(broken())
+    assert len(store) == 0
+    with pytest.raises(rs.InvalidParameterError, match="keys"):
+        store.insert_many(["a", "b"], ["only one"])
+    with pytest.raises(rs.InvalidParameterError, match="keys"):
+        store.insert_many(["a"], ["one", "two"])
+    with pytest.raises(TypeError, match="not one str"):
+        store.insert_many("a text")
+    with pytest.raises(TypeError, match="a key is str or bytes"):
+        store.insert(7, TEXT)  # type: ignore[arg-type]
+    with pytest.raises(rs.KeyExistsError):
+        store.insert_many(["a", "b"], ["same", "same"])
+    assert len(store) == 0
+
+
+def test_eviction(store: rs.Store) -> None:
+    store.insert_many(texts(100), stamps=range(100), payloads=[bytes([i % 2]) for i in range(100)])
+    assert store.evict(older_than=10, dry_run=True).evicted == 10 and len(store) == 100
+    assert store.evict(older_than=10).evicted == 10
+    assert store.evict(keep_newest=50).evicted == 40
+    report = store.evict(matching=lambda document: document.payload == b"\x01")
+    assert (report.examined, report.evicted, len(store)) == (50, 25, 25)
+    with pytest.raises(ZeroDivisionError):
+        store.evict(matching=lambda document: bool(1 / 0))
+    with pytest.raises(rs.InvalidParameterError):
+        store.evict()
+    assert len(store) == 25
+
+
+def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
+    documents = texts(200)
+    store.insert_many(documents, [f"k{i}" for i in range(200)])
+    told: list[rs.Progress] = []
+    assert store.check(progress=told.append)
+    assert told and told[-1].unit in {"documents", "postings"}
+    assert store.stats().documents == 200
+    assert store.backup(tmp_path / "copy.rsm").documents == 200
+    assert store.export(tmp_path / "stream").documents == 200
+    with pytest.raises(FileExistsError):
+        store.export(tmp_path / "stream")
+    store.close()
+    assert rs.check(path).documents == 200
+    assert rs.compact(path).size_after_bytes > 0
+    report = rs.reband(path, threshold=0.5)
+    assert report.schema.minhash is not None and report.schema.minhash.threshold == 0.5
+    with rs.Store.open(path) as looser, rs.Store.open(tmp_path / "copy.rsm") as copy:
+        assert list(looser) == list(copy)
+        with pytest.raises(rs.ImportStoppedError):
+            looser.import_(tmp_path / "stream")
+        assert looser.import_(tmp_path / "stream", existing_keys="skip").skipped == 200
+    assert rs.repair(path, tmp_path / "repaired.rsm").is_complete
+    with pytest.raises(rs.StoppedError):
+        rs.check(path, progress=lambda progress: False)
+    with pytest.raises(ZeroDivisionError):
+        rs.check(path, progress=lambda progress: 1 / 0)
+
+
+def test_shards_become_one(store: rs.Store, tmp_path: Path) -> None:
+    documents = texts(300, seed=14)
+    keys = [f"k{i}" for i in range(300)]
+    store.insert_many(documents, keys)
+    paths = []
+    for start in range(0, 300, 100):
+        paths.append(tmp_path / f"shard-{start}")
+        end = start + 100
+        rs.bulk_build(paths[-1], zip(keys[start:end], documents[start:end]), store.schema)
+    assert rs.merge(tmp_path / "all", paths).documents == 300
+    with rs.Store.open(tmp_path / "all") as merged:
+        assert list(merged) == keys
+        assert [(p.a, p.b) for p in merged.pairs()] == [(p.a, p.b) for p in store.pairs()]
+    with pytest.raises(rs.RepeatedKeyError):
+        rs.merge(tmp_path / "twice", [paths[0], paths[0]])
+
+
+def test_open(path: Path, schema: rs.Schema, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        rs.Store.open(path)
+    assert isinstance(missing.value, rs.NotFoundError) and str(path) in str(missing.value)
+    with rs.Store.open_or_create(path, schema) as store:
+        store.insert("a", TEXT)
+        with pytest.raises(rs.LockedError, match=r"several-processes\.md"):
+            rs.Store.open(path)
+    with pytest.raises(FileExistsError):
+        rs.Store.create(path, schema)
+    other = rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(64))
+    with pytest.raises(rs.InvalidParameterError):
+        rs.Store.open_or_create(path, other)
+    with rs.Store.open(path, read_only=True) as reader:
+        assert list(reader) == ["a"]
+        with pytest.raises(rs.ReadOnlyError):
+            reader.insert("b", TEXT)
+    with pytest.raises(rs.ClosedError):
+        reader.get("a")
+    (tmp_path / "text").write_text("something else")
+    with pytest.raises(rs.NotAStoreError):
+        rs.Store.open(tmp_path / "text")
+    with pytest.raises(rs.SignatureMismatchError), rs.Store.open(path) as store:
+        store.insert("b", other.sketch(TEXT))
+
+
+def test_every_error_of_the_library_has_an_exception() -> None:
+    source = Path(__file__).parents[2] / "src" / "error.rs"
+    mapping = Path(__file__).parents[1] / "src" / "errors.rs"
+    if not source.exists():
+        pytest.skip("the source of the library is not beside this")
+    kinds = source.read_text().split("pub enum Error {")[1].split("\nimpl")[0]
+    mapped = mapping.read_text()
+    for line in kinds.splitlines():
+        name = line.strip().rstrip(",{ (").split("(")[0]
+        if line.startswith("    ") and line[4].isupper():
+            assert f"Error::{name}" in mapped, name
+    for name in rs.errors.__all__:
+        assert issubclass(getattr(rs, name), rs.ResemblanceError)
+        assert getattr(rs, name).__doc__

@@ -1,0 +1,176 @@
+//! Signatures as bytes and as codes of buckets, without a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::format::{checksum, decode_plain_signature};
+use crate::options::StoreOptions;
+use crate::schema::Schema;
+use crate::sketch::Signature;
+use crate::state::SharedContext;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Turns the signatures of a schema into bytes, bytes into signatures, and signatures into the codes
+/// under which a store with this schema indexes them: for programs that keep signatures elsewhere, or
+/// that sort them into buckets on many machines. Sections 6 and 14 of `format-spec.md` specify both.
+/// A clone is cheap, and all threads may use it.
+///
+/// ```
+/// use resemblance::{Codec, MinHash, Schema, Text};
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// let codec = Codec::new(&schema)?;
+/// let signature = schema.sketcher().text("some text or other")?;
+///
+/// let bytes = codec.encode(&signature)?;
+/// let read = codec.decode(&bytes)?;
+/// assert_eq!(codec.encode(&read)?, bytes);
+/// assert_eq!(codec.bucket_codes(&read)?, codec.bucket_codes(&signature)?);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Codec {
+    /// That of a store which has this schema and no file.
+    context: Arc<SharedContext>,
+}
+
+impl Signature {
+    /// Returns a hash of all that the signature consists of, for tables of signatures of one schema:
+    /// equal signatures have equal digests, and two of a hundred million different ones agree with a
+    /// probability of 10⁻²³. Section 14 of `format-spec.md` specifies it.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let digests = [sketcher.text("a b c")?.digest(), sketcher.text("c b a")?.digest()];
+    /// assert_eq!(digests[0], digests[1]);
+    /// assert_ne!(digests[0], sketcher.text("a b d")?.digest());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn digest(&self) -> u128 {
+        let bits = [self.value_bits(), self.simhash_bits()].map(|bits| bits.map_or(0, u8::from));
+        let mut bytes = bits.to_vec();
+        bytes.push(u8::from(self.is_empty()));
+        for value in self.minhash().into_iter().flatten() {
+            bytes.extend(value.to_le_bytes());
+        }
+        for hash in self.bottom_k().into_iter().flatten() {
+            bytes.extend(hash.to_le_bytes());
+        }
+        bytes.extend(self.simhash().into_iter().flat_map(u128::to_le_bytes));
+        xxh3_128(&bytes)
+    }
+}
+
+impl std::fmt::Debug for Codec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let schema = &self.context.schema;
+        f.debug_struct("Codec").field("schema", schema).finish()
+    }
+}
+
+impl Codec {
+    /// Makes the codec of a schema.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bug`] alone.
+    pub fn new(schema: &Schema) -> Result<Self> {
+        let (path, options) = (PathBuf::new(), StoreOptions::new());
+        let context = SharedContext::new(path, schema.clone(), options)?;
+        Ok(Self {
+            context: Arc::new(context),
+        })
+    }
+
+    /// Returns a signature as bytes. Signatures that a store with this schema would hold as equal have
+    /// equal bytes: values are cut to the bits that it keeps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if the signature does not fit the schema.
+    pub fn encode(&self, signature: &Signature) -> Result<Vec<u8>> {
+        self.context.check_signature(signature)?;
+        let mut row = self.context.signature_row(0, None, signature);
+        row.truncate(row.len().saturating_sub(checksum::CHECKSUM_BYTES));
+        Ok(row)
+    }
+
+    /// Reads the bytes of a signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bytes that [`encode`](Self::encode) could not have returned.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Signature> {
+        let context = &self.context;
+        let decoded = decode_plain_signature(bytes, context.shape(), context.recipe);
+        decoded.ok_or_else(|| {
+            let found = format!("{} bytes of something else", bytes.len());
+            Error::invalid("bytes", found, "those of a signature of this schema")
+        })
+    }
+
+    /// Returns the number of the bucket of a signature in each band and then in each permuted table,
+    /// or nothing for one that is not indexed, which is near no other. Two signatures are candidates for
+    /// each other if they agree in one place.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if the signature does not fit the schema.
+    pub fn bucket_codes(&self, signature: &Signature) -> Result<Vec<u64>> {
+        let context = &self.context;
+        context.check_signature(signature)?;
+        let mut codes = Vec::new();
+        if !context.is_filed(signature) {
+            return Ok(codes);
+        }
+        context.band_codes(signature, &mut codes)?;
+        if let Some(fingerprint) = signature.simhash() {
+            context.lanes.table_codes(fingerprint, &mut codes);
+        }
+        for (lane, code) in (1..).zip(&mut codes) {
+            *code = context.lanes.bucket_bits(lane).bucket(*code);
+        }
+        Ok(codes)
+    }
+
+    /// Compares a signature with the bytes of another: the estimated similarity if the schema has
+    /// MinHash, and the distance in bits if it has SimHash.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode), and [`Error::SignatureMismatch`].
+    ///
+    /// ```
+    /// # use resemblance::{Codec, MinHash, Schema, Text};
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let codec = Codec::new(&schema)?;
+    /// let signature = codec.decode(&codec.encode(&schema.sketcher().text("a b c")?)?)?;
+    /// assert_eq!(codec.nearness(&signature, &codec.encode(&signature)?)?, (Some(1.0), None));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn nearness(
+        &self,
+        signature: &Signature,
+        other: &[u8],
+    ) -> Result<(Option<f64>, Option<u32>)> {
+        let other = self.decode(other)?;
+        let signature = self.decode(&self.encode(signature)?)?;
+        let schema = &self.context.schema;
+        let similarity = schema.minhash().map(|_| signature.jaccard(&other));
+        let distance = schema.simhash().map(|_| signature.hamming(&other));
+        Ok((similarity.transpose()?, distance.transpose()?))
+    }
+
+    /// Returns the digest of the signatures of fixed documents, which tells builds apart that hash
+    /// differently. Section 5.8 of `format-spec.md` specifies it. It takes about a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bug`] alone.
+    pub fn self_test(&self) -> Result<u64> {
+        self.context.sketcher.self_test()
+    }
+}

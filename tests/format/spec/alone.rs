@@ -1,0 +1,100 @@
+//! Schemas and signatures by themselves: section 14.
+
+use resemblance::{Codec, MinHash, Schema, SimHash, Text};
+
+use super::{code_block, hex};
+
+#[test]
+fn a_schema_and_a_signature_by_themselves_are_as_written_down() {
+    let minhash = MinHash::new(16).value_bits(32).threshold(0.8).banding(2, 2);
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .seed(42)
+        .minhash(minhash)
+        .simhash(SimHash::bits64().max_distance(1))
+        .expected_documents(1_000)
+        .build()
+        .unwrap();
+    let codec = Codec::new(&schema).unwrap();
+    let signature = schema.sketcher().text("The cat sat on the mat.").unwrap();
+    let bytes = codec.encode(&signature).unwrap();
+    let mut lines = vec![
+        format!("schema {}", hex(&schema.to_bytes().unwrap())),
+        format!("fingerprint {:016x}", schema.recipe_fingerprint()),
+        format!("self-test {:016x}", codec.self_test().unwrap()),
+        format!("signature {}", hex(&bytes)),
+        format!("digest {:032x}", signature.digest()),
+    ];
+    let buckets = codec.bucket_codes(&signature).unwrap();
+    lines.extend(buckets.iter().map(|bucket| format!("bucket {bucket:016x}")));
+    assert_eq!(lines, code_block("alone"));
+    assert_eq!(codec.decode(&bytes).unwrap(), signature);
+    assert_eq!(codec.decode(&bytes).unwrap().digest(), signature.digest());
+}
+
+#[test]
+fn signatures_that_share_a_bucket_are_candidates_of_each_other() {
+    let minhash = MinHash::new(64).threshold(0.5);
+    let simhash = SimHash::bits64().max_distance(3);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let schema = builder.simhash(simhash).build().unwrap();
+    let (codec, sketcher) = (Codec::new(&schema).unwrap(), schema.sketcher());
+    let folder = tempfile::tempdir().unwrap();
+    let store = resemblance::Store::create(folder.path().join("store.rsm"), schema).unwrap();
+    let texts = (0..60).map(|n: u32| {
+        let words = (0..30).map(|k| format!("w{}", (n / 3) * 40 + k + n % 3 * 4));
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let signatures: Vec<_> = texts.map(|text| sketcher.text(&text).unwrap()).collect();
+    for (number, signature) in signatures.iter().enumerate() {
+        store.insert(number.to_string(), signature).unwrap();
+    }
+    let buckets: Vec<_> = signatures
+        .iter()
+        .map(|signature| codec.bucket_codes(signature).unwrap())
+        .collect();
+    let snapshot = store.snapshot().unwrap();
+    for (signature, own) in signatures.iter().zip(&buckets) {
+        let shares = |other: &Vec<u64>| own.iter().zip(other).any(|(a, b)| a == b);
+        let expected: Vec<u64> = (0..)
+            .zip(&buckets)
+            .filter(|(_, b)| shares(b))
+            .map(|(n, _)| n)
+            .collect();
+        let found = snapshot.candidates(signature).unwrap();
+        let found: Vec<u64> = found.into_iter().map(|id| id.get()).collect();
+        assert_eq!(found, expected);
+    }
+    assert!(
+        codec
+            .bucket_codes(&sketcher.text("").unwrap())
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn bytes_that_no_signature_has_are_refused() {
+    let schema = Schema::builder().minhash(MinHash::new(16)).build().unwrap();
+    let codec = Codec::new(&schema).unwrap();
+    let signature = schema.sketcher().features(["a", "b"]).unwrap();
+    let bytes = codec.encode(&signature).unwrap();
+    for length in 0..bytes.len() {
+        assert!(codec.decode(&bytes[..length]).is_err());
+    }
+    for (place, bit) in (0..5).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1 << bit;
+        // A signature without features is marked as one, and else is as any other.
+        if let Ok(read) = codec.decode(&changed) {
+            assert_eq!((place, codec.encode(&read).unwrap()), (1, changed));
+        }
+    }
+    let other = Schema::builder().minhash(MinHash::new(32)).build().unwrap();
+    let other = other.sketcher().features(["a", "b"]).unwrap();
+    assert!(codec.encode(&other).is_err() && codec.nearness(&other, &bytes).is_err());
+    assert_eq!(
+        codec.nearness(&signature, &bytes).unwrap(),
+        (Some(1.0), None)
+    );
+}
