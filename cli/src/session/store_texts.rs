@@ -20,15 +20,15 @@ pub(crate) struct NamedStore<'a, N> {
 }
 
 impl<N: fmt::Display> NamedStore<'_, N> {
-    /// Puts the features of the documents into `features` whose texts are in these corpora, and says of
-    /// how many there are none. A text is that of the document with its key if it has the same signature.
+    /// Puts the features of the documents into `features` whose texts are in these corpora, says of how
+    /// many there are none, and returns how many there are. A text is that of the document with its key if it has the same signature.
     pub(crate) fn read_texts(
         &self,
         context: &Context,
         texts: &[PathBuf],
         options: &CorpusOptions,
         features: &mut FeatureSets,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let known = if texts.is_empty() || self.snapshot.is_empty() {
             0
         } else {
@@ -42,7 +42,7 @@ impl<N: fmt::Display> NamedStore<'_, N> {
                  similarities to them are estimates"
             ));
         }
-        Ok(())
+        Ok(known)
     }
 
     /// Returns how many documents have their texts here.
