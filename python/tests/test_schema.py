@@ -120,8 +120,18 @@ def test_estimates_are_near_what_they_estimate(schema: rs.Schema) -> None:
         exact = jaccard(shingles(documents[i - 1]), shingles(documents[i]))
         errors.append(signatures[i - 1].jaccard(signatures[i]) - exact)
     assert abs(float(np.mean(errors))) < 0.01
-    merged = signatures[0].merge(signatures[1])
-    assert merged == signatures[1].merge(signatures[0])
+
+
+def test_a_union_needs_whole_values(schema: rs.Schema) -> None:
+    signatures = schema.sketch_many(texts(2, seed=3))
+    with pytest.raises(rs.SignatureMismatchError):
+        signatures[0].merge(signatures[1])
+    whole = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, value_bits=32))
+    a, b = (whole.sketch(text) for text in ("one two three", "three four five"))
+    merged = a.merge(b)
+    assert merged == b.merge(a)
+    shingled = ["one two", "two three", "three four", "four five"]
+    assert merged == whole.sketch_features(shingled)
 
 
 def test_features_are_those_of_texts(schema: rs.Schema) -> None:
