@@ -237,7 +237,10 @@ def test_dedup_is_that_of_the_tool(corpus: Path, tmp_path: Path) -> None:
         report, output = tmp_path / f"{policy}.tsv", tmp_path / f"{policy}.jsonl"
         _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", "--policy", policy)
         found = rs.dedup(corpus, policy=policy)
-        rows = [f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}" for d in found.duplicates]
+        assert all(d.is_exact for d in found.duplicates)
+        rows = [
+            f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\texact" for d in found.duplicates
+        ]
         assert rows == report.read_text().splitlines()
         kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
         keys = [key for key, _ in rs.read_files(corpus)]
