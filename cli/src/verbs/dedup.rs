@@ -475,7 +475,7 @@ impl DedupPlan<'_> {
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
             if let Some(features) = &mut self.features {
-                features.put(id, &sketched.features)?;
+                features.put(id, sketched.features)?;
             }
             self.kept.push(true);
             self.tally.kept += 1;

@@ -199,7 +199,7 @@ impl Deduplicator {
         let id = self.kept.insert(document, signature)?;
         // The next document may be compared with this one, so its features must be readable by then.
         if let Some(features) = &mut self.features {
-            features.put(id, &sketched.features)?;
+            features.put(id, Arc::clone(&sketched.features))?;
             features.flush()?;
         }
         Ok(decision)

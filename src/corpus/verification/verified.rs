@@ -27,8 +27,9 @@ use crate::write::AskCaller;
 pub struct SketchedText {
     /// The signature.
     pub signature: Signature,
-    /// Its feature hashes, sorted and distinct; empty unless they were requested.
-    pub features: Vec<u64>,
+    /// Its feature hashes, sorted and distinct; empty unless they were requested. [`FeatureSets`] share
+    /// them.
+    pub features: Arc<[u64]>,
 }
 
 impl SketchedText {
@@ -45,7 +46,7 @@ impl SketchedText {
         };
         Ok(Self {
             signature,
-            features,
+            features: features.into(),
         })
     }
 
@@ -89,7 +90,7 @@ pub(crate) fn insert_many_if_new(
     })?;
     for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
         if novelty.is_new() {
-            features.put(novelty.id(), &sketched.features)?;
+            features.put(novelty.id(), Arc::clone(&sketched.features))?;
         }
     }
     features.flush()?;
