@@ -123,6 +123,12 @@ impl ProbePlan {
         Ok(())
     }
 
+    /// Appends the signatures of a plan for the same lanes.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.codes.extend(other.codes);
+        self.is_asked.extend(other.is_asked);
+    }
+
     /// Asks nothing for a signature.
     pub(crate) fn leave_out(&mut self, query_index: usize) -> Result<()> {
         *at_mut(&mut self.is_asked, query_index)? = false;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -113,6 +114,14 @@ impl Deduplicator {
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.kept.set_memory_bytes(bytes);
+        self
+    }
+
+    /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
+    /// given. The decisions are the same for any number.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.kept.set_threads(threads);
         self
     }
 

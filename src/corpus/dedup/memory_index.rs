@@ -1,5 +1,6 @@
 //! Kept documents in memory, as a search reads them.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use crate::corpus::collection::RowArena;
@@ -14,7 +15,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
 use crate::types::{Document, DocumentId};
-use crate::write::BatchTarget;
+use crate::write::{BatchDocument, BatchInsert, BatchTarget, LookedUp, SyncAskCaller};
 
 /// Documents with ids from 0, in a hash table for each lane.
 pub(super) struct MemoryIndex {
@@ -23,6 +24,8 @@ pub(super) struct MemoryIndex {
     signatures: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,
+    /// The number of threads that look documents up.
+    threads: NonZeroUsize,
     /// The codes of one document, kept to be filled again.
     codes: Vec<u64>,
     row: Vec<Option<u64>>,
@@ -38,9 +41,14 @@ impl MemoryIndex {
             documents: RowArena::default(),
             signatures: RowArena::default(),
             postings: 0,
+            threads: NonZeroUsize::MIN,
             codes: Vec::new(),
             row: Vec::new(),
         })
+    }
+
+    pub(super) fn set_threads(&mut self, threads: NonZeroUsize) {
+        self.threads = threads;
     }
 
     /// Returns the memory that the documents take, in bytes.
@@ -67,9 +75,18 @@ impl MemoryIndex {
     }
 }
 
-impl BatchTarget for MemoryIndex {
+impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
     fn view(&self) -> &dyn ReadView {
         self
+    }
+
+    fn look_up(
+        &self,
+        insert: &BatchInsert<'_, SyncAskCaller<'_>>,
+        index: usize,
+        documents: &[BatchDocument<'_>],
+    ) -> Result<LookedUp> {
+        insert.look_up_shared(self, self.threads.get(), (index, documents))
     }
 
     fn next_id(&self) -> u64 {

@@ -10,7 +10,7 @@ use crate::query::Earlier;
 use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher};
 use crate::types::{Document, Novelty};
-use crate::write::AskCaller;
+use crate::write::SyncAskCaller;
 
 /// A text's signature, and its features where similarities are to be exact.
 ///
@@ -74,7 +74,7 @@ impl<A> Join<'_, A> {
 pub(crate) fn insert_many_if_new(
     features: &mut FeatureSets,
     documents: &[(Document<'_>, &SketchedText)],
-    insert: impl FnOnce(&[(Document<'_>, &Signature)], &AskCaller<'_>) -> Result<Vec<Novelty>>,
+    insert: impl FnOnce(&[(Document<'_>, &Signature)], &SyncAskCaller<'_>) -> Result<Vec<Novelty>>,
 ) -> Result<Vec<Novelty>> {
     let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;
