@@ -207,7 +207,7 @@ impl Pairs {
             // Its memory is given back before the next is made.
             self.batch = JoinBatch::default();
             self.cursor = Cursor::default();
-            let Some(batch) = gatherer.next(source, settings)? else {
+            let Some(batch) = gatherer.next(&self.source, settings)? else {
                 return Ok(false);
             };
             self.batch = batch;
