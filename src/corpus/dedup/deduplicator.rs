@@ -277,7 +277,9 @@ mod tests {
         let cases = memories
             .iter()
             .flat_map(|memory| [(false, *memory), (true, *memory)]);
-        for (is_exact, memory_bytes) in cases {
+        // Batches of 30 have several shares.
+        let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
+        for ((is_exact, memory_bytes), threads, together_count) in cases {
             let stream = || match is_exact {
                 true => create()
                     .unwrap()
@@ -285,13 +287,14 @@ mod tests {
                 false => create().unwrap(),
             };
             let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
+            together = together.threads(NonZeroUsize::new(threads).unwrap());
             let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
             let batch: Vec<_> = sketched
                 .iter()
                 .map(|s| (Document::without_key(), s))
                 .collect();
             let mut decided = Vec::new();
-            for part in batch.chunks(7) {
+            for part in batch.chunks(together_count) {
                 decided.extend(together.decide_many(part).unwrap());
             }
             let one_by_one = batch.iter().map(|(document, sketched)| {

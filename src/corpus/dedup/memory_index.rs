@@ -159,8 +159,15 @@ impl ReadView for MemoryIndex {
         wanted: &[ProbeRange],
         visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
-        for range in wanted {
-            for posting in self.bucket(lane, range.low_code, range.high_code) {
+        let Some(map) = self.lanes.get(usize::from(lane)) else {
+            return Ok(());
+        };
+        let lasts: Vec<u32> = wanted
+            .iter()
+            .map(|range| map.last(range.low_code))
+            .collect();
+        for (range, last) in wanted.iter().zip(lasts) {
+            for posting in map.chain(last, range.low_code, range.high_code) {
                 match visit(range.query_index, posting)? {
                     SweepControl::GoOn => {}
                     SweepControl::SkipRange => break,
