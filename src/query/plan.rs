@@ -189,7 +189,7 @@ impl ProbePlan {
         lane.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.max_distance
     }
 
-    /// The buckets that are asked for in the lane at `column`, ascending by code.
+    /// The buckets that are asked for in the lane at `column`, by the order of the signatures.
     pub(super) fn ranges(
         &self,
         context: &SharedContext,
@@ -207,8 +207,6 @@ impl ProbePlan {
                 query_index,
             })
         });
-        let mut ranges: Vec<ProbeRange> = ranges.collect();
-        ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
-        ranges
+        ranges.collect()
     }
 }

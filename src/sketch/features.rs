@@ -106,7 +106,7 @@ const MIN_DISTRIBUTED: usize = 64;
 const MAX_BUCKET_BITS: u32 = 12;
 
 /// With more hashes in a bucket, moving each past the others costs more than to sort them.
-const MAX_MOVED: usize = 16;
+const MAX_MOVED: u32 = 16;
 
 /// Sorts the hashes and removes repeats.
 fn sort_distinct(hashes: &mut Vec<u64>) {
@@ -125,7 +125,7 @@ fn distribute(hashes: &[u64]) -> Vec<u64> {
     let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
     let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
     // Where the next hash of each bucket goes.
-    let mut ends = vec![0; 1 << bits];
+    let mut ends = vec![0_u32; 1 << bits];
     for &hash in hashes {
         if let Some(count) = ends.get_mut(bucket(hash)) {
             *count += 1;
@@ -139,7 +139,7 @@ fn distribute(hashes: &[u64]) -> Vec<u64> {
     let mut sorted = vec![0; hashes.len()];
     for &hash in hashes {
         if let Some(end) = ends.get_mut(bucket(hash)) {
-            if let Some(slot) = sorted.get_mut(*end) {
+            if let Some(slot) = sorted.get_mut(*end as usize) {
                 *slot = hash;
             }
             *end += 1;

@@ -152,6 +152,10 @@ impl ReadView for MemoryIndex {
         is_enough().map(drop)
     }
 
+    fn sweeps_by_code(&self) -> bool {
+        false
+    }
+
     fn sweep(
         &self,
         _: PostingTable,
