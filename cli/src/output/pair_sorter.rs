@@ -161,7 +161,7 @@ struct HeldRow {
 
 impl HeldRows {
     /// Puts the labels in their order, and then the rows by these.
-    fn sort(&mut self, orders_documents: bool) {
+    fn sort(&mut self, orders_documents: bool) -> Result<()> {
         let mut order: Vec<u32> = (0..).take(self.labels.len()).collect();
         let label = |index: &u32| self.labels.get(*index as usize);
         order.sort_unstable_by(|a, b| label(a).cmp(&label(b)));
@@ -171,9 +171,12 @@ impl HeldRows {
                 *slot = rank;
             }
         }
-        let rank = |index: u32| ranks.get(index as usize).copied().unwrap_or(index);
+        let rank = |index: u32| {
+            let rank = ranks.get(index as usize).copied();
+            rank.ok_or_else(|| bug("a document of a pair has no label"))
+        };
         for row in &mut self.rows {
-            (row.a, row.b) = (rank(row.a), rank(row.b));
+            (row.a, row.b) = (rank(row.a)?, rank(row.b)?);
             if orders_documents && row.b < row.a {
                 (row.a, row.b) = (row.b, row.a);
             }
@@ -181,6 +184,7 @@ impl HeldRows {
         self.rows.sort_unstable_by_key(|row| (row.a, row.b));
         self.labels.sort_unstable();
         self.indexes = HashMap::new();
+        Ok(())
     }
 
     /// Returns the rows in order, once they are sorted.
@@ -236,6 +240,7 @@ impl PairSorter {
         self.held_bytes += size_of::<HeldRow>() as u64;
         self.rows.rows.push(row);
         if self.held_bytes >= self.memory_bytes {
+            self.rows.sort(self.orders_documents)?;
             self.spill().map_err(|e| self.failure(e))?;
         }
         Ok(())
@@ -258,7 +263,7 @@ impl PairSorter {
 
     /// The rows in order.
     pub(crate) fn finish(mut self) -> Result<SortedPairs> {
-        self.rows.sort(self.orders_documents);
+        self.rows.sort(self.orders_documents)?;
         let files = std::mem::take(&mut self.levels).into_iter().flatten();
         Ok(SortedPairs {
             rows: merged(files, self.rows),
@@ -270,10 +275,10 @@ impl PairSorter {
         temporary(&self.temp_dir, source)
     }
 
+    /// Writes the rows, which are sorted, to a file.
     fn spill(&mut self) -> io::Result<()> {
-        let mut rows = std::mem::take(&mut self.rows);
+        let rows = std::mem::take(&mut self.rows);
         self.held_bytes = 0;
-        rows.sort(self.orders_documents);
         let mut file = self.write(rows.into_labelled())?;
         let mut level = 0;
         loop {
