@@ -2,7 +2,7 @@
 //! `__arrow_c_array__`; ready-made signatures among them.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, LargeBinaryArray};
@@ -422,7 +422,7 @@ pub(crate) fn sketch_texts(
         Item::Text(text) => SketchedText::new(sketcher, with_features, text),
         Item::Ready(signature) if !with_features => Ok(SketchedText {
             signature: (*signature).clone(),
-            features: Vec::new(),
+            features: Arc::default(),
         }),
         Item::Ready(_) => Err(Error::InvalidParameter {
             parameter: "documents",

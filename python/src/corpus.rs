@@ -437,7 +437,7 @@ impl TemporaryCorpus {
                             });
                             let id = build.insert(document, &sketched.signature)?;
                             match features {
-                                Some(features) => features.put(id, &sketched.features),
+                                Some(features) => features.put(id, Arc::clone(&sketched.features)),
                                 None => Ok(()),
                             }
                         }),

@@ -66,8 +66,24 @@ impl BucketMap {
     /// Returns the postings with codes of `low_code..=high_code`, the codes of one bucket, the newest
     /// first.
     pub(crate) fn bucket(&self, low_code: u64, high_code: u64) -> impl Iterator<Item = Posting> {
+        self.chain(self.last(low_code), low_code, high_code)
+    }
+
+    /// Returns where the chain begins that has the bucket of a least code. Of many buckets the beginnings
+    /// are best asked for first: the processor then waits for several at a time.
+    pub(crate) fn last(&self, low_code: u64) -> u32 {
         let slot = slot_of(low_code, self.slots.len());
-        let mut next = self.slots.get(slot).copied().unwrap_or(NONE);
+        self.slots.get(slot).copied().unwrap_or(NONE)
+    }
+
+    /// Returns the postings of a [`bucket`](Self::bucket), of which `last` is known.
+    pub(crate) fn chain(
+        &self,
+        last: u32,
+        low_code: u64,
+        high_code: u64,
+    ) -> impl Iterator<Item = Posting> {
+        let mut next = last;
         let chain = std::iter::from_fn(move || {
             let chained = self.postings.get(next as usize)?;
             next = chained.previous;

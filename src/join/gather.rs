@@ -1,6 +1,8 @@
 //! From the buckets of the lanes to batches that fit into memory.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crate::error::Result;
 use crate::format::Posting;
@@ -12,7 +14,9 @@ use crate::join::noted::{MIN_DOCUMENTS, NotedDocuments};
 use crate::join::options::LeftOut;
 use crate::join::partners::Partners;
 use crate::join::settings::Settings;
+use crate::join::signature_batch::stopped;
 use crate::join::source::JoinSource;
+use crate::threads::spawn;
 
 /// Maximum number of documents in a batch whose signatures need not be read.
 const MAX_MEMBERS: usize = 1 << 18;
@@ -32,6 +36,8 @@ struct BucketCandidates {
 pub(super) struct Gatherer {
     lanes: Range<u16>,
     stream: Option<BucketStream>,
+    /// The next lane, which another thread opens: one in memory is sorted for it.
+    opening: Option<JoinHandle<Result<BucketStream>>>,
     live: LiveDocuments,
     bucket: Vec<Posting>,
     partners: Partners,
@@ -48,6 +54,7 @@ impl Gatherer {
         Ok(Self {
             lanes: settings.lanes.clone(),
             stream: None,
+            opening: None,
             live: source.live()?,
             bucket: Vec::new(),
             partners: Partners::default(),
@@ -62,15 +69,16 @@ impl Gatherer {
     /// Returns the number of lanes that are still to be read, the current one included.
     pub(super) fn lanes_left(&self) -> usize {
         let at_hand = self.stream.is_some() || self.large.is_some();
-        self.lanes.len() + usize::from(at_hand)
+        self.lanes.len() + usize::from(at_hand) + usize::from(self.opening.is_some())
     }
 
     /// Returns the next batch with anything to compare, or `None` at the end of the last lane.
     pub(crate) fn next(
         &mut self,
-        source: &dyn JoinSource,
+        shared_source: &Arc<dyn JoinSource>,
         settings: &Settings,
     ) -> Result<Option<JoinBatch>> {
+        let source = &**shared_source;
         let mut batch = JoinBatch::default();
         loop {
             if let Some((lane, low_code, ids)) = self.large.take() {
@@ -78,15 +86,42 @@ impl Gatherer {
             } else if let Some(stream) = self.stream.take() {
                 self.fill(source, settings, stream, &mut batch)?;
                 self.read_candidates(source, settings, &mut batch)?;
-            } else if let Some(lane) = self.lanes.next() {
-                self.stream = Some(BucketStream::open(source, lane)?);
             } else {
-                return Ok(None);
+                self.stream = self.next_lane(shared_source, settings)?;
+                if self.stream.is_none() {
+                    return Ok(None);
+                }
             }
             if !batch.pieces.is_empty() {
                 return Ok(Some(batch));
             }
         }
+    }
+
+    /// Opens the next lane, and has another thread open the one after it.
+    fn next_lane(
+        &mut self,
+        source: &Arc<dyn JoinSource>,
+        settings: &Settings,
+    ) -> Result<Option<BucketStream>> {
+        let stream = match self.opening.take() {
+            Some(opening) => Some(opening.join().map_err(|_| stopped())??),
+            None => match self.lanes.next() {
+                Some(lane) => Some(BucketStream::open(&**source, lane)?),
+                None => None,
+            },
+        };
+        if settings.options.threads > 1
+            && let Some(lane) = self.lanes.next()
+        {
+            let source = Arc::clone(source);
+            let open = move || {
+                let context = source.context();
+                context.run_checked(|| BucketStream::open(&*source, lane))
+            };
+            self.opening = Some(spawn("gather", open)?);
+        }
+        Ok(stream)
     }
 
     /// Takes buckets of one lane until there are enough.

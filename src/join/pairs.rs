@@ -207,7 +207,7 @@ impl Pairs {
             // Its memory is given back before the next is made.
             self.batch = JoinBatch::default();
             self.cursor = Cursor::default();
-            let Some(batch) = gatherer.next(source, settings)? else {
+            let Some(batch) = gatherer.next(&self.source, settings)? else {
                 return Ok(false);
             };
             self.batch = batch;
@@ -293,7 +293,7 @@ impl Iterator for Pairs {
             return None;
         }
         // Pairs that were found before a fork need no reading, which would notice it.
-        let forked = self.source.context().health.check_home();
+        let forked = self.source.check_home();
         let next = match (forked, self.verify.clone()) {
             (Err(error), _) => Err(error),
             (Ok(()), Some(verify)) => self.next_verified(&*verify),

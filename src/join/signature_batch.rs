@@ -57,7 +57,7 @@ impl SignatureBatch {
         signature: &Signature,
     ) -> Result<()> {
         let row = context.signature_row(id, None, signature);
-        self.push(id, &SignatureRow::decode(id, &row, context.shape())?);
+        self.push(id, &SignatureRow::read(id, &row, context.shape())?);
         if context.is_filed(signature) {
             context.band_codes(signature, &mut self.codes)?;
         }

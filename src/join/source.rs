@@ -20,6 +20,12 @@ pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 
 pub(crate) trait JoinSource: Send + Sync {
     fn context(&self) -> &SharedContext;
 
+    /// # Errors
+    /// [`Error::Forked`](crate::Error::Forked) in a process that must not read the documents.
+    fn check_home(&self) -> Result<()> {
+        self.context().health.check_home()
+    }
+
     /// The number of documents.
     fn len(&self) -> u64;
 

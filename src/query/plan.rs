@@ -123,6 +123,12 @@ impl ProbePlan {
         Ok(())
     }
 
+    /// Appends the signatures of a plan for the same lanes.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.codes.extend(other.codes);
+        self.is_asked.extend(other.is_asked);
+    }
+
     /// Asks nothing for a signature.
     pub(crate) fn leave_out(&mut self, query_index: usize) -> Result<()> {
         *at_mut(&mut self.is_asked, query_index)? = false;
@@ -183,7 +189,7 @@ impl ProbePlan {
         lane.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.max_distance
     }
 
-    /// The buckets that are asked for in the lane at `column`, ascending by code.
+    /// The buckets that are asked for in the lane at `column`, by the order of the signatures.
     pub(super) fn ranges(
         &self,
         context: &SharedContext,
@@ -201,8 +207,6 @@ impl ProbePlan {
                 query_index,
             })
         });
-        let mut ranges: Vec<ProbeRange> = ranges.collect();
-        ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
-        ranges
+        ranges.collect()
     }
 }

@@ -100,6 +100,9 @@ impl<'c> Sweep<'c> {
         let can_be_halved = plan.signatures() > 1;
         let mut ranges = plan.ranges(view.context(), column, lane);
         ranges.retain(|range| !self.is_over(range.query_index));
+        if view.sweeps_by_code() {
+            ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
+        }
         view.context().reads.add_lanes(ranges.len());
         let most = self.budget.map(Budget::postings);
         let mut counts = vec![0; self.counts_per_query.len()];

@@ -64,6 +64,11 @@ pub(crate) trait ReadView {
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()>;
 
+    /// True if [`sweep`](Self::sweep) takes what is wanted sorted by low code, false if in any order.
+    fn sweeps_by_code(&self) -> bool {
+        true
+    }
+
     /// Visits what `wanted`, sorted by low code, asks for in a lane of `table`: in memory, then run
     /// by run. The same document may come several times. It ends early if `visit` says so.
     fn sweep(

@@ -59,7 +59,9 @@ fn low_mask(bits: u8) -> u64 {
 pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut Vec<u8>) {
     let values = values.into_iter();
     if bits == 16 {
-        bytes.extend(values.flat_map(|value| (value as u16).to_le_bytes()));
+        for value in values {
+            bytes.extend_from_slice(&(value as u16).to_le_bytes());
+        }
         return;
     }
     let (mut pending, mut filled) = (0_u64, 0_u32);

@@ -105,6 +105,9 @@ const MIN_DISTRIBUTED: usize = 64;
 /// The greatest number of highest bits that hashes are distributed by: the counts stay in a near cache.
 const MAX_BUCKET_BITS: u32 = 12;
 
+/// With more hashes in a bucket, moving each past the others costs more than to sort them.
+const MAX_MOVED: u32 = 16;
+
 /// Sorts the hashes and removes repeats.
 fn sort_distinct(hashes: &mut Vec<u64>) {
     if hashes.len() < MIN_DISTRIBUTED {
@@ -115,43 +118,52 @@ fn sort_distinct(hashes: &mut Vec<u64>) {
     hashes.dedup();
 }
 
-/// The hashes in ascending order. Hashes are evenly spread, so that the highest bits alone bring most of
-/// them to their places; whatever they are, no bucket costs more than to sort it.
+/// The hashes in ascending order. Hashes are evenly spread, so that their highest bits alone bring most of
+/// them to their places, and few are left to be moved by some.
 fn distribute(hashes: &[u64]) -> Vec<u64> {
-    let bits = hashes.len().ilog2().min(MAX_BUCKET_BITS);
+    // Twice as many buckets as hashes: it can be predicted then that a hash need not be moved.
+    let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
     let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
-    // Where the next hash of each bucket goes: in the end, where the bucket ends.
-    let mut ends = vec![0; 1 << bits];
+    // Where the next hash of each bucket goes.
+    let mut ends = vec![0_u32; 1 << bits];
     for &hash in hashes {
         if let Some(count) = ends.get_mut(bucket(hash)) {
             *count += 1;
         }
     }
-    let mut total = 0;
+    let (mut total, mut largest) = (0, 0);
     for end in &mut ends {
+        largest = largest.max(*end);
         total += std::mem::replace(end, total);
     }
     let mut sorted = vec![0; hashes.len()];
     for &hash in hashes {
         if let Some(end) = ends.get_mut(bucket(hash)) {
-            if let Some(slot) = sorted.get_mut(*end) {
+            if let Some(slot) = sorted.get_mut(*end as usize) {
                 *slot = hash;
             }
             *end += 1;
         }
     }
-    let (mut start, mut rest) = (0, sorted.as_mut_slice());
-    for end in ends {
-        let (bucket, after) = rest.split_at_mut(end - start);
-        match bucket {
-            [] | [_] => {}
-            // Most buckets that are to be sorted at all.
-            [a, b] => (*a, *b) = ((*a).min(*b), (*a).max(*b)),
-            bucket => bucket.sort_unstable(),
-        }
-        (start, rest) = (end, after);
+    if largest > MAX_MOVED {
+        sorted.sort_unstable();
+    } else {
+        insertion_sort(&mut sorted);
     }
     sorted
+}
+
+fn insertion_sort(hashes: &mut [u64]) {
+    for end in 1..hashes.len() {
+        let mut position = end;
+        while let Some(before) = position.checked_sub(1)
+            && let Some([earlier, hash]) = hashes.get_mut(before..=position)
+            && *earlier > *hash
+        {
+            std::mem::swap(earlier, hash);
+            position = before;
+        }
+    }
 }
 
 #[cfg(test)]

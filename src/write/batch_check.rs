@@ -1,13 +1,14 @@
 //! The duplicate check of a batch: what the store has near each document of a piece.
 
 use crate::error::Result;
-use crate::invariant::{OrBug, at, invariant};
+use crate::invariant::{OrBug, at, bug, invariant};
 use crate::query::{
     Ask, Budget, Collector, Earlier, ExactSimilarity, Found, ProbePlan, ResolvedBounds, Search,
     Subject, find_keys,
 };
 use crate::read::ReadView;
 use crate::sketch::Signature;
+use crate::threads::spawn_scoped;
 use crate::types::{Document, DocumentId, Matches, Novelty};
 use crate::write::batch_dedup::{BatchDedup, BatchDocument};
 
@@ -15,9 +16,30 @@ use crate::write::batch_dedup::{BatchDedup, BatchDocument};
 /// similarity below the floor may come out as any number below it.
 pub(crate) type AskCaller<'v> = dyn Fn(usize, Earlier, f64) -> ExactSimilarity + 'v;
 
-/// What a batch is inserted into.
-pub(crate) trait BatchTarget {
+/// [`AskCaller`] that any thread may call.
+pub(crate) type SyncAskCaller<'v> = dyn Fn(usize, Earlier, f64) -> ExactSimilarity + Sync + 'v;
+
+/// [`AskCaller`], or [`SyncAskCaller`].
+pub(crate) trait AskAnyCaller: Fn(usize, Earlier, f64) -> ExactSimilarity {}
+
+impl<F: Fn(usize, Earlier, f64) -> ExactSimilarity + ?Sized> AskAnyCaller for F {}
+
+/// Fewer documents are not worth a thread.
+const MIN_PER_THREAD: usize = if cfg!(test) { 8 } else { 128 };
+
+/// What a batch is inserted into, and who is asked how similar two documents are.
+pub(crate) trait BatchTarget<A: AskAnyCaller + ?Sized> {
     fn view(&self) -> &dyn ReadView;
+
+    /// Looks up documents of the batch, which begin at `index` in it.
+    fn look_up(
+        &self,
+        insert: &BatchInsert<'_, A>,
+        index: usize,
+        documents: &[BatchDocument<'_>],
+    ) -> Result<LookedUp> {
+        insert.look_up(self.view(), index, documents)
+    }
 
     /// Returns the id of the next document.
     fn next_id(&self) -> u64;
@@ -30,25 +52,35 @@ pub(crate) trait BatchTarget {
     ) -> Result<DocumentId>;
 }
 
+/// What is there near some documents before any of them is inserted.
+pub(crate) struct LookedUp {
+    plan: ProbePlan,
+    /// For each document, the id of the stored one with the same key.
+    same_key: Vec<Option<u64>>,
+    /// For each document, the nearest stored one; `None` if they have so many candidates that they must be
+    /// halved, or if each is to be searched for when its turn has come.
+    found: Option<Vec<Found>>,
+}
+
 /// A batch on its way into the store.
-pub(super) struct BatchInsert<'v> {
+pub(crate) struct BatchInsert<'v, A: ?Sized> {
     bounds: ResolvedBounds,
     budget: Option<Budget>,
     /// The first id that the batch can get: documents below it were stored before.
     first_id: u64,
-    ask: Option<&'v AskCaller<'v>>,
+    ask: Option<&'v A>,
     /// Answers for the first documents of the batch, in its order.
     pub(super) novelties: Vec<Novelty>,
     /// Batch indexes of the inserted documents. Their ids are consecutive from `first_id` on.
     inserted: Vec<usize>,
 }
 
-impl<'v> BatchInsert<'v> {
+impl<'v, A: AskAnyCaller + ?Sized> BatchInsert<'v, A> {
     pub(super) fn new(
         bounds: ResolvedBounds,
         budget: Option<Budget>,
         first_id: u64,
-        ask: Option<&'v AskCaller<'v>>,
+        ask: Option<&'v A>,
     ) -> Self {
         Self {
             bounds,
@@ -72,6 +104,66 @@ impl<'v> BatchInsert<'v> {
         Search::new(view, Some(&self.bounds), Collector::BestOne)
             .budget(self.budget)
             .verify(self.ask.map(|_| ask))
+    }
+
+    fn look_up(
+        &self,
+        view: &dyn ReadView,
+        index: usize,
+        documents: &[BatchDocument<'_>],
+    ) -> Result<LookedUp> {
+        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
+        let same_key = find_keys(view, &keys)?;
+        let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
+        let ask = |index, id, floor| self.ask(index, id, floor);
+        let search = self.search(view, &ask);
+        let mut plan = search.plan(signatures.iter().copied())?;
+        // A document whose key is taken is answered by its key alone.
+        for (query_index, taken) in same_key.iter().enumerate() {
+            if taken.is_some() {
+                plan.leave_out(query_index)?;
+            }
+        }
+        let mut found = None;
+        if !self.looks_up_singly() {
+            found = search.piece(index, &signatures, &mut plan)?;
+            for (index, found) in (index..).zip(found.iter_mut().flatten()) {
+                search.settle(index, found)?;
+            }
+        }
+        Ok(LookedUp {
+            plan,
+            same_key,
+            found,
+        })
+    }
+
+    /// Does what a target does alone, on several threads. The answers are the same for any number.
+    pub(crate) fn look_up_shared<T: BatchTarget<A> + Sync>(
+        &self,
+        target: &T,
+        threads: usize,
+        (index, documents): (usize, &[BatchDocument<'_>]),
+    ) -> Result<LookedUp>
+    where
+        A: Sync,
+    {
+        let share = documents.len().div_ceil(threads.max(1));
+        let share = share.max(MIN_PER_THREAD);
+        let mut shares = documents.chunks(share).zip((index..).step_by(share));
+        let (own, _) = shares.next().or_bug("documents to look up")?;
+        let look_up = |documents, index| self.look_up(target.view(), index, documents);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .map(|(share, index)| spawn_scoped(scope, "look-up", move || look_up(share, index)))
+                .collect::<Result<_>>()?;
+            let mut all = look_up(own, index)?;
+            for other in others {
+                let other = other.join();
+                all.append(other.map_err(|_| bug("a thread of look-ups panicked"))??);
+            }
+            Ok(all)
+        })
     }
 
     /// Asks the caller how similar the document at `index` of the batch is to an earlier one.
@@ -106,50 +198,42 @@ impl<'v> BatchInsert<'v> {
     }
 }
 
+impl LookedUp {
+    /// Appends what was found for the documents that follow.
+    fn append(&mut self, other: Self) {
+        self.plan.append(other.plan);
+        self.same_key.extend(other.same_key);
+        self.found = self.found.take().zip(other.found).map(|(mut all, other)| {
+            all.extend(other);
+            all
+        });
+    }
+}
+
 /// Answers of the store for the documents of a piece, found before any of them is inserted.
 pub(super) struct BatchCheck<'d> {
     documents: &'d [BatchDocument<'d>],
     plan: ProbePlan,
-    /// For each document, the id of the stored one with the same key.
     same_key: Vec<Option<u64>>,
-    /// For each document, the nearest stored one; `None` if every document is searched for when its turn
-    /// has come.
+    /// `None` if every document is searched for when its turn has come.
     found: Option<Vec<Found>>,
 }
 
 impl<'d> BatchCheck<'d> {
     /// Looks the documents of a piece up in the store; returns `None` if they have so many candidates
     /// that the piece must be halved.
-    pub(super) fn new<T: BatchTarget>(
-        target: &T,
+    pub(super) fn new<A: AskAnyCaller + ?Sized>(
+        target: &impl BatchTarget<A>,
         documents: &'d [BatchDocument<'d>],
-        insert: &BatchInsert<'_>,
+        insert: &BatchInsert<'_, A>,
     ) -> Result<Option<Self>> {
-        let view = target.view();
-        let keys: Vec<Option<&[u8]>> = documents.iter().map(|(d, _)| d.key()).collect();
-        let same_key = find_keys(view, &keys)?;
-        let signatures: Vec<&Signature> = documents.iter().map(|(_, s)| *s).collect();
-        let ask = |index, id, floor| insert.ask(index, id, floor);
-        let search = insert.search(view, &ask);
-        let mut plan = search.plan(signatures.iter().copied())?;
-        // A document whose key is taken is answered by its key alone.
-        for (query_index, taken) in same_key.iter().enumerate() {
-            if taken.is_some() {
-                plan.leave_out(query_index)?;
-            }
-        }
-        let mut found = None;
-        if !insert.looks_up_singly() {
-            let Some(mut all) = search.piece(insert.novelties.len(), &signatures, &mut plan)?
-            else {
-                return Ok(None);
-            };
-            for (index, found) in (insert.novelties.len()..).zip(&mut all) {
-                search.settle(index, found)?;
-            }
-            found = Some(all);
-        }
-        Ok(Some(Self {
+        let LookedUp {
+            plan,
+            same_key,
+            found,
+        } = target.look_up(insert, insert.novelties.len(), documents)?;
+        let must_be_halved = found.is_none() && !insert.looks_up_singly();
+        Ok((!must_be_halved).then_some(Self {
             documents,
             plan,
             same_key,
@@ -158,10 +242,10 @@ impl<'d> BatchCheck<'d> {
     }
 
     /// Inserts the documents of the piece that are new, one after the other.
-    pub(super) fn insert_new<T: BatchTarget>(
+    pub(super) fn insert_new<A: AskAnyCaller + ?Sized>(
         mut self,
-        target: &mut T,
-        insert: &mut BatchInsert<'_>,
+        target: &mut impl BatchTarget<A>,
+        insert: &mut BatchInsert<'_, A>,
     ) -> Result<()> {
         let mut found = self.found.take().map(Vec::into_iter);
         let mut inserted = BatchDedup::new(self.documents, &self.plan);
@@ -192,10 +276,10 @@ impl<'d> BatchCheck<'d> {
     }
 
     /// Returns the best match among the stored documents and those of the piece that were inserted.
-    fn best(
+    fn best<A: AskAnyCaller + ?Sized>(
         &self,
         view: &dyn ReadView,
-        insert: &BatchInsert<'_>,
+        insert: &BatchInsert<'_, A>,
         (query_index, found): (usize, Option<Found>),
         inserted: &BatchDedup<'_>,
     ) -> Result<Matches> {

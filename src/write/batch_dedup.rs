@@ -12,7 +12,7 @@ use crate::state::SharedContext;
 use crate::types::Document;
 
 /// A document of a batch with its signature.
-pub(super) type BatchDocument<'d> = (Document<'d>, &'d Signature);
+pub(crate) type BatchDocument<'d> = (Document<'d>, &'d Signature);
 
 /// Inserted documents of a piece that share a bucket with another document of it.
 pub(super) struct BatchCandidates<'d> {

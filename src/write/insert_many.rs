@@ -8,7 +8,7 @@ use crate::query::{Bounds, Budget, Earlier, Outside, find_keys, for_each_piece, 
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty};
-use crate::write::batch_check::{AskCaller, BatchCheck, BatchInsert, BatchTarget};
+use crate::write::batch_check::{AskAnyCaller, AskCaller, BatchCheck, BatchInsert, BatchTarget};
 use crate::write::batch_dedup::BatchDocument;
 use crate::write::transaction::Transaction;
 use crate::write::writer::Writer;
@@ -94,7 +94,7 @@ pub(crate) fn check_batch(
     Ok(())
 }
 
-impl BatchTarget for Writer {
+impl<A: AskAnyCaller + ?Sized> BatchTarget<A> for Writer {
     fn view(&self) -> &dyn ReadView {
         self.view()
     }
@@ -115,10 +115,10 @@ impl BatchTarget for Writer {
 /// Inserts each valid document of a batch that is new beside what is there and those before it, and
 /// returns one answer a document in the same order. The caller says how similar two are, if `ask` is
 /// given.
-pub(crate) fn insert_batch<T: BatchTarget>(
-    target: &mut T,
+pub(crate) fn insert_batch<A: AskAnyCaller + ?Sized>(
+    target: &mut impl BatchTarget<A>,
     documents: &[BatchDocument<'_>],
-    ask: Option<&AskCaller<'_>>,
+    ask: Option<&A>,
 ) -> Result<Vec<Novelty>> {
     let context = target.view().context();
     let bounds = Bounds::new().resolve(&context.schema, false)?;

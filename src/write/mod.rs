@@ -20,7 +20,8 @@ mod transaction;
 mod upsert;
 mod writer;
 
-pub(crate) use batch_check::{AskCaller, BatchTarget};
+pub(crate) use batch_check::{BatchInsert, BatchTarget, LookedUp, SyncAskCaller};
+pub(crate) use batch_dedup::BatchDocument;
 pub(crate) use duplicate_check::find_duplicate;
 pub(crate) use equal_notes::EqualCollector;
 pub(crate) use insert_many::{check_batch, insert_batch};

@@ -129,13 +129,52 @@ pub(super) fn string(value: &RawValue) -> Result<Option<Cow<'_, str>>, &'static 
     else {
         return Ok(None);
     };
-    if !inner.contains('\\') {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Ok(Some(inner.into()));
     }
-    match serde_json::from_str::<String>(json) {
-        Ok(text) => Ok(Some(text.into())),
-        Err(_) => Err("not valid Unicode"),
+    let text = unescaped(inner).ok_or("not valid Unicode")?;
+    Ok(Some(text.into()))
+}
+
+/// The text of a string in which the parser has found no fault; `None` for half of a surrogate pair, which
+/// it lets pass.
+fn unescaped(inner: &str) -> Option<String> {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(position) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (before, escape) = rest.split_at_checked(position)?;
+        text.push_str(before);
+        let mut escape = escape.chars();
+        let character = match escape.by_ref().nth(1)? {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let (character, after) = utf16_character(escape.as_str())?;
+                escape = after.chars();
+                character
+            }
+            itself => itself,
+        };
+        text.push(character);
+        rest = escape.as_str();
     }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// The character whose code units begin behind the first `\u`, and what comes after them.
+fn utf16_character(escape: &str) -> Option<(char, &str)> {
+    let unit = |escape: &str| u16::from_str_radix(escape.get(..4)?, 16).ok();
+    let (first, rest) = (unit(escape)?, escape.get(4..)?);
+    if let Some(character) = char::from_u32(first.into()) {
+        return Some((character, rest));
+    }
+    let rest = rest.strip_prefix("\\u")?;
+    let character = char::decode_utf16([first, unit(rest)?]).next()?.ok()?;
+    Some((character, rest.get(4..)?))
 }
 
 struct NamedValues<'n>(&'n [&'n str]);
@@ -217,5 +256,34 @@ mod tests {
         );
         assert!(find(r#"{"a": {"b": 1, "b": 2}}"#, &["a.b"]).is_err());
         assert_eq!(names(json), ["f", "a.b", "a.c", "a.b", "e"]);
+    }
+
+    #[test]
+    fn strings_are_unescaped_as_the_parser_does_it() {
+        let pieces = [
+            "plain",
+            "\u{e9}\u{1f600}",
+            r"\n",
+            r"\t\r",
+            r"\b\f",
+            r"\/",
+            r"\\",
+            r#"\""#,
+            r"\u00e9",
+            r"\u0000",
+            r"\uFFFF",
+            r"\ud83d\ude00",
+            r"\ud83d",
+            r"\ude00",
+            r"\ud83d\ud83d",
+            r"\ud83d\n",
+        ];
+        for (a, b, c) in itertools::iproduct!(pieces, pieces, pieces) {
+            let json = format!(r#"{{"a": "{a}{b}{c}"}}"#);
+            let found = find(&json, &["a"]).unwrap().pop().flatten().unwrap();
+            let expected = serde_json::from_str::<String>(found.get());
+            let text = string(found).map(|text| text.unwrap().into_owned());
+            assert_eq!(text.ok(), expected.ok(), "{json}");
+        }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 pub(crate) use columns::{document_value, nearness_columns};
 pub(crate) use destination::Destination;
 pub(crate) use messages::{Messages, tell_failure, tell_help, tell_usage};
-pub(crate) use pair_sorter::{DocumentLabel, LabelledPair, PairSorter, SortedPairs};
+pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Survivor};
 pub(crate) use results::{Column, Format, Layout, Results, Value};

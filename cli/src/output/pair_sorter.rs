@@ -2,22 +2,29 @@
 //! end.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use itertools::Itertools;
-use resemblance::{Error, Result};
+use resemblance::{DocumentId, Error, Result};
+
+use crate::bug::bug;
 
 /// As many runs of one level become one of the next, which bounds the number of open files.
 const RUNS_PER_LEVEL: usize = 16;
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// What a label costs beside its key, about: in the list, by its id, and while rows are sorted.
+const LABEL_BYTES: u64 = 144;
+
 /// A document in a sorted result: by key in byte order, then documents without a key by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DocumentLabel {
     is_without_key: bool,
-    key: Box<[u8]>,
+    key: Arc<[u8]>,
     id: u64,
 }
 
@@ -53,11 +60,6 @@ impl LabelledPair {
     /// The order of the documents.
     fn order(&self, other: &Self) -> Ordering {
         (&self.a, &self.b).cmp(&(&other.a, &other.b))
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        // the boxes' own overhead counted as 16 bytes each
-        (size_of::<Self>() + self.a.key.len() + self.b.key.len() + 32) as u64
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -116,40 +118,152 @@ fn read_label(is_without_key: bool, input: &mut impl Read) -> io::Result<Documen
     })
 }
 
+/// Two documents before they are sorted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnsortedPair {
+    pub(crate) a: DocumentId,
+    pub(crate) b: DocumentId,
+    pub(crate) similarity: Option<f64>,
+    pub(crate) distance: Option<u32>,
+}
+
+/// Returns the key of a document, if it has one.
+type KeyOf = Box<dyn Fn(DocumentId) -> Result<Option<Vec<u8>>> + Send>;
+
 /// Takes pairs in any order.
 pub(crate) struct PairSorter {
     memory_bytes: u64,
     temp_dir: PathBuf,
-    rows: Vec<LabelledPair>,
+    key_of: KeyOf,
+    /// Whether the lesser document of a pair comes first; else they stay as they are given.
+    orders_documents: bool,
+    rows: HeldRows,
     held_bytes: u64,
     levels: Vec<Vec<File>>,
 }
 
+/// Rows in memory. In a list of pairs every document comes several times: its label is here once.
+#[derive(Default)]
+struct HeldRows {
+    rows: Vec<HeldRow>,
+    labels: Vec<DocumentLabel>,
+    /// The index of the label of each document.
+    indexes: HashMap<u64, u32>,
+}
+
+struct HeldRow {
+    /// Indexes of labels.
+    a: u32,
+    b: u32,
+    similarity: Option<f64>,
+    distance: Option<u32>,
+}
+
+impl HeldRows {
+    /// Puts the labels in their order, and then the rows by these.
+    fn sort(&mut self, orders_documents: bool) -> Result<()> {
+        let mut order: Vec<u32> = (0..).take(self.labels.len()).collect();
+        let label = |index: &u32| self.labels.get(*index as usize);
+        order.sort_unstable_by(|a, b| label(a).cmp(&label(b)));
+        let mut ranks = vec![0; order.len()];
+        for (rank, index) in (0..).zip(&order) {
+            if let Some(slot) = ranks.get_mut(*index as usize) {
+                *slot = rank;
+            }
+        }
+        let rank = |index: u32| {
+            let rank = ranks.get(index as usize).copied();
+            rank.ok_or_else(|| bug("a document of a pair has no label"))
+        };
+        for row in &mut self.rows {
+            (row.a, row.b) = (rank(row.a)?, rank(row.b)?);
+            if orders_documents && row.b < row.a {
+                (row.a, row.b) = (row.b, row.a);
+            }
+        }
+        self.rows.sort_unstable_by_key(|row| (row.a, row.b));
+        self.labels.sort_unstable();
+        self.indexes = HashMap::new();
+        Ok(())
+    }
+
+    /// Returns the rows in order, once they are sorted.
+    fn into_labelled(self) -> impl Iterator<Item = io::Result<LabelledPair>> {
+        let Self { rows, labels, .. } = self;
+        let label = move |index: u32| {
+            let label = labels.get(index as usize).cloned();
+            label.ok_or_else(|| io::Error::other("a document of a pair has no label"))
+        };
+        rows.into_iter().map(move |row| {
+            Ok(LabelledPair {
+                a: label(row.a)?,
+                b: label(row.b)?,
+                similarity: row.similarity,
+                distance: row.distance,
+            })
+        })
+    }
+}
+
 impl PairSorter {
     /// What takes more than `memory_bytes` goes to temporary files in `temp_dir`.
-    pub(crate) fn new(memory_bytes: u64, temp_dir: PathBuf) -> Self {
+    pub(crate) fn new(
+        memory_bytes: u64,
+        temp_dir: PathBuf,
+        key_of: impl Fn(DocumentId) -> Result<Option<Vec<u8>>> + Send + 'static,
+    ) -> Self {
         Self {
             memory_bytes,
             temp_dir,
-            rows: Vec::new(),
+            key_of: Box::new(key_of),
+            orders_documents: false,
+            rows: HeldRows::default(),
             held_bytes: 0,
             levels: Vec::new(),
         }
     }
 
+    /// Puts the lesser document of each pair first.
+    pub(crate) fn ordering_documents(mut self) -> Self {
+        self.orders_documents = true;
+        self
+    }
+
     /// Takes a pair.
-    pub(crate) fn push(&mut self, row: LabelledPair) -> Result<()> {
-        self.held_bytes += row.memory_bytes();
-        self.rows.push(row);
+    pub(crate) fn push(&mut self, pair: UnsortedPair) -> Result<()> {
+        let row = HeldRow {
+            a: self.label(pair.a)?,
+            b: self.label(pair.b)?,
+            similarity: pair.similarity,
+            distance: pair.distance,
+        };
+        self.held_bytes += size_of::<HeldRow>() as u64;
+        self.rows.rows.push(row);
         if self.held_bytes >= self.memory_bytes {
+            self.rows.sort(self.orders_documents)?;
             self.spill().map_err(|e| self.failure(e))?;
         }
         Ok(())
     }
 
+    /// Returns the index of the label of a document.
+    fn label(&mut self, id: DocumentId) -> Result<u32> {
+        if let Some(index) = self.rows.indexes.get(&id.get()) {
+            return Ok(*index);
+        }
+        let index = u32::try_from(self.rows.labels.len());
+        let index = index.map_err(|_| bug("2^32 documents are sorted in memory"))?;
+        let key = (self.key_of)(id)?;
+        self.held_bytes += LABEL_BYTES + key.as_ref().map_or(0, |key| key.len() as u64);
+        let label = DocumentLabel::new(id.get(), key.as_deref());
+        self.rows.labels.push(label);
+        self.rows.indexes.insert(id.get(), index);
+        Ok(index)
+    }
+
     /// The rows in order.
     pub(crate) fn finish(mut self) -> Result<SortedPairs> {
-        self.rows.sort_unstable_by(LabelledPair::order);
+        self.rows.sort(self.orders_documents)?;
         let files = std::mem::take(&mut self.levels).into_iter().flatten();
         Ok(SortedPairs {
             rows: merged(files, self.rows),
@@ -161,11 +275,11 @@ impl PairSorter {
         temporary(&self.temp_dir, source)
     }
 
+    /// Writes the rows, which are sorted, to a file.
     fn spill(&mut self) -> io::Result<()> {
-        self.rows.sort_unstable_by(LabelledPair::order);
-        let mut file = self.write(self.rows.iter().map(Ok))?;
-        self.rows.clear();
+        let rows = std::mem::take(&mut self.rows);
         self.held_bytes = 0;
+        let mut file = self.write(rows.into_labelled())?;
         let mut level = 0;
         loop {
             let Some(runs) = self.levels.get_mut(level) else {
@@ -178,19 +292,16 @@ impl PairSorter {
             }
             // Merged at once, so that a long sort never holds more files open than a few levels have.
             let full = std::mem::take(runs);
-            file = self.write(merged(full.into_iter(), Vec::new()))?;
+            file = self.write(merged(full.into_iter(), HeldRows::default()))?;
             level += 1;
         }
     }
 
-    fn write<R: std::borrow::Borrow<LabelledPair>>(
-        &self,
-        rows: impl Iterator<Item = io::Result<R>>,
-    ) -> io::Result<File> {
+    fn write(&self, rows: impl Iterator<Item = io::Result<LabelledPair>>) -> io::Result<File> {
         let file = tempfile::tempfile_in(&self.temp_dir)?;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
         for row in rows {
-            row?.borrow().write(&mut out)?;
+            row?.write(&mut out)?;
         }
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
@@ -223,14 +334,14 @@ impl Iterator for SortedPairs {
 type Rows = Box<dyn Iterator<Item = io::Result<LabelledPair>> + Send>;
 
 /// The rows of sorted files and sorted rows in memory, in order. An error comes before all that is left.
-fn merged(files: impl Iterator<Item = File>, rows: Vec<LabelledPair>) -> Rows {
+fn merged(files: impl Iterator<Item = File>, rows: HeldRows) -> Rows {
     let files = files.map(|file| {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         Box::new(std::iter::from_fn(move || {
             LabelledPair::read(&mut file).transpose()
         })) as Rows
     });
-    let rows = Box::new(rows.into_iter().map(Ok)) as Rows;
+    let rows = Box::new(rows.into_labelled()) as Rows;
     let is_before = |a: &io::Result<LabelledPair>, b: &io::Result<LabelledPair>| match (a, b) {
         (Ok(a), Ok(b)) => a.order(b).is_lt(),
         (a, _) => a.is_err(),
@@ -242,29 +353,46 @@ fn merged(files: impl Iterator<Item = File>, rows: Vec<LabelledPair>) -> Rows {
 mod tests {
     use super::*;
 
-    fn row(number: u64) -> LabelledPair {
+    fn key_of(id: u64) -> Option<Vec<u8>> {
         // a fixed scramble of the number: keys of several lengths, every ninth without one
-        let scrambled = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        let key = format!("{scrambled}");
-        let other = format!("k\u{0}{number}");
-        LabelledPair {
-            a: DocumentLabel::new(
-                number,
-                (!number.is_multiple_of(9)).then_some(key.as_bytes()),
-            ),
-            b: DocumentLabel::new(number + 1, Some(other.as_bytes())),
+        let scrambled = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        (!id.is_multiple_of(9)).then(|| format!("{scrambled}").into_bytes())
+    }
+
+    /// Each document is in several pairs.
+    fn pair(number: u64) -> UnsortedPair {
+        UnsortedPair {
+            a: DocumentId::new(number / 3),
+            b: DocumentId::new(number % 3 * 1_000 + number / 3 + 1),
             similarity: number.is_multiple_of(2).then_some(number as f64 / 7.0),
             distance: number.is_multiple_of(3).then_some(number as u32),
         }
     }
 
+    fn labelled(pair: UnsortedPair, orders_documents: bool) -> LabelledPair {
+        let label = |id: DocumentId| DocumentLabel::new(id.get(), key_of(id.get()).as_deref());
+        let (a, b) = (label(pair.a), label(pair.b));
+        let (a, b) = if orders_documents && b < a {
+            (b, a)
+        } else {
+            (a, b)
+        };
+        LabelledPair {
+            a,
+            b,
+            similarity: pair.similarity,
+            distance: pair.distance,
+        }
+    }
+
     type Key = Option<Vec<u8>>;
 
-    fn fields(row: &LabelledPair) -> (Key, u64, Key, Option<u64>, Option<u32>) {
+    fn fields(row: &LabelledPair) -> (Key, u64, Key, u64, Option<u64>, Option<u32>) {
         (
             row.a.key().map(<[u8]>::to_vec),
             row.a.id(),
             row.b.key().map(<[u8]>::to_vec),
+            row.b.id(),
             row.similarity.map(f64::to_bits),
             row.distance,
         )
@@ -272,27 +400,37 @@ mod tests {
 
     #[test]
     fn spilled_rows_come_back_sorted_and_whole() {
-        let mut expected: Vec<LabelledPair> = (0..3000).map(row).collect();
-        expected.sort_by(LabelledPair::order);
-        let expected: Vec<_> = expected.iter().map(fields).collect();
         // in memory; a few runs; more than 16 x 16 runs, which need a third level
         for memory_bytes in [u64::MAX, 100_000, 1_000] {
-            let mut sorter = PairSorter::new(memory_bytes, std::env::temp_dir());
-            for number in 0..3000 {
-                sorter.push(row(number)).unwrap();
-            }
-            let spilled = sorter.levels.len();
-            assert_eq!(
-                spilled,
-                match memory_bytes {
-                    u64::MAX => 0,
-                    100_000 => 1,
-                    _ => 3,
-                }
-            );
-            let sorted: Vec<LabelledPair> = sorter.finish().unwrap().map(Result::unwrap).collect();
-            assert_eq!(sorted.iter().map(fields).collect::<Vec<_>>(), expected);
+            rows_come_back_sorted_and_whole(memory_bytes, false);
+            rows_come_back_sorted_and_whole(memory_bytes, true);
         }
+    }
+
+    fn rows_come_back_sorted_and_whole(memory_bytes: u64, orders_documents: bool) {
+        let expected = (0..3000).map(|number| labelled(pair(number), orders_documents));
+        let mut expected: Vec<LabelledPair> = expected.collect();
+        expected.sort_by(LabelledPair::order);
+        let expected: Vec<_> = expected.iter().map(fields).collect();
+        let key_of = |id: DocumentId| Ok(key_of(id.get()));
+        let mut sorter = PairSorter::new(memory_bytes, std::env::temp_dir(), key_of);
+        if orders_documents {
+            sorter = sorter.ordering_documents();
+        }
+        for number in 0..3000 {
+            sorter.push(pair(number)).unwrap();
+        }
+        let spilled = sorter.levels.len();
+        assert_eq!(
+            spilled,
+            match memory_bytes {
+                u64::MAX => 0,
+                100_000 => 1,
+                _ => 3,
+            }
+        );
+        let sorted: Vec<LabelledPair> = sorter.finish().unwrap().map(Result::unwrap).collect();
+        assert_eq!(sorted.iter().map(fields).collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -312,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        let mut sorter = PairSorter::new(0, PathBuf::from("/nowhere/at/all"));
-        assert!(matches!(sorter.push(row(1)), Err(Error::Io { .. })));
+        let mut sorter = PairSorter::new(0, PathBuf::from("/nowhere/at/all"), |_| Ok(None));
+        assert!(matches!(sorter.push(pair(1)), Err(Error::Io { .. })));
     }
 }

@@ -42,6 +42,9 @@ const BYTES_PER_DOCUMENT_BYTE: u64 = 4;
 /// Batches that are read ahead may take this part of the memory.
 const BATCHES_SHARE: u64 = 4;
 
+/// The smallest number of batches that are on their way at a time.
+const MIN_BATCHES: u64 = 18;
+
 /// Batches of fewer bytes would cost more than they save.
 const MIN_BATCH_BYTES: u64 = 64 << 10;
 
@@ -254,7 +257,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
 
 /// The limits of batches with which those that are read ahead stay within the memory.
 fn within_memory(context: &Context, limits: BatchLimits) -> BatchLimits {
-    let batches = 4 * context.threads as u64 + 1;
+    let batches = (4 * context.threads as u64 + 1).max(MIN_BATCHES);
     let share = context.memory_bytes / BATCHES_SHARE / batches;
     let bytes = usize::try_from(share.max(MIN_BATCH_BYTES)).unwrap_or(usize::MAX);
     BatchLimits {

@@ -60,7 +60,7 @@ pub(crate) fn fill<S: DocumentSink>(
                 empty.push(signature.is_empty());
                 positions.push(source, line)?;
                 if let Some(features) = &mut features {
-                    features.put(id, &document.value.features)?;
+                    features.put(id, document.value.features)?;
                 }
             }
             Err(failure) => tally.skip(context, failure, skip_bad)?,

@@ -39,7 +39,7 @@ pub(crate) use interrupt::Interrupt;
 pub(crate) use joins::{
     JoinProduct, JoinProgress, announce_join, limited, tell_left_out, tell_suspicious,
 };
-pub(crate) use keys::{KeyCache, change_each};
+pub(crate) use keys::{change_each, pair_sorter};
 pub(crate) use opening::{must_take_text, open_to_read, open_to_write};
 pub(crate) use panics::{contain_panics, silence_panics};
 pub(crate) use sampling::{SampleSource, read_sample};

@@ -69,7 +69,7 @@ impl<N: fmt::Display> NamedStore<'_, N> {
                 continue;
             };
             if *record.signature() == document.value.signature && !features.has(record.id()) {
-                features.put(record.id(), &document.value.features)?;
+                features.put(record.id(), document.value.features)?;
                 known += 1;
             }
         }

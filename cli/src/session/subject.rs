@@ -38,11 +38,11 @@ impl JoinedDocuments {
         }
     }
 
-    pub(crate) fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
-        Ok(match self {
+    pub(crate) fn key(&self, id: DocumentId) -> resemblance::Result<Option<Vec<u8>>> {
+        match self {
             Self::OfStore(snapshot) => snapshot.key(id),
             Self::OfCorpus(collected) => collected.key(id),
-        }?)
+        }
     }
 
     pub(crate) fn schema(&self) -> &Schema {

@@ -413,7 +413,7 @@ impl Addition<'_> {
         }
         let id = transaction.insert(document, signature)?;
         if let Some(features) = &mut self.features {
-            features.put(id, &sketched.features)?;
+            features.put(id, Arc::clone(&sketched.features))?;
             features.flush()?;
         }
         Ok(Some(as_new(id)))

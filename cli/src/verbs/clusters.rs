@@ -10,10 +10,10 @@ use crate::failure::{Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
-use crate::output::{Column, LabelledPair, PairSorter, Results, SortedPairs, document_value};
+use crate::output::{Column, PairSorter, Results, SortedPairs, UnsortedPair, document_value};
 use crate::session::{
-    Context, JoinProduct, KeyCache, Subject, SubjectOptions, announce_join, limited, tell_left_out,
-    tell_suspicious,
+    Context, JoinProduct, Subject, SubjectOptions, announce_join, limited, pair_sorter,
+    tell_left_out, tell_suspicious,
 };
 
 /// List the clusters of near-duplicates of a store or a corpus
@@ -74,7 +74,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     );
     let joining = announce_join(context, &join, JoinProduct::SortedClusters)?;
     let join = joining.follow(join);
-    let (keys, sorter) = KeyCache::with_sorter(context, &documents);
+    let sorter = pair_sorter(context, &documents);
     let mut progress = joining.display("finding clusters", context.messages.quiet);
     let found = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
@@ -82,7 +82,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
             None => join,
         };
         let clusters = join.run()?;
-        sort(clusters, keys, sorter)
+        sort(clusters, sorter)
     })?;
 
     let columns = vec![Column::new("cluster_key"), Column::new("key")];
@@ -105,19 +105,18 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     Ok(Outcome::found(clusters > 0))
 }
 
-fn sort(mut found: Clusters, mut keys: KeyCache, mut sorter: PairSorter) -> Result<FoundClusters> {
+fn sort(mut found: Clusters, mut sorter: PairSorter) -> Result<FoundClusters> {
     let (mut clusters, mut members) = (0, 0);
     for cluster in found.by_ref() {
-        let first = cluster
+        let first = *cluster
             .first()
             .ok_or_else(|| bug("a cluster without members"))?;
         clusters += 1;
-        let first = keys.label(*first)?;
         for member in cluster {
             members += 1;
-            sorter.push(LabelledPair {
-                a: first.clone(),
-                b: keys.label(member)?,
+            sorter.push(UnsortedPair {
+                a: first,
+                b: member,
                 similarity: None,
                 distance: None,
             })?;

@@ -1,6 +1,6 @@
 //! The verb `dedup`.
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -343,6 +343,10 @@ impl DedupPlan<'_> {
         let begun = Deduplicator::create(folder, self.schema.clone(), &options);
         let begun = begun.map_err(|error| Failure::store(&name, error))?;
         let begun = begun.memory_bytes(self.context.corpus_bytes());
+        let begun = match NonZeroUsize::new(self.context.threads) {
+            Some(threads) => begun.threads(threads),
+            None => begun,
+        };
         let mut kept = KeptDocuments {
             documents: match self.features.take() {
                 Some(features) => begun.verify_exact(features),
@@ -475,7 +479,7 @@ impl DedupPlan<'_> {
             let place = || self.corpus.position(source, line);
             let id = building.insert(stored, &sketched.signature, place)?;
             if let Some(features) = &mut self.features {
-                features.put(id, &sketched.features)?;
+                features.put(id, sketched.features)?;
             }
             self.kept.push(true);
             self.tally.kept += 1;

@@ -11,11 +11,11 @@ use crate::options::{
     similarity_name,
 };
 use crate::output::{
-    Column, LabelledPair, PairSorter, Results, SortedPairs, Value, document_value, nearness_columns,
+    Column, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value, nearness_columns,
 };
 use crate::session::{
-    Context, JoinProduct, JoinProgress, KeyCache, Subject, SubjectOptions, announce_join, limited,
-    tell_left_out,
+    Context, JoinProduct, JoinProgress, Subject, SubjectOptions, announce_join, limited,
+    pair_sorter, tell_left_out,
 };
 
 /// List all near-duplicate pairs of a store or a corpus
@@ -66,7 +66,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     let (bounds, features) = (subject.bounds, subject.features.clone());
     let join = limited(context, documents.pairs().bounds(bounds), arguments.limits);
     let joining = announce_join(context, &join, JoinProduct::Pairs)?;
-    let (keys, sorter) = KeyCache::with_sorter(context, &documents);
+    let sorter = pair_sorter(context, &documents).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
         let join = match features {
@@ -74,7 +74,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
             None => join,
         };
         let pairs = join.run()?;
-        sorted_pairs(pairs, keys, sorter, &joining)
+        sorted_pairs(pairs, sorter, &joining)
     })?;
 
     let name = similarity_name(subject.features.is_some());
@@ -106,18 +106,15 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
 
 fn sorted_pairs(
     mut pairs: Pairs,
-    mut keys: KeyCache,
     mut sorter: PairSorter,
     joining: &JoinProgress,
 ) -> Result<(SortedPairs, LeftOut)> {
     while let Some(pair) = pairs.next() {
         let pair = pair?;
         joining.add_pair(pairs.lanes_read());
-        let (a, b) = (keys.label(pair.a)?, keys.label(pair.b)?);
-        let (a, b) = if a < b { (a, b) } else { (b, a) };
-        sorter.push(LabelledPair {
-            a,
-            b,
+        sorter.push(UnsortedPair {
+            a: pair.a,
+            b: pair.b,
             similarity: pair.similarity,
             distance: pair.distance,
         })?;

@@ -7,6 +7,7 @@ use crate::build::{DuplicateKeys, FirstOfEachKey, LastOfEachKey};
 use crate::corpus::collection::row_arena::RowArena;
 use crate::error::Result;
 use crate::format::{DocumentRow, Posting};
+use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at};
 use crate::join::{JoinSource, LanePostings, LiveDocuments, SignatureBatch, VisitNotes};
 use crate::lanes::hash_key;
@@ -132,6 +133,11 @@ impl JoinSource for MemoryDocuments {
         &self.context
     }
 
+    /// Documents in memory are a forked process's own. To ask which it is takes a system call, for each pair.
+    fn check_home(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn len(&self) -> u64 {
         self.rows.len() - self.left_out.len()
     }
@@ -142,7 +148,7 @@ impl JoinSource for MemoryDocuments {
     }
 
     fn lane(&self, _: PostingTable, lane: u16) -> Result<LanePostings> {
-        let mut postings = Vec::new();
+        let mut postings = Vec::with_capacity(self.rows.len() as usize);
         let files_empty = self.files_empty();
         let bands = self.context.lanes.band_count();
         let column = usize::from(lane).checked_sub(1).or_bug("a lane of codes")?;
@@ -162,7 +168,8 @@ impl JoinSource for MemoryDocuments {
             };
             postings.push(Posting { code, id });
         }
-        postings.sort_unstable();
+        // They ascend by id.
+        sort_by_number(&mut postings, &mut Vec::new(), |posting| posting.code);
         Ok(Box::new(postings.into_iter().map(Ok)))
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,6 +117,14 @@ impl Deduplicator {
         self
     }
 
+    /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
+    /// given. The decisions are the same for any number.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.kept.set_threads(threads);
+        self
+    }
+
     /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
     /// document that was kept before, and has none there, is compared by its estimate.
     #[must_use]
@@ -199,7 +208,7 @@ impl Deduplicator {
         let id = self.kept.insert(document, signature)?;
         // The next document may be compared with this one, so its features must be readable by then.
         if let Some(features) = &mut self.features {
-            features.put(id, &sketched.features)?;
+            features.put(id, Arc::clone(&sketched.features))?;
             features.flush()?;
         }
         Ok(decision)
@@ -268,7 +277,9 @@ mod tests {
         let cases = memories
             .iter()
             .flat_map(|memory| [(false, *memory), (true, *memory)]);
-        for (is_exact, memory_bytes) in cases {
+        // Batches of 30 have several shares.
+        let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
+        for ((is_exact, memory_bytes), threads, together_count) in cases {
             let stream = || match is_exact {
                 true => create()
                     .unwrap()
@@ -276,13 +287,14 @@ mod tests {
                 false => create().unwrap(),
             };
             let (mut alone, mut together) = (stream(), stream().memory_bytes(memory_bytes));
+            together = together.threads(NonZeroUsize::new(threads).unwrap());
             let sketched: Vec<_> = (0..60).map(|n| alone.sketch(&text(n)).unwrap()).collect();
             let batch: Vec<_> = sketched
                 .iter()
                 .map(|s| (Document::without_key(), s))
                 .collect();
             let mut decided = Vec::new();
-            for part in batch.chunks(7) {
+            for part in batch.chunks(together_count) {
                 decided.extend(together.decide_many(part).unwrap());
             }
             let one_by_one = batch.iter().map(|(document, sketched)| {

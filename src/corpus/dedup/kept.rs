@@ -1,5 +1,6 @@
 //! The documents that a deduplicator has kept: in memory, or in a transaction that is never committed.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{OpenStore, create_in};
 use crate::types::{Document, DocumentId, Novelty, Record};
-use crate::write::{AskCaller, BatchTarget, Transaction, check_batch, insert_batch};
+use crate::write::{BatchTarget, SyncAskCaller, Transaction, check_batch, insert_batch};
 
 /// Memory for kept documents, unless the caller says otherwise.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -105,6 +106,13 @@ impl KeptDocuments {
         self.memory_bytes = bytes;
     }
 
+    /// Sets the number of threads that look documents up in memory.
+    pub(super) fn set_threads(&mut self, threads: NonZeroUsize) {
+        if let Place::Memory(memory) = &mut self.place {
+            memory.index.set_threads(threads);
+        }
+    }
+
     pub(super) fn view(&self) -> &dyn ReadView {
         match &self.place {
             Place::Memory(memory) => &memory.index,
@@ -129,7 +137,7 @@ impl KeptDocuments {
     pub(super) fn insert_many_if_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
-        ask: Option<&AskCaller<'_>>,
+        ask: Option<&SyncAskCaller<'_>>,
     ) -> Result<Vec<Novelty>> {
         let novelties = match &mut self.place {
             Place::Store(store) => match ask {
@@ -165,7 +173,11 @@ impl KeptDocuments {
                         id: DocumentId::new(id),
                     });
                 }
-                memory.index.store_document(&document, signature)
+                BatchTarget::<SyncAskCaller<'_>>::store_document(
+                    &mut memory.index,
+                    &document,
+                    signature,
+                )
             }
         }?;
         self.stay_within_memory()?;

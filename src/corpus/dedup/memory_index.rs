@@ -1,5 +1,6 @@
 //! Kept documents in memory, as a search reads them.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use crate::corpus::collection::RowArena;
@@ -14,7 +15,7 @@ use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::{SharedContext, document_codes};
 use crate::types::{Document, DocumentId};
-use crate::write::BatchTarget;
+use crate::write::{BatchDocument, BatchInsert, BatchTarget, LookedUp, SyncAskCaller};
 
 /// Documents with ids from 0, in a hash table for each lane.
 pub(super) struct MemoryIndex {
@@ -23,6 +24,8 @@ pub(super) struct MemoryIndex {
     signatures: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,
+    /// The number of threads that look documents up.
+    threads: NonZeroUsize,
     /// The codes of one document, kept to be filled again.
     codes: Vec<u64>,
     row: Vec<Option<u64>>,
@@ -38,9 +41,14 @@ impl MemoryIndex {
             documents: RowArena::default(),
             signatures: RowArena::default(),
             postings: 0,
+            threads: NonZeroUsize::MIN,
             codes: Vec::new(),
             row: Vec::new(),
         })
+    }
+
+    pub(super) fn set_threads(&mut self, threads: NonZeroUsize) {
+        self.threads = threads;
     }
 
     /// Returns the memory that the documents take, in bytes.
@@ -67,9 +75,18 @@ impl MemoryIndex {
     }
 }
 
-impl BatchTarget for MemoryIndex {
+impl BatchTarget<SyncAskCaller<'_>> for MemoryIndex {
     fn view(&self) -> &dyn ReadView {
         self
+    }
+
+    fn look_up(
+        &self,
+        insert: &BatchInsert<'_, SyncAskCaller<'_>>,
+        index: usize,
+        documents: &[BatchDocument<'_>],
+    ) -> Result<LookedUp> {
+        insert.look_up_shared(self, self.threads.get(), (index, documents))
     }
 
     fn next_id(&self) -> u64 {
@@ -135,6 +152,10 @@ impl ReadView for MemoryIndex {
         is_enough().map(drop)
     }
 
+    fn sweeps_by_code(&self) -> bool {
+        false
+    }
+
     fn sweep(
         &self,
         _: PostingTable,
@@ -142,8 +163,15 @@ impl ReadView for MemoryIndex {
         wanted: &[ProbeRange],
         visit: &mut VisitProbe<'_>,
     ) -> Result<()> {
-        for range in wanted {
-            for posting in self.bucket(lane, range.low_code, range.high_code) {
+        let Some(map) = self.lanes.get(usize::from(lane)) else {
+            return Ok(());
+        };
+        let lasts: Vec<u32> = wanted
+            .iter()
+            .map(|range| map.last(range.low_code))
+            .collect();
+        for (range, last) in wanted.iter().zip(lasts) {
+            for posting in map.chain(last, range.low_code, range.high_code) {
                 match visit(range.query_index, posting)? {
                     SweepControl::GoOn => {}
                     SweepControl::SkipRange => break,

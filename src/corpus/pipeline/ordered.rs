@@ -21,6 +21,10 @@ const POLL: Duration = Duration::from_millis(50);
 /// Batches that each worker can be ahead by, so that none waits for the reader.
 const BATCHES_PER_THREAD: usize = 3;
 
+/// The smallest number of batches that are on their way: few workers must not wait for a caller who takes
+/// many results together.
+const MIN_BATCHES: usize = 16;
+
 /// The size of a batch, which ends at whichever limit it reaches first.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
@@ -100,7 +104,8 @@ impl<T: Send + 'static, E: Send + From<WorkerPanicked> + 'static> Pipeline<T, E>
     ) -> Self {
         let threads = threads.max(1);
         let (free, slots) = mpsc::channel();
-        for _ in 0..threads.saturating_mul(BATCHES_PER_THREAD).saturating_add(1) {
+        let batches = threads.saturating_mul(BATCHES_PER_THREAD).saturating_add(1);
+        for _ in 0..batches.max(MIN_BATCHES) {
             // The receiver is at hand, so this cannot fail.
             let _ = free.send(());
         }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
@@ -24,12 +25,13 @@ const NUMBER_BYTES: usize = size_of::<u64>();
 /// The most ids that may be missing between two documents that follow each other.
 const MAX_GAP: u64 = 1 << 10;
 
-/// Where the features of a document stand that has none here.
-const NOWHERE: Range<u64> = u64::MAX..u64::MAX;
+/// What a document takes in memory beside its features: where they stand, and the counts and the
+/// allocation of what is shared.
+const DOCUMENT_BYTES: u64 = 48;
 
 /// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it in a
-/// temporary file. Where the features of a document stand takes 16 bytes of memory more. The file has no
-/// name where the system can do without, and goes when this is dropped.
+/// temporary file. A document takes 48 bytes of memory more, or 24 where its features are in the file. The
+/// file has no name where the system can do without, and goes when this is dropped.
 ///
 /// ```
 /// use resemblance::verification::FeatureSets;
@@ -42,7 +44,7 @@ const NOWHERE: Range<u64> = u64::MAX..u64::MAX;
 /// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(1 << 30);
 /// for text in ["a b c d e f g h i j", "b c d e f g h i j k"] {
 ///     let id = store.insert(Document::without_key(), &store.sketch_text(text)?)?;
-///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
+///     features.put(id, store.sketcher().feature_hashes(text)?)?;
 /// }
 /// features.flush()?;
 ///
@@ -55,20 +57,24 @@ const NOWHERE: Range<u64> = u64::MAX..u64::MAX;
 /// ```
 pub struct FeatureSets {
     temp_dir: PathBuf,
-    /// How many hashes may be in memory.
-    most_held: usize,
-    /// The hashes of the first documents.
-    held: Vec<u64>,
-    /// Those of the others.
+    /// How many bytes may be in memory, and how many are.
+    memory_bytes: u64,
+    held_bytes: u64,
+    /// Takes the hashes of all documents after the first that did not fit into memory.
     file: Option<NumberFile>,
-    /// Number of hashes of all documents.
-    count: u64,
     /// Where the hashes stand of each document whose id was greater than all before, from the first such
-    /// id on; empty for ids in between.
-    places: Vec<Range<u64>>,
+    /// id on; none for ids in between.
+    places: Vec<Option<Place>>,
     first: u64,
     /// Where those of the other documents stand.
-    scattered: HashMap<u64, Range<u64>>,
+    scattered: HashMap<u64, Place>,
+}
+
+/// Where the hashes of a document stand.
+enum Place {
+    Memory(Arc<[u64]>),
+    /// Indexes into the numbers of the file.
+    File(Range<u64>),
 }
 
 impl FeatureSets {
@@ -77,47 +83,43 @@ impl FeatureSets {
     pub fn new(temp_dir: impl Into<PathBuf>) -> Self {
         Self {
             temp_dir: temp_dir.into(),
-            most_held: 0,
-            held: Vec::new(),
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            held_bytes: 0,
             file: None,
-            count: 0,
             places: Vec::new(),
             first: 0,
             scattered: HashMap::new(),
         }
-        .memory_bytes(DEFAULT_MEMORY_BYTES)
     }
 
     /// Memory that the features may take, in bytes, before they go to a file. Those that are there stay.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
-        self.most_held = usize::try_from(bytes / NUMBER_BYTES as u64).unwrap_or(usize::MAX);
+        self.memory_bytes = bytes;
         self
     }
 
-    /// Keeps the feature hashes of a document, sorted and distinct. Ids mostly ascend and follow each other:
-    /// one that is less than an earlier one, or far behind it, takes 40 bytes of memory more.
+    /// Keeps the feature hashes of a document, sorted and distinct; an [`Arc`] of them is shared, and not
+    /// copied. Ids mostly ascend and follow each other: one that is less than an earlier one, or far behind
+    /// it, takes 40 bytes of memory more.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] with the parameter `id` if the features of this document are here,
     /// [`Error::Io`] if the folder takes no file, or the file cannot grow.
-    pub fn put(&mut self, id: DocumentId, hashes: &[u64]) -> Result<()> {
+    pub fn put(&mut self, id: DocumentId, hashes: impl Into<Arc<[u64]>>) -> Result<()> {
         if self.place(id).is_some() {
             return Err(Error::invalid("id", id, "an id without features here"));
         }
-        self.append(hashes)?;
-        let place = self.count..self.count + hashes.len() as u64;
-        self.count = place.end;
+        let place = self.keep(hashes.into())?;
         if self.places.is_empty() {
             self.first = id.get();
         }
         let next_id = self.first + self.places.len() as u64;
         match id.get().checked_sub(next_id) {
             Some(gap @ 0..=MAX_GAP) => {
-                // No features stand at the end of all.
-                self.places.extend((0..gap).map(|_| NOWHERE));
-                self.places.push(place);
+                self.places.extend((0..gap).map(|_| None));
+                self.places.push(Some(place));
             }
             _ => {
                 self.scattered.insert(id.get(), place);
@@ -126,17 +128,20 @@ impl FeatureSets {
         Ok(())
     }
 
-    fn append(&mut self, hashes: &[u64]) -> Result<()> {
-        if self.file.is_none() && self.held.len() + hashes.len() <= self.most_held {
-            self.held.extend_from_slice(hashes);
-            return Ok(());
+    fn keep(&mut self, hashes: Arc<[u64]>) -> Result<Place> {
+        let bytes = DOCUMENT_BYTES + size_of_val(&*hashes) as u64;
+        if self.file.is_none() && self.held_bytes + bytes <= self.memory_bytes {
+            self.held_bytes += bytes;
+            return Ok(Place::Memory(hashes));
         }
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(NumberFile::create(&self.temp_dir)?),
         };
-        let written = file.push(hashes);
-        written.map_err(|e| failure(&self.temp_dir, e))
+        let start = file.count;
+        let written = file.push(&hashes);
+        written.map_err(|e| failure(&self.temp_dir, e))?;
+        Ok(Place::File(start..file.count))
     }
 
     /// Returns true if the features of a document are here.
@@ -219,35 +224,28 @@ impl FeatureSets {
         Ok(other.map(|other| jaccard_from(floor, hashes, &other)))
     }
 
-    /// Returns where the features of a document stand among all.
-    fn place(&self, id: DocumentId) -> Option<Range<u64>> {
+    fn place(&self, id: DocumentId) -> Option<&Place> {
         let index = id.get().checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
-        let place = index.and_then(|index| self.places.get(index));
-        let place = place.filter(|place| **place != NOWHERE);
-        place.or_else(|| self.scattered.get(&id.get())).cloned()
+        let place = index.and_then(|index| self.places.get(index)?.as_ref());
+        place.or_else(|| self.scattered.get(&id.get()))
     }
 
     fn size(&self, id: DocumentId) -> Option<u64> {
-        let place = self.place(id)?;
-        place.end.checked_sub(place.start)
+        Some(match self.place(id)? {
+            Place::Memory(hashes) => hashes.len() as u64,
+            Place::File(numbers) => numbers.end - numbers.start,
+        })
     }
 
     fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
-        let Some(Range { start, end }) = self.place(id) else {
-            return Ok(None);
+        let numbers = match self.place(id) {
+            None => return Ok(None),
+            Some(Place::Memory(hashes)) => return Ok(Some(Cow::Borrowed(hashes))),
+            Some(Place::File(numbers)) => numbers,
         };
-        let held = self.held.len() as u64;
-        if end <= held {
-            let hashes = self.held.get(start as usize..end as usize);
-            return hashes
-                .or_bug("features in memory")
-                .map(Cow::Borrowed)
-                .map(Some);
-        }
-        let first = start.checked_sub(held).or_bug("features in one place")?;
         let file = self.file.as_ref().or_bug("a file of features")?;
-        let read = file.read(first, end - start);
+        let read = file.read(numbers.start, numbers.end - numbers.start);
         let hashes = read.map_err(|e| failure(&self.temp_dir, e))?;
         Ok(Some(Cow::Owned(hashes)))
     }
@@ -367,7 +365,7 @@ mod tests {
         let ids: Vec<u64> = (17..80).filter(|id| id % 5 != 0 || *id == 40).collect();
         for id in &ids {
             features
-                .put(DocumentId::new(*id), &set(*id, count(*id)))
+                .put(DocumentId::new(*id), set(*id, count(*id)))
                 .unwrap();
             if id % 9 == 0 {
                 features.flush().unwrap();
@@ -393,14 +391,14 @@ mod tests {
             assert_eq!(features.similarity(known, unknown).unwrap(), None);
             assert_eq!(features.similarity(unknown, known).unwrap(), None);
         }
-        assert!(features.put(known, &[1]).is_err());
+        assert!(features.put(known, [1]).is_err());
         // Ids in any order, before and after all, in between, and far away.
         let others = [3, 16, 40_000, 2_000, 82, 81, 20, u64::MAX - 1];
         for id in others {
             features
-                .put(DocumentId::new(id), &set(id % 1_000, 12))
+                .put(DocumentId::new(id), set(id % 1_000, 12))
                 .unwrap();
-            assert!(features.put(DocumentId::new(id), &[1]).is_err());
+            assert!(features.put(DocumentId::new(id), [1]).is_err());
         }
         features.flush().unwrap();
         for id in others {
@@ -412,8 +410,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        let mut features = FeatureSets::new("/nowhere/at/all").memory_bytes(8);
-        features.put(DocumentId::new(0), &[1]).unwrap();
-        assert!(features.put(DocumentId::new(1), &[1]).is_err());
+        let mut features = FeatureSets::new("/nowhere/at/all").memory_bytes(60);
+        features.put(DocumentId::new(0), [1]).unwrap();
+        assert!(features.put(DocumentId::new(1), [1]).is_err());
     }
 }

@@ -10,7 +10,7 @@ use crate::query::Earlier;
 use crate::sketch::exact::jaccard_from;
 use crate::sketch::{Signature, Sketcher};
 use crate::types::{Document, Novelty};
-use crate::write::AskCaller;
+use crate::write::SyncAskCaller;
 
 /// A text's signature, and its features where similarities are to be exact.
 ///
@@ -27,8 +27,9 @@ use crate::write::AskCaller;
 pub struct SketchedText {
     /// The signature.
     pub signature: Signature,
-    /// Its feature hashes, sorted and distinct; empty unless they were requested.
-    pub features: Vec<u64>,
+    /// Its feature hashes, sorted and distinct; empty unless they were requested. [`FeatureSets`] share
+    /// them.
+    pub features: Arc<[u64]>,
 }
 
 impl SketchedText {
@@ -45,7 +46,7 @@ impl SketchedText {
         };
         Ok(Self {
             signature,
-            features,
+            features: features.into(),
         })
     }
 
@@ -73,7 +74,7 @@ impl<A> Join<'_, A> {
 pub(crate) fn insert_many_if_new(
     features: &mut FeatureSets,
     documents: &[(Document<'_>, &SketchedText)],
-    insert: impl FnOnce(&[(Document<'_>, &Signature)], &AskCaller<'_>) -> Result<Vec<Novelty>>,
+    insert: impl FnOnce(&[(Document<'_>, &Signature)], &SyncAskCaller<'_>) -> Result<Vec<Novelty>>,
 ) -> Result<Vec<Novelty>> {
     let features_at = |index: usize| -> Result<&[u64]> {
         let (_, sketched) = at(documents, index)?;
@@ -89,7 +90,7 @@ pub(crate) fn insert_many_if_new(
     })?;
     for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
         if novelty.is_new() {
-            features.put(novelty.id(), &sketched.features)?;
+            features.put(novelty.id(), Arc::clone(&sketched.features))?;
         }
     }
     features.flush()?;
