@@ -256,23 +256,45 @@ pub(super) const MAX_CODE_BITS: u8 = 64;
 /// The greatest number of rows that are hashed from one buffer on the stack.
 const BUFFERED_ROWS: usize = 64;
 
-/// The code of a band: the top `code_bits` bits (32 to 64) of the XXH3-64 hash, seed 0, of the rows as
-/// little-endian 32-bit words. Frozen by the format.
+/// The number of rows that lead the code of a band, if it has more.
+pub(super) const LEADING_ROWS: u16 = 2;
+
+/// The number of bits of a code that the leading rows get.
+pub(super) const fn leading_bits(code_bits: u8) -> u8 {
+    code_bits * 3 / 5
+}
+
+/// The code of a band of `code_bits` bits, 32 to 64. Frozen by the format.
+///
+/// Hashes are XXH3-64, seed 0, of rows as little-endian 32-bit words, of which the top bits are taken.
+/// A band of one or two rows has the hash of its rows. A longer one has the hash of its first two rows
+/// in the first three fifths of its code, and that of the others in the rest: the documents that share
+/// the first two rows are neighbours, so the bands can be asked as bands of two rows as well.
 ///
 /// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
-/// compared. Codes are uniform whatever the rows are; the Elias-Fano blocks rely on that.
+/// compared.
 pub(super) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
-    let shift = MAX_CODE_BITS - code_bits;
+    let top = |rows, bits: u8| hash_rows(rows) >> (MAX_CODE_BITS - bits);
+    match rows.split_at_checked(LEADING_ROWS.into()) {
+        Some((leading, others)) if !others.is_empty() => {
+            let other_bits = code_bits - leading_bits(code_bits);
+            top(leading, leading_bits(code_bits)) << other_bits | top(others, other_bits)
+        }
+        _ => top(rows, code_bits),
+    }
+}
+
+fn hash_rows(rows: &[u32]) -> u64 {
     let mut buffer = [0_u8; BUFFERED_ROWS * 4];
     if rows.len() <= BUFFERED_ROWS {
-        return xxh3_64(little_endian(rows, &mut buffer)) >> shift;
+        return xxh3_64(little_endian(rows, &mut buffer));
     }
     let mut hasher = Xxh3::new();
     for rows in rows.chunks(BUFFERED_ROWS) {
         hasher.update(little_endian(rows, &mut buffer));
     }
-    hasher.digest() >> shift
+    hasher.digest()
 }
 
 /// The bytes of up to [`BUFFERED_ROWS`] rows, written to the head of the buffer.

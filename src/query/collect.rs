@@ -2,7 +2,7 @@
 
 use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::ProbeCounts;
-use crate::query::scored::Scored;
+use crate::query::scored::{Order, Scored};
 use crate::types::{BeyondBudget, Document};
 
 /// Which of the documents within the bounds a search keeps.
@@ -27,6 +27,7 @@ impl Collector {
 #[derive(Clone, Debug)]
 pub(super) struct TopK {
     limit: usize,
+    order: Order,
     held: Vec<Scored>,
 }
 
@@ -34,8 +35,13 @@ impl TopK {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
+            order: Order::Similarity,
             held: Vec::new(),
         }
+    }
+
+    pub(super) fn in_order(self, order: Order) -> Self {
+        Self { order, ..self }
     }
 
     pub(super) fn push(&mut self, scored: Scored) {
@@ -48,8 +54,9 @@ impl TopK {
 
     fn trim(&mut self) {
         if self.held.len() > self.limit {
-            self.held
-                .select_nth_unstable_by_key(self.limit, Scored::rank);
+            let order = self.order;
+            let rank = |scored: &Scored| scored.rank_in(order);
+            self.held.select_nth_unstable_by_key(self.limit, rank);
             self.held.truncate(self.limit);
         }
     }
@@ -66,13 +73,25 @@ impl TopK {
 
     /// Returns the best one.
     pub(super) fn best(&self) -> Option<Scored> {
-        self.held.iter().copied().min_by_key(Scored::rank)
+        let held = self.held.iter().copied();
+        held.min_by_key(|scored| scored.rank_in(self.order))
+    }
+
+    /// Returns the one at a place, from 0 for the best, if so many are held.
+    pub(super) fn nth(&mut self, place: usize) -> Option<Scored> {
+        self.sort();
+        self.held.get(place).copied()
+    }
+
+    fn sort(&mut self) {
+        self.trim();
+        let order = self.order;
+        self.held.sort_unstable_by_key(|scored| scored.rank_in(order));
     }
 
     /// Returns the best, the best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored> {
-        self.trim();
-        self.held.sort_unstable_by_key(Scored::rank);
+        self.sort();
         self.held
     }
 }
@@ -93,9 +112,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, order: Order) -> Self {
         Self {
-            near: TopK::new(limit),
+            near: TopK::new(limit).in_order(order),
             compared: 0,
             is_identical: false,
             known: None,
