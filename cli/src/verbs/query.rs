@@ -246,7 +246,7 @@ fn tell_nearest(
     signature: &Signature,
     own: Option<DocumentId>,
 ) -> Result<()> {
-    let nearest = snapshot.nearest(signature, 2)?;
+    let nearest = snapshot.nearest(signature, 2).run()?;
     let mut others = nearest.into_iter().filter(|found| Some(found.id()) != own);
     let Some(nearest) = others.next() else {
         let note = match snapshot.is_empty() {
