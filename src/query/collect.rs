@@ -29,6 +29,8 @@ pub(super) struct TopK {
     limit: usize,
     order: Order,
     held: Vec<Scored>,
+    /// What ranks below this is not among the best.
+    floor: (u64, u64, u64),
 }
 
 impl TopK {
@@ -37,6 +39,7 @@ impl TopK {
             limit,
             order: Order::Similarity,
             held: Vec::new(),
+            floor: (u64::MAX, u64::MAX, u64::MAX),
         }
     }
 
@@ -45,6 +48,9 @@ impl TopK {
     }
 
     pub(super) fn push(&mut self, scored: Scored) {
+        if scored.rank_in(self.order) > self.floor {
+            return;
+        }
         self.held.push(scored);
         // Trimmed only when twice as many are held: a trim costs as much as the pushes since the last.
         if self.held.len() / 2 > self.limit {
@@ -58,6 +64,9 @@ impl TopK {
             let rank = |scored: &Scored| scored.rank_in(order);
             self.held.select_nth_unstable_by_key(self.limit, rank);
             self.held.truncate(self.limit);
+            if let Some(floor) = self.held.iter().map(rank).max() {
+                self.floor = floor;
+            }
         }
     }
 

@@ -47,7 +47,7 @@ const MIN_POSTINGS: u64 = 1_024;
 /// let nearest = store.snapshot()?.nearest(&page, 2).run()?;
 /// let keys: Vec<_> = nearest.iter().filter_map(|found| found.key_str()).collect();
 /// assert_eq!(keys, ["a b c d e f g h", "a b c d w x y z"]);
-/// assert!(nearest.recall() >= Some(0.95));
+/// assert!(nearest.recall() >= Some(0.9));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "a question does nothing until it is run"]
@@ -112,7 +112,7 @@ impl<'a> Nearest<'a> {
             signature,
             n,
             by: None,
-            min_recall: 0.95,
+            min_recall: 0.9,
             scans: true,
             exclude: None,
             with_payloads: false,
@@ -132,7 +132,7 @@ impl<'a> Nearest<'a> {
         self
     }
 
-    /// The probability, 0 to 1, with which a document as near as the last one of the answer must be found; 0.95 if not
+    /// The probability, 0 to 1, with which a document as near as the last one of the answer must be found; 0.9 if not
     /// given. With 1 all signatures are read unless the tables find such documents for certain.
     pub fn min_recall(mut self, probability: f64) -> Self {
         self.min_recall = probability;

@@ -180,14 +180,23 @@ impl<'q> Search<'q> {
         let context = self.view.context();
         let shape = context.shape();
         let subject = Subject::new(signature);
+        // Compared as bytes, which takes vector instructions.
+        let mut values = Vec::new();
+        if let Some(layout) = shape.values {
+            signature.encode_values(layout, &mut values);
+        }
         let mut found = self.nothing();
         self.view.all_signature_rows(&mut |id, bytes| {
             let row = SignatureRow::decode(id, bytes, shape)?;
             if Some(id) != self.exclude {
                 found.compared += 1;
-                let score = subject.score(context, id, &row, None)?;
-                if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
-                    found.near.push(scored);
+                if row.is_empty() == signature.is_empty() {
+                    let agreement = shape.values;
+                    let agreement = agreement.map_or(0, |l| l.agreement(&values, row.values()));
+                    let scored = subject.scored(context, id, agreement, row.fingerprint());
+                    if self.accepts(&scored) {
+                        found.near.push(scored);
+                    }
                 }
             }
             Ok(())
