@@ -119,21 +119,7 @@ impl Snapshot {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
-        Nearest::new(self.view.view(), self.len(), Cow::Borrowed(signature), n)
-    }
-
-    /// Begins a search for the documents that are nearest to a stored one, which is itself left out;
-    /// returns `None` if no document has the key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub fn nearest_by_key(&self, key: impl AsRef<[u8]>, n: usize) -> Result<Option<Nearest<'_>>> {
-        let record = self.get(key)?;
-        Ok(record.map(|record| {
-            let signature = Cow::Owned(record.signature);
-            Nearest::new(self.view.view(), self.len(), signature, n).excluding(record.id.get())
-        }))
+        Nearest::new(self.view.view(), self.len(), signature, n)
     }
 
     /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none

@@ -212,7 +212,7 @@ impl WriteTransaction {
     /// included: as [`Snapshot::nearest`](crate::Snapshot::nearest).
     pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
         let view = self.transaction.view();
-        Nearest::new(view, self.len(), Cow::Borrowed(signature), n)
+        Nearest::new(view, self.len(), signature, n)
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

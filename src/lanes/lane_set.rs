@@ -4,9 +4,7 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::bands::{
-    Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, band_code, leading_bits,
-};
+use super::bands::{Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, band_code, leading_bits};
 use super::tables::{PermutedTable, TableDesign, first_bits_range};
 use crate::error::{Error, Result};
 use crate::invariant::invariant;

@@ -396,7 +396,9 @@ fn ways_to_spoil(sizes: &[u32], leading: usize) -> Vec<f64> {
             *ways = sum(with_dirty, &with_clean);
         }
     }
-    by_clean.iter().fold(Vec::new(), |ways, more| sum(ways, more))
+    by_clean
+        .iter()
+        .fold(Vec::new(), |ways, more| sum(ways, more))
 }
 
 /// The sum of two polynomials.

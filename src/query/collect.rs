@@ -95,7 +95,8 @@ impl TopK {
     fn sort(&mut self) {
         self.trim();
         let order = self.order;
-        self.held.sort_unstable_by_key(|scored| scored.rank_in(order));
+        self.held
+            .sort_unstable_by_key(|scored| scored.rank_in(order));
     }
 
     /// Returns the best, the best first.

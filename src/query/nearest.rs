@@ -1,9 +1,10 @@
 //! The nearest documents, however far: buckets, then buckets of fewer rows, then all signatures.
 
-use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::format::Posting;
 use crate::index::{CodeRange, ProbeControl};
 use crate::query::bounds::By;
 use crate::query::candidates::Candidate;
@@ -15,7 +16,7 @@ use crate::query::search::Search;
 use crate::query::subject::Subject;
 use crate::read::{PostingTable, ReadView};
 use crate::sketch::Signature;
-use crate::types::{Matches, Scope};
+use crate::types::{DocumentId, Matches, Scope};
 
 /// A document in this many costs less to look up by itself than to pass by in a scan of all.
 const SCANNED_PER_LOOKUP: u64 = 16;
@@ -54,7 +55,7 @@ const MIN_POSTINGS: u64 = 1_024;
 pub struct Nearest<'a> {
     view: &'a dyn ReadView,
     documents: u64,
-    signature: Cow<'a, Signature>,
+    signature: &'a Signature,
     n: usize,
     by: Option<By>,
     min_recall: f64,
@@ -78,7 +79,9 @@ impl fmt::Debug for Nearest<'_> {
 #[derive(Clone, Copy)]
 enum Stage {
     /// In buckets without their last rows or blocks; 0 leaves them whole.
-    Buckets { dropped: u8 },
+    Buckets {
+        dropped: u8,
+    },
     Scan,
 }
 
@@ -103,7 +106,7 @@ impl<'a> Nearest<'a> {
     pub(crate) fn new(
         view: &'a dyn ReadView,
         documents: u64,
-        signature: Cow<'a, Signature>,
+        signature: &'a Signature,
         n: usize,
     ) -> Self {
         Self {
@@ -119,9 +122,24 @@ impl<'a> Nearest<'a> {
         }
     }
 
-    /// Leaves one document out.
-    pub(crate) fn excluding(mut self, id: u64) -> Self {
-        self.exclude = Some(id);
+    /// Leaves one document out: that of the signature, if it is stored.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for text in ["a b c d", "a b c e"] {
+    ///     store.insert(text, &store.sketch_text(text)?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let record = snapshot.get("a b c d")?.unwrap();
+    /// let nearest = snapshot.nearest(record.signature(), 1).excluding(record.id()).run()?;
+    /// assert_eq!(nearest[0].key(), Some(&b"a b c e"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn excluding(mut self, id: DocumentId) -> Self {
+        self.exclude = Some(id.get());
         self
     }
 
@@ -179,7 +197,7 @@ impl<'a> Nearest<'a> {
             };
             Judgement {
                 recall,
-                is_enough: recall >= self.min_recall,
+                is_enough: recall >= self.min_recall && !matches!(last, Some(None)),
             }
         })
     }
@@ -276,7 +294,7 @@ impl<'a> Nearest<'a> {
         judge: &dyn Fn(&mut Found, Stage) -> Judgement,
     ) -> Result<Matches> {
         let context = self.view.context();
-        context.check_signature(&self.signature)?;
+        context.check_signature(self.signature)?;
         let (families, order) = match family {
             By::SimHash => (Families::TABLES, Order::Distance),
             _ => (Families::BANDS, Order::Similarity),
@@ -285,7 +303,7 @@ impl<'a> Nearest<'a> {
             .ranking(families, order)
             .exclude(self.exclude);
         let answer = context.run_checked(|| {
-            if !context.is_filed(&self.signature) {
+            if !context.is_filed(self.signature) {
                 let mut none = Matches::none(Scope::Candidates);
                 none.recall = Some(1.0);
                 return Ok(none);
@@ -307,7 +325,7 @@ impl<'a> Nearest<'a> {
             let (mut found, stage, recall) =
                 best.unwrap_or_else(|| (search.nothing(), Stage::Buckets { dropped: 0 }, 0.0));
             found.compared = compared;
-            let subject = Subject::new(&self.signature);
+            let subject = Subject::new(self.signature);
             let mut matches =
                 subject.matches(self.view, found, stage.scope(), self.with_payloads)?;
             matches.recall = Some(recall);
@@ -328,7 +346,7 @@ impl<'a> Nearest<'a> {
 
     /// What a stage finds; `None` if it would cost more than the scan.
     fn look(&self, search: &Search<'_>, stage: Stage) -> Result<Option<Found>> {
-        let signature = &*self.signature;
+        let signature = self.signature;
         match stage {
             Stage::Buckets { dropped: 0 } => search.in_buckets(signature).map(Some),
             Stage::Buckets { dropped } => {
@@ -353,26 +371,29 @@ impl<'a> Nearest<'a> {
         let view = self.view;
         let max_postings = (self.documents / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
         let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
-        let table = lanes.first().map_or(PostingTable::Bands, |(lane, _)| lane.table());
+        let table = lanes
+            .first()
+            .map_or(PostingTable::Bands, |(lane, _)| lane.table());
         let ranges: Vec<CodeRange> = lanes
             .iter()
             .map(|(lane, code)| lane.short_range(view.context(), *code, dropped))
             .collect();
         view.context().reads.add_lanes(ranges.len());
-        let (mut found, mut postings) = (FoundIds::new(), 0);
-        let mut visit = |_, posting: crate::format::Posting| {
+        let (mut found, postings) = (FoundIds::new(), Cell::new(0));
+        let mut visit = |_, posting: Posting| {
             if view.is_dead(posting.id) {
                 return Ok(ProbeControl::GoOn);
             }
-            postings += 1;
-            if postings > max_postings {
+            postings.set(postings.get() + 1);
+            if postings.get() > max_postings {
                 return Ok(ProbeControl::End);
             }
             found.push(posting.id);
             Ok(ProbeControl::GoOn)
         };
-        view.probe_until(table, &ranges, &mut visit, &mut || Ok(false))?;
-        Ok((postings <= max_postings).then(|| found.into_ascending()))
+        let is_too_much = || postings.get() > max_postings;
+        view.probe_until(table, &ranges, &mut visit, &mut || Ok(is_too_much()))?;
+        Ok((!is_too_much()).then(|| found.into_ascending()))
     }
 
     /// The probability that a document as near as this one is in a bucket without its last rows or blocks.
@@ -390,10 +411,9 @@ impl<'a> Nearest<'a> {
             _ => lanes.leading_banding(),
         };
         let similarity = scored.similarity;
-        let agreement = context
-            .shape()
-            .values
-            .map_or(similarity, |layout| layout.agreement_probability(similarity));
+        let agreement = context.shape().values.map_or(similarity, |layout| {
+            layout.agreement_probability(similarity)
+        });
         banding.map_or(0.0, |banding| banding.probability(agreement))
     }
 }

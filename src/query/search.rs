@@ -434,5 +434,8 @@ mod equal_tests;
 #[path = "search_many_tests.rs"]
 mod many_tests;
 #[cfg(test)]
+#[path = "nearest_tests.rs"]
+mod nearest_tests;
+#[cfg(test)]
 #[path = "verify_tests.rs"]
 mod verify_tests;

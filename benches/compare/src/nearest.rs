@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
 use resemblance::{
-    BulkOptions, Document, Matches, MinHash, Schema, Scope, Signature, SimHash, Store,
-    Text,
+    BulkOptions, Document, Matches, MinHash, Schema, Scope, Signature, SimHash, Store, Text,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -70,12 +69,19 @@ impl Tally {
     /// last of them stands for any other.
     fn add(&mut self, ids: &[u64], exact: &[f64], own: u64) {
         self.answers += 1;
-        let mut sorted: Vec<f64> = (0..).zip(exact).filter(|(id, _)| *id != own).map(|(_, s)| *s).collect();
+        let mut sorted: Vec<f64> = (0..)
+            .zip(exact)
+            .filter(|(id, _)| *id != own)
+            .map(|(_, s)| *s)
+            .collect();
         sorted.sort_by(|a, b| b.total_cmp(a));
         let last = sorted.get(N - 1).copied().unwrap_or(0.0);
         for (place, from) in COUNTED_FROM.into_iter().enumerate() {
             let present = sorted.iter().take(N).filter(|s| **s >= from).count();
-            let found = ids.iter().filter(|id| exact[**id as usize] >= from.max(last)).count();
+            let found = ids
+                .iter()
+                .filter(|id| exact[**id as usize] >= from.max(last))
+                .count();
             self.present[place] += present;
             self.found[place] += found.min(present);
         }
@@ -91,7 +97,9 @@ impl Tally {
         self.times.sort_unstable();
         let at = |share: f64| {
             let place = (self.times.len() as f64 * share) as usize;
-            self.times.get(place).map_or("-".into(), |time| format!("{:.3}", time.as_secs_f64() * 1e3))
+            self.times.get(place).map_or("-".into(), |time| {
+                format!("{:.3}", time.as_secs_f64() * 1e3)
+            })
         };
         let recall = |place: usize| match self.present[place] {
             0 => "-".to_owned(),
@@ -107,7 +115,12 @@ impl Tally {
         };
         println!(
             "{name:<34} {:>8} {:>8} {:>10} {:>8} {:>9} {:>9}",
-            recall(0), recall(1), signatures, scans, at(0.5), at(0.99)
+            recall(0),
+            recall(1),
+            signatures,
+            scans,
+            at(0.5),
+            at(0.99)
         );
     }
 }
@@ -143,7 +156,10 @@ impl Inverted {
                 documents.entry(*hash).or_default().push(id);
             }
         }
-        Self { sizes: sets.iter().map(Vec::len).collect(), documents }
+        Self {
+            sizes: sets.iter().map(Vec::len).collect(),
+            documents,
+        }
     }
 
     /// The exact similarity of every document to this set.
@@ -156,7 +172,11 @@ impl Inverted {
         }
         let similarity = |(shared, size): (&usize, &usize)| {
             let union = set.len() + size - shared;
-            if union == 0 { 0.0 } else { *shared as f64 / union as f64 }
+            if union == 0 {
+                0.0
+            } else {
+                *shared as f64 / union as f64
+            }
         };
         shared.iter().zip(&self.sizes).map(similarity).collect()
     }
@@ -188,7 +208,8 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
     let schema = builder.simhash(SimHash::bits64()).build()?;
     let sketcher = schema.sketcher();
     let store = Store::create(folder.path().join("store"), schema)?;
-    let sketched: std::result::Result<Vec<Signature>, _> = texts.iter().map(|text| sketcher.text(text)).collect();
+    let sketched: std::result::Result<Vec<Signature>, _> =
+        texts.iter().map(|text| sketcher.text(text)).collect();
     let signatures = sketched?;
     let mut transaction = store.begin_write()?;
     for signature in &signatures {
@@ -196,14 +217,27 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
     }
     transaction.commit()?;
     let snapshot = store.snapshot()?;
-    let sets: Vec<Vec<u64>> = texts.iter().map(|document| shingles(text, document)).collect();
+    let sets: Vec<Vec<u64>> = texts
+        .iter()
+        .map(|document| shingles(text, document))
+        .collect();
     let inverted = Inverted::new(&sets);
-    let values: Vec<Vec<u32>> = signatures.iter().filter_map(|s| s.minhash().map(<[u32]>::to_vec)).collect();
+    let values: Vec<Vec<u32>> = signatures
+        .iter()
+        .filter_map(|s| s.minhash().map(<[u32]>::to_vec))
+        .collect();
 
     let queries = (0..texts.len()).filter(|id| !sets[*id].is_empty());
     let step = (texts.len() / options.probes as usize).max(1);
-    let queries: Vec<usize> = queries.step_by(step).take(options.probes as usize).collect();
-    header(&format!("{corpus}, {text}: {} of {} documents ask, each for {N} others", queries.len(), texts.len()));
+    let queries: Vec<usize> = queries
+        .step_by(step)
+        .take(options.probes as usize)
+        .collect();
+    header(&format!(
+        "{corpus}, {text}: {} of {} documents ask, each for {N} others",
+        queries.len(),
+        texts.len()
+    ));
     let mut rows: [(&str, Tally); 5] = [
         ("nearest", Tally::default()),
         ("nearest, without scan", Tally::default()),
@@ -225,10 +259,19 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
             ask(&|| nearest().run())?,
             ask(&|| nearest().without_scan().run())?,
             ask(&|| nearest().min_recall(1.0).run())?,
-            ask(&|| snapshot.query(signature).min_similarity(0.8).limit(N + 1).run())?,
+            ask(&|| {
+                snapshot
+                    .query(signature)
+                    .min_similarity(0.8)
+                    .limit(N + 1)
+                    .run()
+            })?,
         ];
         for ((_, tally), (matches, time)) in rows.iter_mut().zip(answers) {
-            let others = matches.iter().map(|found| found.id().get()).filter(|other| *other != id);
+            let others = matches
+                .iter()
+                .map(|found| found.id().get())
+                .filter(|other| *other != id);
             let others: Vec<u64> = others.take(N).collect();
             tally.add(&others, &exact, id);
             tally.cost(&matches, time);
@@ -255,8 +298,11 @@ fn values(number: u64) -> Vec<u32> {
 /// A signature that shares a value with another with this probability.
 fn neighbour(of: &[u32], number: u64, similarity: f64) -> Vec<u32> {
     let own = values(number);
-    let keeps = |place: usize| (random(1_000 + place as u64, number) as f64) < similarity * u64::MAX as f64;
-    (0..of.len()).map(|place| if keeps(place) { of[place] } else { own[place] }).collect()
+    let keeps =
+        |place: usize| (random(1_000 + place as u64, number) as f64) < similarity * u64::MAX as f64;
+    (0..of.len())
+        .map(|place| if keeps(place) { of[place] } else { own[place] })
+        .collect()
 }
 
 fn generated(options: &Options) -> Result<()> {
@@ -265,7 +311,9 @@ fn generated(options: &Options) -> Result<()> {
     let planted = (PLANTED.len() * queries * N) as u64;
     let documents = options.documents.max(2 * planted);
     let path = folder.path().join("store");
-    let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    let schema = Schema::builder()
+        .minhash(MinHash::new(128).threshold(0.8))
+        .build()?;
     let mut build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
     let every = documents / planted;
     for number in 0..documents {
@@ -282,7 +330,9 @@ fn generated(options: &Options) -> Result<()> {
     build.finish()?;
     let store = Store::open(&path)?;
     let snapshot = store.snapshot()?;
-    header(&format!("{documents} generated documents; a query has {N} neighbours"));
+    header(&format!(
+        "{documents} generated documents; a query has {N} neighbours"
+    ));
     for (group, similarity) in PLANTED.into_iter().enumerate() {
         for round in ["", " again"] {
             let mut tally = Tally::default();
