@@ -413,11 +413,26 @@ mod tests {
     }
 
     #[test]
-    fn band_codes_of_long_bands_are_the_hash_of_the_whole() {
+    fn band_codes_are_hashes_of_the_first_rows_and_of_the_others() {
         let rows: Vec<u32> = (0..500_u32).map(|i| i * i + 7).collect();
-        for n in [0, 1, 63, 64, 65, 128, 129, 500] {
-            let bytes: Vec<u8> = rows[..n].iter().flat_map(|row| row.to_le_bytes()).collect();
-            assert_eq!(band_code(&rows[..n], 64), xxh3_64(&bytes), "{n} rows");
+        let hash = |rows: &[u32]| {
+            let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            xxh3_64(&bytes)
+        };
+        for n in [0, 1, 2] {
+            assert_eq!(band_code(&rows[..n], 64), hash(&rows[..n]), "{n} rows");
+        }
+        for n in [3, 64, 65, 66, 67, 128, 500] {
+            for bits in [32, 40, 64] {
+                let first_bits = 3 * bits / 5;
+                let code = band_code(&rows[..n], bits);
+                let others = hash(&rows[2..n]) >> (64 - (bits - first_bits));
+                assert_eq!(
+                    code >> (bits - first_bits),
+                    hash(&rows[..2]) >> (64 - first_bits)
+                );
+                assert_eq!(code & ((1 << (bits - first_bits)) - 1), others, "{n} rows");
+            }
         }
     }
 
@@ -429,7 +444,7 @@ mod tests {
         for bits in [32, 40, 64] {
             let (mut top, mut bottom) = ([0_u32; 256], [0_u32; 256]);
             for i in 0..65_536_u32 {
-                let code = band_code(&[i, i + 1, 0, 0, 0], bits);
+                let code = band_code(&[i, i + 1, i + 2, 0, 0], bits);
                 assert!(bits == 64 || code < 1 << bits);
                 top[(code >> (bits - 8)) as usize] += 1;
                 bottom[(code & 255) as usize] += 1;

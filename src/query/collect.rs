@@ -140,6 +140,14 @@ impl Found {
         best.map_or(floor, |best| floor.max(best.similarity))
     }
 
+    /// Adds what was found among other documents.
+    pub(super) fn join(&mut self, other: Self) {
+        self.compared += other.compared;
+        for scored in other.near.held {
+            self.near.push(scored);
+        }
+    }
+
     /// Adds a document within the bounds that was found elsewhere.
     pub(crate) fn push(&mut self, scored: Scored) {
         self.near.push(scored);

@@ -17,6 +17,7 @@ mod nearest;
 mod plan;
 mod probe;
 mod request;
+mod scan;
 mod scored;
 mod search;
 mod subject;

@@ -2,7 +2,6 @@
 //! near documents comes through here.
 
 use crate::error::Result;
-use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::Budget;
@@ -11,6 +10,7 @@ use crate::query::collect::{Collector, Found, TopK};
 use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
+use crate::query::scan::Scan;
 use crate::query::scored::{Order, Scored};
 use crate::query::subject::Subject;
 use crate::query::sweep::{Sweep, for_each_piece};
@@ -177,30 +177,13 @@ impl<'q> Search<'q> {
 
     /// What is in the store, not verified.
     pub(super) fn everywhere(&self, signature: &Signature) -> Result<Found> {
+        let scan = Scan {
+            signature,
+            bounds: self.bounds.filter(|_| self.verify.is_none()),
+            exclude: self.exclude,
+        };
+        let found = scan.run(self.view, &self.nothing())?;
         let context = self.view.context();
-        let shape = context.shape();
-        let subject = Subject::new(signature);
-        // Compared as bytes, which takes vector instructions.
-        let mut values = Vec::new();
-        if let Some(layout) = shape.values {
-            signature.encode_values(layout, &mut values);
-        }
-        let mut found = self.nothing();
-        self.view.all_signature_rows(&mut |id, bytes| {
-            let row = SignatureRow::decode(id, bytes, shape)?;
-            if Some(id) != self.exclude {
-                found.compared += 1;
-                if row.is_empty() == signature.is_empty() {
-                    let agreement = shape.values;
-                    let agreement = agreement.map_or(0, |l| l.agreement(&values, row.values()));
-                    let scored = subject.scored(context, id, agreement, row.fingerprint());
-                    if self.accepts(&scored) {
-                        found.near.push(scored);
-                    }
-                }
-            }
-            Ok(())
-        })?;
         context.note_candidates(found.compared);
         context.reads.add_signatures(found.compared);
         Ok(found)
