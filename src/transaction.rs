@@ -297,9 +297,11 @@ impl WriteTransaction {
 
     /// [`insert_many_if_new`](Self::insert_many_if_new) with every candidate verified, those too
     /// whose estimate is not within the bounds: as [`Query::verify`](crate::Query::verify). The
-    /// closure is given the index of a document and what it may resemble, each two at most once,
-    /// and does not see this transaction. The [`Match`](crate::Match) of a key that is there
-    /// already remains an estimate.
+    /// closure is given the index of a document and what it may resemble, and does not see this
+    /// transaction. It is asked about documents with an equal signature first: the first of them
+    /// that it gives a similarity of 1, or (with MinHash values) none, is the match, and it is asked
+    /// about no other. The [`Match`](crate::Match) of a key that is there already remains an
+    /// estimate.
     ///
     /// # Errors
     ///

@@ -85,6 +85,7 @@ enum Verb {
     Add(verbs::AddArguments),
     Query(verbs::QueryArguments),
     Get(verbs::GetArguments),
+    List(verbs::ListArguments),
     Remove(verbs::RemoveArguments),
     Touch(verbs::TouchArguments),
     Evict(verbs::EvictArguments),
@@ -102,6 +103,7 @@ enum Verb {
     Export(verbs::ExportArguments),
     Import(verbs::ImportArguments),
     Completions(verbs::CompletionsArguments),
+    Man(verbs::ManArguments),
 }
 
 impl Verb {
@@ -112,10 +114,12 @@ impl Verb {
             | Self::Build(_)
             | Self::Tune(_)
             | Self::Eval(_)
-            | Self::Completions(_) => None,
+            | Self::Completions(_)
+            | Self::Man(_) => None,
             Self::Add(arguments) => Some(&arguments.store),
             Self::Query(arguments) => Some(&arguments.store),
             Self::Get(arguments) => Some(&arguments.store),
+            Self::List(arguments) => Some(&arguments.store),
             Self::Remove(arguments) => Some(&arguments.store),
             Self::Touch(arguments) => Some(&arguments.store),
             Self::Evict(arguments) => Some(&arguments.store),
@@ -176,6 +180,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Add(arguments) => verbs::add(context, &arguments),
         Verb::Query(arguments) => verbs::query(context, &arguments),
         Verb::Get(arguments) => verbs::get(context, &arguments),
+        Verb::List(arguments) => verbs::list(context, &arguments),
         Verb::Remove(arguments) => verbs::remove(context, &arguments),
         Verb::Touch(arguments) => verbs::touch(context, &arguments),
         Verb::Evict(arguments) => verbs::evict(context, &arguments),
@@ -193,6 +198,7 @@ fn dispatch(context: &Context, verb: Verb) -> Result<Outcome> {
         Verb::Export(arguments) => verbs::export(context, &arguments),
         Verb::Import(arguments) => verbs::import(context, &arguments),
         Verb::Completions(arguments) => verbs::completions(&arguments, ToolArguments::command()),
+        Verb::Man(arguments) => verbs::man(&arguments, ToolArguments::command()),
     }
 }
 

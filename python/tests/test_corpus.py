@@ -43,6 +43,23 @@ def _frame(package: str) -> Callable[[], Any]:
     return make
 
 
+def _duckdb() -> Any:
+    duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    rows = pa.table({"id": KEYS, "text": DOCUMENTS, "row": range(200)})
+    return duckdb.from_arrow(rows).order("row").project("id, text")
+
+
+def _datasets(kind: str) -> Callable[[], Any]:
+    def make() -> Any:
+        Dataset = pytest.importorskip("datasets").Dataset
+        rows = Dataset.from_dict({"id": KEYS[::-1], "text": DOCUMENTS[::-1]})
+        # Rows in the order of a list of indices, as after `shuffle` or `select`.
+        rows = rows.select(range(199, -1, -1))
+        return rows.to_iterable_dataset() if kind == "stream" else rows.with_format(None if kind == "None" else kind)
+
+    return make
+
+
 FORMS: dict[str, Callable[[], Any]] = {
     "list": lambda: DOCUMENTS,
     "generator": lambda: (text for text in DOCUMENTS),
@@ -53,6 +70,8 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas column": lambda: _frame("pandas")()["text"],
     "polars": _frame("polars"),
     "polars column": lambda: _frame("polars")()["text"],
+    "duckdb": _duckdb,
+    **{f"datasets {kind}": _datasets(kind) for kind in ("None", "arrow", "numpy", "stream")},
     **{f"arrow {kind}": _arrow(kind) for kind in ("column", "reader", "chunks", "large", "view")},
 }
 
@@ -76,6 +95,17 @@ def test_forms_of_a_corpus(form: Callable[[], Any], schema: rs.Schema, path: Pat
         if has_keys:
             assert list(store) == KEYS
         assert [(p.a, p.b, p.similarity) for p in store.pairs()] == expected
+
+
+def test_a_schema_goes_to_the_processes_of_datasets(schema: rs.Schema) -> None:
+    rows = pytest.importorskip("datasets").Dataset.from_dict({"text": DOCUMENTS})
+
+    def add(batch: dict[str, list[str]]) -> dict[str, list[bytes]]:
+        return {"signature": schema.sketch_many(batch["text"], threads=1).to_bytes()}
+
+    rows = rows.map(add, batched=True, batch_size=50, num_proc=2)
+    signatures = rs.Signatures.from_bytes(schema, list(rows["signature"]))
+    assert signatures.to_bytes() == schema.sketch_many(DOCUMENTS).to_bytes()
 
 
 def test_signatures_are_a_corpus(schema: rs.Schema) -> None:

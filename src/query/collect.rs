@@ -99,6 +99,10 @@ impl TopK {
             .sort_unstable_by_key(|scored| scored.rank_in(order));
     }
 
+    pub(super) fn of_id(&self, id: u64) -> Option<Scored> {
+        self.held.iter().find(|scored| scored.id == id).copied()
+    }
+
     /// Returns the best, the best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored> {
         self.sort();
@@ -114,6 +118,8 @@ pub(crate) struct Found {
     pub(super) compared: usize,
     /// True once an identical document is held: no other is looked for.
     pub(crate) is_identical: bool,
+    /// What the caller said of documents with the signature that is searched for.
+    pub(super) told: Vec<(u64, Option<f64>)>,
     /// An identical document, where it was read to see that it lives.
     pub(super) known: Option<(u64, Document<'static>)>,
     /// What was counted against the budget.
@@ -127,6 +133,7 @@ impl Found {
             near: TopK::new(limit).in_order(order),
             compared: 0,
             is_identical: false,
+            told: Vec::new(),
             known: None,
             counts: ProbeCounts::default(),
             beyond: None,

@@ -3,7 +3,8 @@
 //! Candidates are ranked by similarity, distance and id. One with similarity 1 and distance 0 has the
 //! signature's exact code in a lane that [`ProbePlan::identical_lane`](super::plan::ProbePlan::identical_lane)
 //! names. So the first such one by id in that bucket is the best match of all, within any bounds, and the
-//! other lanes need not be read.
+//! other lanes need not be read. A caller who verifies is asked about those with an identical signature
+//! in the order of their ids: the first that it says is equal, or cannot tell from it, is taken.
 
 use crate::error::Result;
 use crate::invariant::{at, at_mut};
@@ -19,13 +20,14 @@ impl Search<'_> {
     /// and then by id. Returns what was compared, ascending.
     pub(super) fn find_identical(
         &self,
+        first_index: usize,
         signatures: &[&Signature],
         lane: IdenticalLane,
         exact: &[Candidate],
         found: &mut [Found],
     ) -> Result<Vec<Candidate>> {
         let mut compared = Vec::new();
-        if lane.exact_codes_are_identical {
+        if lane.exact_codes_are_identical && !self.verifies() {
             for of_signature in exact.chunk_by(|a, b| a.query_index == b.query_index) {
                 self.take_first_live(signatures, of_signature, found)?;
             }
@@ -47,15 +49,33 @@ impl Search<'_> {
             now.sort_unstable();
             self.score(signatures, &now, found)?;
             for candidate in &now {
-                let found = at_mut(found, candidate.query_index as usize)?;
-                let best = found.near.best();
-                found.is_identical = best.is_some_and(|b| b.is_identical(self.view().context()));
+                let query_index = candidate.query_index as usize;
+                let found = at_mut(found, query_index)?;
+                self.take_identical(first_index + query_index, candidate.id, found)?;
             }
             compared.append(&mut now);
             (begin, together) = (begin + together, together * 2);
         }
         compared.sort_unstable();
         Ok(compared)
+    }
+
+    /// Takes a candidate that was scored, if it is identical and no other has been taken.
+    fn take_identical(&self, index: usize, id: u64, found: &mut Found) -> Result<()> {
+        let scored = found.near.of_id(id).filter(|_| !found.is_identical);
+        let Some(scored) = scored.filter(|s| s.is_identical(self.view().context())) else {
+            return Ok(());
+        };
+        if let Some(told) = self.told(index, id, self.floor())? {
+            found.told.push((id, told));
+            let verified = scored.verified(told, None);
+            if verified.is_none_or(|verified| verified.similarity < 1.0) {
+                return Ok(());
+            }
+        }
+        found.near.retain(|scored| scored.id == id);
+        found.is_identical = true;
+        Ok(())
     }
 
     /// Takes the first of these documents, all identical to one signature, that was not deleted.

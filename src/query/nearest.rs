@@ -348,7 +348,7 @@ impl<'a> Nearest<'a> {
     fn look(&self, search: &Search<'_>, stage: Stage) -> Result<Option<Found>> {
         let signature = self.signature;
         match stage {
-            Stage::Buckets { dropped: 0 } => search.in_buckets(signature).map(Some),
+            Stage::Buckets { dropped: 0 } => search.in_buckets(0, signature).map(Some),
             Stage::Buckets { dropped } => {
                 let plan = search.plan([signature])?;
                 let Some(ids) = self.in_short_buckets(&plan, dropped)? else {

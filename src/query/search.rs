@@ -76,7 +76,8 @@ impl<'q> Search<'q> {
         Self { exclude, ..self }
     }
 
-    /// Lets the caller's similarities decide. An identical signature then stands for no identical document.
+    /// Lets the caller's similarities decide. An identical signature then stands for an identical document
+    /// only if the caller says so, or cannot tell.
     pub(crate) fn verify(self, verify: Option<&'q Ask<'q>>) -> Self {
         Self { verify, ..self }
     }
@@ -87,6 +88,20 @@ impl<'q> Search<'q> {
             with_payloads,
             ..self
         }
+    }
+
+    pub(super) fn verifies(&self) -> bool {
+        self.verify.is_some()
+    }
+
+    /// Returns what the caller says of a document; `None` if it does not verify.
+    pub(super) fn told(&self, index: usize, id: u64, floor: f64) -> Result<Option<Option<f64>>> {
+        self.verify.map(|ask| ask(index, id, floor)).transpose()
+    }
+
+    /// Returns the similarity below which no document is wanted.
+    pub(super) fn floor(&self) -> f64 {
+        self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
     }
 
     pub(super) fn with_payloads(&self) -> bool {
@@ -103,19 +118,19 @@ impl<'q> Search<'q> {
 
     /// Searches for one signature, by probes. `index` is its name to the caller who verifies.
     pub(crate) fn one(&self, index: usize, signature: &Signature) -> Result<Matches> {
-        let mut found = self.in_buckets(signature)?;
+        let mut found = self.in_buckets(index, signature)?;
         self.settle(index, &mut found)?;
         self.matches(signature, found)
     }
 
-    /// What is in the buckets of one signature, not verified.
-    pub(super) fn in_buckets(&self, signature: &Signature) -> Result<Found> {
+    /// What is in the buckets of one signature. Where a caller verifies, it is asked by `index` about identical ones alone.
+    pub(super) fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane(self.view.context());
         // A caller who verifies decides about each of equal documents.
         let probe = Probe::new(self.view, &plan, self.budget, self.exclude)
             .folding_equal(self.verify.is_none());
-        let found = self.collect(&[signature], lane, probe)?;
+        let found = self.collect(index, &[signature], lane, probe)?;
         let found = found.and_then(|mut found| found.pop());
         found.or_bug("what was found for a signature")
     }
@@ -130,7 +145,7 @@ impl<'q> Search<'q> {
                 return Ok(true);
             }
             let mut plan = self.plan(piece.iter().copied())?;
-            let Some(all) = self.piece(piece, &mut plan)? else {
+            let Some(all) = self.piece(answers.len(), piece, &mut plan)? else {
                 return Ok(false);
             };
             for (signature, mut found) in piece.iter().zip(all) {
@@ -153,15 +168,17 @@ impl<'q> Search<'q> {
     }
 
     /// Sweeps for the signatures of a plan: what was found for each, not verified. Returns `None` if they
-    /// have so many candidates that they must be halved.
+    /// have so many candidates that they must be halved. The first one's name to the caller who verifies is
+    /// `first_index`.
     pub(crate) fn piece(
         &self,
+        first_index: usize,
         signatures: &[&Signature],
         plan: &mut ProbePlan,
     ) -> Result<Option<Vec<Found>>> {
         let lane = plan.identical_lane(self.view.context());
         let sweep = Sweep::new(self.view, plan, self.budget);
-        self.collect(signatures, lane, sweep)
+        self.collect(first_index, signatures, lane, sweep)
     }
 
     /// Compares with every stored document.
@@ -191,19 +208,18 @@ impl<'q> Search<'q> {
 
     fn collect(
         &self,
+        first_index: usize,
         signatures: &[&Signature],
         lane: Option<IdenticalLane>,
         mut source: impl CandidateSource,
     ) -> Result<Option<Vec<Found>>> {
         let mut all = vec![self.nothing(); signatures.len()];
         let mut compared = Vec::new();
-        // A caller who verifies decides about identical ones, too.
-        let stops_at_identical = self.collector == Collector::BestOne && self.verify.is_none();
-        if let Some(lane) = lane.filter(|_| stops_at_identical) {
+        if let Some(lane) = lane.filter(|_| self.collector == Collector::BestOne) {
             let Some(exact) = source.exact(lane.column)? else {
                 return Ok(None);
             };
-            compared = self.find_identical(signatures, lane, &exact, &mut all)?;
+            compared = self.find_identical(first_index, signatures, lane, &exact, &mut all)?;
             for (query_index, found) in all.iter().enumerate() {
                 if found.is_identical {
                     source.leave_out(query_index)?;
@@ -319,7 +335,7 @@ impl<'q> Search<'q> {
         }
         let mut near = TopK::new(self.collector.limit()).in_order(self.order);
         let mut held = found.near.take();
-        let mut floor = self.bounds.map_or(0.0, ResolvedBounds::similarity_floor);
+        let mut floor = self.floor();
         // Where the best alone is kept, what is less similar need not be told exactly. The estimates say
         // which is likely to be the best.
         let raises_floor = self.collector == Collector::BestOne && self.verify.is_some();
@@ -327,9 +343,10 @@ impl<'q> Search<'q> {
             held.sort_unstable_by_key(Scored::rank);
         }
         for scored in held {
-            let exact_similarity = match self.verify {
-                Some(ask) => ask(index, scored.id, floor)?,
-                None => None,
+            let told_before = found.told.iter().find(|(id, _)| *id == scored.id);
+            let exact_similarity = match told_before {
+                Some((_, told)) => *told,
+                None => self.told(index, scored.id, floor)?.flatten(),
             };
             if let Some(scored) = scored.verified(exact_similarity, self.bounds) {
                 if raises_floor {

@@ -381,7 +381,6 @@ fn reads_of_new(
 }
 
 /// Verified with as much budget as there is, a batch is what it is without one; with less it says so.
-/// No two are verified twice.
 #[test]
 fn verified_batches_have_budgets_too() {
     let schema = &kinds()[0];
@@ -401,9 +400,7 @@ fn verified_batches_have_budgets_too() {
             .iter()
             .map(|s| (Document::without_key(), s))
             .collect();
-        let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
-        let similarity = |index, earlier| {
-            assert!(asked.borrow_mut().insert((index, earlier)));
+        let similarity = |_, earlier| {
             let number = match earlier {
                 crate::Earlier::Stored(id) => id.get(),
                 crate::Earlier::OfBatch(other) => other as u64,

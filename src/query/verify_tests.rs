@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -206,13 +206,13 @@ fn told_unlike(a: u64, b: u64) -> Option<f64> {
 fn batches_are_verified_as_one_by_one() {
     for with_fingerprint in [false, true] {
         let ((_a, together), (_b, apart)) = (store(with_fingerprint), store(with_fingerprint));
-        let earlier: Vec<Signature> = (0..40).map(|n| signature(n, with_fingerprint)).collect();
+        let stored: Vec<Signature> = (0..40).map(|n| signature(n, with_fingerprint)).collect();
         // More than one piece of a batch.
         let later: Vec<Signature> = (40..390).map(|n| signature(n, with_fingerprint)).collect();
         let keys: Vec<[u8; 2]> = (0..350u16).map(|n| (n % 300).to_be_bytes()).collect();
         for store in [&together, &apart] {
             let mut transaction = store.begin_write().unwrap();
-            for signature in &earlier {
+            for signature in &stored {
                 transaction
                     .insert(Document::without_key(), signature)
                     .unwrap();
@@ -225,7 +225,13 @@ fn batches_are_verified_as_one_by_one() {
         let mut transaction = together.begin_write().unwrap();
         let found = transaction.insert_many_if_new_verified(&documents, |index, earlier| {
             let two = (1_000 + index as u64, number_of(earlier));
-            assert!(asked.borrow_mut().insert(two), "{two:?} twice");
+            // A piece that is halved asks again about identical signatures.
+            let other = match earlier {
+                Earlier::Stored(id) => &stored[id.get() as usize],
+                Earlier::OfBatch(other) => &later[other],
+            };
+            let are_identical = || later[index] == *other;
+            assert!(asked.borrow_mut().insert(two) || are_identical(), "{two:?}");
             Ok(told_unlike(two.0, two.1))
         });
         let found = found.unwrap();
@@ -238,14 +244,21 @@ fn batches_are_verified_as_one_by_one() {
                 assert!(matches!(found[index], Novelty::SameKey(_)));
                 continue;
             }
+            let all_asked = Cell::new(true);
             let query = transaction.query(signature).limit(1);
             let query = query.verify(|id| {
                 let other = numbers.get(&id.get()).copied().unwrap_or(id.get());
-                assert!(asked.borrow().contains(&(number, other)), "not asked");
+                let was_asked = asked.borrow().contains(&(number, other));
+                all_asked.set(all_asked.get() && was_asked);
                 Ok(told_unlike(number, other))
             });
-            match (query.run().unwrap().first(), &found[index]) {
-                (Some(near), Novelty::NearDuplicate(found)) => assert_eq!(near, found),
+            let near = query.run().unwrap().into_iter().next();
+            let is_equal = near
+                .as_ref()
+                .is_some_and(|near| near.similarity() == Some(1.0));
+            assert!(is_equal || all_asked.get(), "not asked");
+            match (near, &found[index]) {
+                (Some(near), Novelty::NearDuplicate(found)) => assert_eq!(near, *found),
                 (None, Novelty::New { id, .. }) => {
                     let own = transaction.insert(document, signature).unwrap();
                     assert_eq!(own, *id);
@@ -257,6 +270,42 @@ fn batches_are_verified_as_one_by_one() {
             }
         }
         assert!(inserted > 20 && inserted < 250, "{inserted}");
+    }
+}
+
+/// A caller who verifies is asked about identical documents first, and about no other once it has said
+/// that one is equal, or that it cannot tell.
+#[test]
+fn an_equal_document_ends_the_search() {
+    for with_fingerprint in [false, true] {
+        let (_folder, store) = store(with_fingerprint);
+        let page = signature(1, with_fingerprint);
+        let mut transaction = store.begin_write().unwrap();
+        for _ in 0..30 {
+            let document = Document::without_key();
+            transaction.insert(document, &page).unwrap();
+        }
+        // What is said of the first ids; of the others that they are equal.
+        let cases = [
+            (0, Some(1.0), 0, 1),
+            (30, None, 0, 1),
+            (3, Some(0.9), 3, 4),
+            (20, Some(0.9), 20, 30),
+        ];
+        for (first, of_first, expected, asks) in cases {
+            let told = |id| if id < first { of_first } else { Some(1.0) };
+            let batch = [(Document::without_key(), &page)];
+            let asked = RefCell::new(Vec::new());
+            let found = transaction.insert_many_if_new_verified(&batch, |_, earlier| {
+                asked.borrow_mut().push(number_of(earlier));
+                Ok(told(number_of(earlier)))
+            });
+            let found = found.unwrap().remove(0);
+            let Novelty::NearDuplicate(found) = found else {
+                panic!("{found:?}");
+            };
+            assert_eq!((found.id().get(), asked.borrow().len()), (expected, asks));
+        }
     }
 }
 

@@ -140,7 +140,8 @@ impl<'d> BatchCheck<'d> {
         }
         let mut found = None;
         if !insert.looks_up_singly() {
-            let Some(mut all) = search.piece(&signatures, &mut plan)? else {
+            let Some(mut all) = search.piece(insert.novelties.len(), &signatures, &mut plan)?
+            else {
                 return Ok(None);
             };
             for (index, found) in (insert.novelties.len()..).zip(&mut all) {

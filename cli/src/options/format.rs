@@ -11,7 +11,7 @@ pub(crate) struct FormatOptions {
     /// Form of the results [default: table on a terminal, else tsv]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Leave out the first line of tsv, which has the names of the columns
+    /// Leave out the first line of tsv and csv, which has the names of the columns
     #[arg(long)]
     no_header: bool,
     /// What --no-header turns off, for commands that were written before it was the default

@@ -1,4 +1,4 @@
-//! Results on standard output: a table, tab-separated values or JSON Lines.
+//! Results on standard output: a table, tab- or comma-separated values, or JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,8 +18,23 @@ pub(crate) enum Format {
     Table,
     /// Tab-separated values
     Tsv,
+    /// Comma-separated values, quoted where need be
+    Csv,
     /// One JSON object per line
     Jsonl,
+    /// One JSON array of objects
+    Json,
+}
+
+impl Format {
+    /// What stands between two values of a line; `None` where values have names or columns.
+    fn separator(self) -> Option<char> {
+        match self {
+            Self::Tsv => Some('\t'),
+            Self::Csv => Some(','),
+            Self::Table | Self::Jsonl | Self::Json => None,
+        }
+    }
 }
 
 /// How results are laid out.
@@ -30,8 +45,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Results in this form; without one a table on a terminal, and tsv elsewhere. Only tsv has a
-    /// header that can be left out.
+    /// Results in this form; without one a table on a terminal, and tsv elsewhere. Only tsv and csv have
+    /// a header that can be left out.
     pub(crate) fn new(format: Option<Format>, has_header: bool) -> Self {
         let format = format.unwrap_or_else(|| {
             if std::io::stdout().is_terminal() {
@@ -51,14 +66,6 @@ impl Layout {
         }
     }
 
-    /// The same form without a header.
-    pub(crate) fn without_header(self) -> Self {
-        Self {
-            has_header: false,
-            ..self
-        }
-    }
-
     /// True for aligned columns, which words may stand between.
     pub(crate) fn is_table(self) -> bool {
         self.format == Format::Table
@@ -71,7 +78,7 @@ impl Layout {
 
     /// Prints a paragraph of text.
     pub(crate) fn paragraph(self, text: &str) -> Result<()> {
-        let mut results = Results::new(self.without_header(), Vec::new())?;
+        let mut results = Results::new(Self::table(), Vec::new())?;
         results.line = format!("{text}\n");
         results.write_line()?;
         results.finish()
@@ -135,7 +142,10 @@ pub(crate) struct Results {
     format: Format,
     columns: Vec<Column>,
     out: BufWriter<Stdout>,
+    /// Of a table, those that are not written yet.
     rows: Vec<Vec<String>>,
+    /// True once a row of a JSON array is written.
+    has_rows: bool,
     /// Of the columns shown, which are aligned to the right.
     numeric: Vec<bool>,
     line: String,
@@ -158,14 +168,14 @@ impl Results {
             columns,
             out: BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()),
             rows: Vec::new(),
+            has_rows: false,
             numeric: Vec::new(),
             line: String::new(),
             width: terminal_width(),
         };
-        if has_header && format == Format::Tsv {
+        if let Some(separator) = format.separator().filter(|_| has_header) {
             let names: Vec<_> = results.shown_names().collect();
-            let line = names.join("\t") + "\n";
-            results.line = line;
+            results.line = names.join(&separator.to_string()) + "\n";
             results.write_line()?;
         }
         Ok(results)
@@ -180,7 +190,15 @@ impl Results {
     pub(crate) fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         match self.format {
             Format::Jsonl => self.json_line(values),
-            Format::Tsv => self.tsv_line(values),
+            Format::Json => {
+                self.json_line(values);
+                self.line.pop();
+                let before = if self.has_rows { ",\n" } else { "[\n" };
+                self.line.insert_str(0, before);
+                self.has_rows = true;
+            }
+            Format::Tsv => self.separated_line(values, '\t'),
+            Format::Csv => self.separated_line(values, ','),
             Format::Table => {
                 let cells = self.columns.iter().zip(values);
                 let cells = cells.filter(|(column, _)| column.is_shown);
@@ -202,6 +220,10 @@ impl Results {
     /// Writes what is still held back.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.write_table()?;
+        if self.format == Format::Json {
+            self.line = if self.has_rows { "\n]\n" } else { "[]\n" }.into();
+            self.write_line()?;
+        }
         self.out.flush().map_err(|e| Failure::output(&e))
     }
 
@@ -235,12 +257,18 @@ impl Results {
         self.write_line()
     }
 
-    fn tsv_line(&mut self, values: &[Value<'_>]) {
+    fn separated_line(&mut self, values: &[Value<'_>], separator: char) {
         self.line.clear();
         for (column, value) in self.columns.iter().zip(values) {
             if column.is_shown {
-                self.line.push_str(&value.text());
-                self.line.push('\t');
+                let text = value.text();
+                // Escapes leave no tabs and no line ends.
+                if text.contains([separator, '"']) && separator == ',' {
+                    let _ = write!(self.line, "\"{}\"", text.replace('"', "\"\""));
+                } else {
+                    self.line.push_str(&text);
+                }
+                self.line.push(separator);
             }
         }
         self.line.pop();
@@ -412,11 +440,20 @@ mod tests {
     #[test]
     fn tab_separated() {
         let mut results = results(Format::Tsv, pair_columns(false));
-        results.tsv_line(&PAIR);
+        results.separated_line(&PAIR, '\t');
         assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\n");
         results.columns = pair_columns(true);
-        results.tsv_line(&PAIR);
+        results.separated_line(&PAIR, '\t');
         assert_eq!(results.line, "a\\tb\"\u{e9}\t\\#9\t0.953125\t\n");
+    }
+
+    #[test]
+    fn comma_separated() {
+        let mut results = results(Format::Csv, pair_columns(false));
+        results.separated_line(&PAIR, ',');
+        assert_eq!(results.line, "\"a\\tb\"\"\u{e9}\",\\#9,0.953125\n");
+        results.separated_line(&[Value::Key(b"a,b"), Value::Text("c")], ',');
+        assert_eq!(results.line, "\"a,b\",c\n");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct StatsArguments {
     /// Form of the results [default: table on a terminal, else tsv]
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     format: Option<StatsFormat>,
-    /// Leave out the first line of tsv, which has the names of the columns
+    /// Leave out the first line of tsv and csv, which has the names of the columns
     #[arg(long, help_heading = "Output")]
     no_header: bool,
     /// What --no-header turns off, for commands that were written before it was the default
@@ -44,6 +44,8 @@ enum StatsFormat {
     Table,
     /// Tab-separated values
     Tsv,
+    /// Comma-separated values, quoted where need be
+    Csv,
     /// One JSON object per line
     Jsonl,
     /// One JSON object
@@ -55,6 +57,7 @@ impl StatsFormat {
         match self {
             Self::Table => Format::Table,
             Self::Tsv => Format::Tsv,
+            Self::Csv => Format::Csv,
             Self::Jsonl | Self::Json => Format::Jsonl,
         }
     }

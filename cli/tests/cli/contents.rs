@@ -74,3 +74,54 @@ impl Folder {
         names
     }
 }
+
+#[test]
+fn a_store_is_listed_by_prefix_stamp_and_number() {
+    let folder = Folder::new();
+    let lines = [
+        ("a/1", 10, "one"),
+        ("b,\"2\"", 20, "two"),
+        ("a/3", 30, "three"),
+    ];
+    let lines = lines.map(|(id, stamp, payload)| {
+        let text = format!("{id} some text or other of its own, {payload}");
+        serde_json::json!({"id": id, "text": text, "when": stamp, "more": payload})
+    });
+    let lines = lines.map(|line| format!("{line}\n")).concat();
+    folder.write("c.jsonl", lines);
+    let fields = ["--stamp-field", "when", "--payload-field", "more"];
+    folder
+        .run(&[&["build", "a.rsm", "c.jsonl"][..], &fields].concat())
+        .expect(0);
+    let cases: [(&[&str], &str); 9] = [
+        (&[], "key\tstamp\na/1\t10\nb,\"2\"\t20\na/3\t30\n"),
+        (&["--prefix", "a/", "--no-header"], "a/1\t10\na/3\t30\n"),
+        (&["--prefix", "z"], "key\tstamp\n"),
+        (&["--older-than", "20", "--no-header"], "a/1\t10\n"),
+        (
+            &["--newer-than", "20", "--limit", "1", "--format", "csv"],
+            "key,stamp\n\"b,\"\"2\"\"\",20\n",
+        ),
+        (
+            &["--from-id", "2", "--payloads"],
+            "key\tstamp\tpayload_hex\na/3\t30\t7468726565\n",
+        ),
+        (
+            &["--prefix", "a/", "--format", "json"],
+            "[\n{\"id\":0,\"key\":\"a/1\",\"stamp\":10},\n{\"id\":2,\"key\":\"a/3\",\"stamp\":30}\n]\n",
+        ),
+        (&["--prefix", "z", "--format", "json"], "[]\n"),
+        (
+            &["--prefix", r"\x61/1", "--escaped", "--format", "jsonl"],
+            "{\"id\":0,\"key\":\"a/1\",\"stamp\":10}\n",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let ran = folder.run(&[&["list", "a.rsm"], arguments].concat());
+        assert_eq!(ran.expect(0).stdout, expected, "{arguments:?}");
+    }
+    folder
+        .run(&["list", "a.rsm", "--prefix", r"\#1", "--escaped"])
+        .expect(2)
+        .says(&["--prefix", "--from-id 1"]);
+}

@@ -168,6 +168,7 @@ fn help_version_and_completions() {
         "add",
         "query",
         "get",
+        "list",
         "remove",
         "evict",
         "pairs",
@@ -184,6 +185,7 @@ fn help_version_and_completions() {
         "tune",
         "eval",
         "completions",
+        "man",
     ] {
         let help = folder.run(&[verb, "--help"]).expect(0).stdout;
         assert!(help.contains("Example"), "{verb}: {help}");
@@ -201,6 +203,13 @@ fn help_version_and_completions() {
         let script = folder.run(&["completions", shell]).expect(0).stdout;
         assert!(script.contains("dedup") && script.len() > 1000, "{shell}");
     }
+    std::fs::create_dir(folder.path("man1")).unwrap();
+    folder.run(&["man", "man1"]).expect(0);
+    for page in ["resemblance.1", "resemblance-dedup.1", "resemblance-list.1"] {
+        let page = std::fs::read_to_string(folder.path("man1").join(page)).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+    folder.run(&["man", "none"]).expect(4).says(&["none"]);
     let bare = folder.run(&[]).expect(2);
     assert!(bare.stderr.contains("Usage:"));
 }

@@ -5,7 +5,8 @@ A corpus is anything of these:
 - an iterable of texts (or `Signature` objects), such as a list or a generator; it is read once;
 - an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}`;
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
-- a table: pyarrow, pandas, polars, DuckDB, `datasets.Dataset`, whose columns `text` and `key` name;
+- a table: pyarrow, pandas, polars, DuckDB, `datasets` (streamed ones too), whose columns `text` and `key`
+  name;
 - a path, or what `read_files` returns: JSON Lines files, text files and folders of them.
 
 Positions count its documents from 0. Keys are used where the corpus has them: they must differ.
@@ -127,6 +128,11 @@ def _batches(corpus: Any, text: str, key: str | None) -> Iterator[_Batch]:
     elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
         for arrays in ArrowBatches(corpus, [text] if key is None else [text, key]):
             yield arrays[0], arrays[1] if len(arrays) > 1 else None
+    elif hasattr(corpus, "with_format") and hasattr(corpus, "select_columns"):
+        # Of the package `datasets`: row by row it makes a dictionary of each.
+        columns = corpus.select_columns([text] if key is None else [text, key])
+        for table in columns.with_format("arrow").iter(batch_size=_TOGETHER):
+            yield from _batches(table, text, key)
     else:
         items = iter(corpus)
         while batch := list(islice(items, _TOGETHER)):

@@ -1,0 +1,103 @@
+//! The verb `list`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use resemblance::{DocumentId, Record};
+
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{FormatOptions, parse_age, parse_key};
+use crate::output::escape::PrintedKey;
+use crate::output::{Column, Results, Value};
+use crate::session::{Context, open_to_read};
+
+/// List what a store holds, in the order of insertion
+///
+/// Columns: key, stamp, and with --payloads payload_hex; jsonl and json also have id.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance list seen.rsm --prefix https://example.org/
+  resemblance list seen.rsm --older-than 14d --format csv")]
+pub(crate) struct ListArguments {
+    /// The store
+    pub(crate) store: PathBuf,
+    /// Only documents whose key begins with these bytes
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<OsString>,
+    /// --prefix is given as results print keys: with escapes
+    #[arg(short, long, requires = "prefix")]
+    escaped: bool,
+    /// Only documents whose stamps are smaller: an age such as 14d (s, m, h, d, w), a stamp, or a time such
+    /// as 2026-01-31T08:00:00Z
+    #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
+    older_than: Option<u64>,
+    /// Only documents whose stamps are this or larger
+    #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
+    newer_than: Option<u64>,
+    /// Begin with the document of this number, or with the first after it
+    #[arg(long, value_name = "ID")]
+    from_id: Option<u64>,
+    /// At most N documents
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Show payloads, in hexadecimal
+    #[arg(long)]
+    payloads: bool,
+    #[command(flatten)]
+    format: FormatOptions,
+}
+
+impl ListArguments {
+    fn wants(&self, record: &Record) -> bool {
+        let stamp = record.stamp();
+        self.older_than.is_none_or(|least| stamp < least)
+            && self.newer_than.is_none_or(|least| stamp >= least)
+    }
+
+    fn prefix(&self) -> Result<Vec<u8>> {
+        let Some(prefix) = &self.prefix else {
+            return Ok(Vec::new());
+        };
+        match parse_key(prefix, self.escaped)? {
+            PrintedKey::Key(prefix) => Ok(prefix),
+            PrintedKey::Id(id) => Err(Failure::usage(format!(
+                "found \\#{id} as --prefix, expected the first bytes of keys; --from-id {id} begins with \
+                 that document"
+            ))),
+        }
+    }
+}
+
+pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outcome> {
+    let prefix = arguments.prefix()?;
+    let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    let mut columns = vec![Column::new("key"), Column::new("stamp")];
+    columns.extend(arguments.payloads.then(|| Column::new("payload_hex")));
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let first_id = DocumentId::new(arguments.from_id.unwrap_or(0));
+    let records = snapshot.iter().from_id(first_id).key_prefix(prefix);
+    let mut left = arguments.limit.unwrap_or(usize::MAX);
+    for record in records {
+        context.interrupt.check()?;
+        let record = record?;
+        if left == 0 {
+            break;
+        }
+        if arguments.wants(&record) {
+            left -= 1;
+            // The last of them has a column only if it was asked for.
+            results.row(&[
+                Value::Document {
+                    id: record.id().get(),
+                    key: record.key(),
+                },
+                Value::Count(record.stamp()),
+                Value::Bytes(record.payload()),
+            ])?;
+        }
+    }
+    results.finish()?;
+    Ok(Outcome::Done)
+}
