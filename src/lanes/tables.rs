@@ -78,12 +78,12 @@ impl From<TableDesign> for StoredDesign {
 
 impl TableDesign {
     /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (64 or 128) and matches within Hamming distance `max_distance`.
+    /// bits (32, 64 or 128) and matches within Hamming distance `max_distance`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the width is neither 64 nor 128, a group has no leading block
-    /// or more of them than blocks, there are more than 64 blocks or 256 tables, a prefix is longer
+    /// [`Error::InvalidParameter`] if the width is another, a group has no leading block
+    /// or more of them than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a prefix is longer
     /// than 64 bits, or the groups would miss some fingerprint within `max_distance`.
     ///
     /// ```
@@ -106,6 +106,21 @@ impl TableDesign {
             groups: groups.to_vec(),
             tables,
         })
+    }
+
+    /// The greatest distance within which tables of these groups find every fingerprint, whatever its width: the
+    /// sum of `s - r + 1` over the groups, less one. 0 without groups; a group with more leading blocks than
+    /// blocks counts as one.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// assert_eq!(TableDesign::complete_distance(&[(5, 2)]), 3);
+    /// assert_eq!(TableDesign::complete_distance(&[(3, 2), (2, 2), (2, 2)]), 3);
+    /// ```
+    #[must_use]
+    pub fn complete_distance(groups: &[(u8, u8)]) -> u8 {
+        let spoiling = total(groups, |s, r| u64::from(s.saturating_sub(r)) + 1);
+        u8::try_from(spoiling.saturating_sub(1)).unwrap_or(u8::MAX)
     }
 
     /// The width of a fingerprint in bits.
@@ -308,8 +323,8 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 
 /// Checks everything but the length of prefixes.
 fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if !matches!(bits, 64 | 128) {
-        return Err(Error::invalid("bits", bits, "64 or 128"));
+    if !matches!(bits, 32 | 64 | 128) {
+        return Err(Error::invalid("bits", bits, "32, 64 or 128"));
     }
     let found = || format!("{groups:?}");
     if groups.iter().any(|&(s, r)| r == 0 || r > s) {
@@ -317,8 +332,9 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
         return Err(Error::invalid("groups", found(), expected));
     }
     let blocks = total(groups, |s, _| s.into());
-    if blocks > MAX_BLOCKS {
-        let expected = format!("at most {MAX_BLOCKS} blocks, not {blocks}");
+    let max_blocks = MAX_BLOCKS.min(bits.into());
+    if blocks > max_blocks {
+        let expected = format!("at most {max_blocks} blocks, not {blocks}");
         return Err(Error::invalid("groups", found(), expected));
     }
     let tables = total(groups, binomial);
@@ -329,7 +345,9 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
     let spoiling = total(groups, |s, r| u64::from(s - r) + 1);
     if spoiling <= u64::from(max_distance) {
         let expected = format!(
-            "s - r + 1 summed over the groups above max_distance {max_distance}, not {spoiling}"
+            "groups with s - r + 1 summed over them above max_distance {max_distance}, not {spoiling}: \
+             these tables find all within distance {} only",
+            spoiling.saturating_sub(1)
         );
         return Err(Error::invalid("groups", found(), expected));
     }

@@ -35,7 +35,9 @@ pub fn run(options: &Options) -> Result<()> {
         }
         None => println!("RESEMBLANCE_DATA is not set: no real texts are measured"),
     }
-    generated(options)
+    let minhash = MinHash::new(128).threshold(0.8);
+    generated(options, minhash)?;
+    generated(options, minhash.banding(32, 4))
 }
 
 fn texts(path: &Path) -> Result<Vec<String>> {
@@ -305,15 +307,18 @@ fn neighbour(of: &[u32], number: u64, similarity: f64) -> Vec<u32> {
         .collect()
 }
 
-fn generated(options: &Options) -> Result<()> {
+fn minhash_shape(store: &Store) -> (u16, u16) {
+    let minhash = store.schema().minhash();
+    minhash.map_or((0, 0), |minhash| (minhash.bands(), minhash.rows()))
+}
+
+fn generated(options: &Options, minhash: MinHash) -> Result<()> {
     let folder = tempfile::tempdir_in(&options.folder)?;
     let queries = 50;
     let planted = (PLANTED.len() * queries * N) as u64;
     let documents = options.documents.max(2 * planted);
     let path = folder.path().join("store");
-    let schema = Schema::builder()
-        .minhash(MinHash::new(128).threshold(0.8))
-        .build()?;
+    let schema = Schema::builder().minhash(minhash).build()?;
     let mut build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
     let every = documents / planted;
     for number in 0..documents {
@@ -330,8 +335,11 @@ fn generated(options: &Options) -> Result<()> {
     build.finish()?;
     let store = Store::open(&path)?;
     let snapshot = store.snapshot()?;
+    let bytes = std::fs::metadata(&path)?.len() / documents;
+    let (bands, rows) = minhash_shape(&store);
     header(&format!(
-        "{documents} generated documents; a query has {N} neighbours"
+        "{documents} generated documents, {bands} bands of {rows} rows, {bytes} bytes each; a query has {N} \
+         neighbours"
     ));
     for (group, similarity) in PLANTED.into_iter().enumerate() {
         for round in ["", " again"] {

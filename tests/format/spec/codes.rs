@@ -60,5 +60,7 @@ fn choices(from: Vec<u32>, r: usize) -> Vec<Vec<u32>> {
 pub(crate) fn permute(order: &[u32], fingerprint: u128) -> u64 {
     let last = order.len() as u32 - 1;
     let bits = order.iter().map(|bit| fingerprint >> (last - bit) & 1);
-    bits.take(64).fold(0, |code, bit| code << 1 | bit as u64)
+    let code = bits.take(64).fold(0, |code, bit| code << 1 | bit as u64);
+    // Short fingerprints stand on top.
+    code << (64 - order.len().min(64))
 }
