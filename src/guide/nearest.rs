@@ -37,10 +37,10 @@
 //!
 //! With 128 values and the threshold 0.8 there are 13 bands. Their first two rows find a document of
 //! similarity J with the probability 1 − (1 − J²)¹³: 0.98 at 0.5, 0.90 at 0.4, 0.71 at 0.3. So where ten
-//! documents of similarity 0.5 are there, few others are looked at; where the tenth nearest has 0.3,
-//! all signatures are read, by several threads. More bands find more:
-//! [`banding(32, 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows, and the first two rows
-//! of its bands find 0.95 at 0.3.
+//! documents of similarity 0.5 are there, few others are looked at; where the tenth nearest has 0.3, all
+//! signatures are read, by several threads. More bands find more:
+//! [`banding(32, 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows,
+//! and the first two rows of its bands find 0.95 at 0.3.
 //!
 //! A store that is too large for that answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
 //! lower recall, and says so. Or it asks whether there is [anything near](crate::Snapshot::near): a document

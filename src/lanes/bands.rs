@@ -131,10 +131,11 @@ impl Banding {
         Ok(banding)
     }
 
-    /// The banding of about `values` values whose [curve](Self::approximate_threshold) is steepest nearest to a similarity:
-    /// the number of rows `r` for which `(1 / b)^(1 / r)` with `b = values / r` bands, rounded down, comes
-    /// closest, and of equally close ones the most rows (Leskovec, Rajaraman and Ullman, section 3.4.2).
-    /// It finds some 63 % of the pairs at that similarity; [`by_recall`](Self::by_recall) finds those that it promises.
+    /// The banding of about `values` values whose [curve](Self::approximate_threshold) is steepest
+    /// nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b = values / r`
+    /// bands, rounded down, comes closest, and of equally close ones the most rows (Leskovec, Rajaraman
+    /// and Ullman, section 3.4.2). It finds some 63 % of the pairs at that similarity;
+    /// [`by_recall`](Self::by_recall) finds those that it promises.
     ///
     /// # Errors
     ///

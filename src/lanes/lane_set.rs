@@ -123,8 +123,9 @@ impl LaneSet {
         table.map_or((code, code), |table| table.prefix_range(code))
     }
 
-    /// The range of codes that share less with `code` than a bucket does, or the bucket where there is no such range: those
-    /// with the first rows of a band, and with a table's prefix without its last `dropped` blocks.
+    /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
+    /// no such range: those with the first rows of a band, and with a table's prefix without its last
+    /// `dropped` blocks.
     pub(crate) fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
         match (self.table(lane), self.banding) {
             (Some(table), _) => table.shorter_prefix_range(code, dropped),

@@ -82,9 +82,9 @@ impl TableDesign {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the width is another, a group has no leading block
-    /// or more of them than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a prefix is longer
-    /// than 64 bits, or the groups would miss some fingerprint within `max_distance`.
+    /// [`Error::InvalidParameter`] if the width is another, a group has no leading block or more of them
+    /// than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a
+    /// prefix is longer than 64 bits, or the groups would miss some fingerprint within `max_distance`.
     ///
     /// ```
     /// use resemblance::TableDesign;

@@ -171,8 +171,9 @@ impl<'a> Nearest<'a> {
         self
     }
 
-    /// Answers with the `n` nearest documents, the nearest first, or all if there are fewer: of those with features, if the
-    /// signature has any. By SimHash, the lesser distance comes before the greater similarity.
+    /// Answers with the `n` nearest documents, the nearest first, or all if there are fewer: of those
+    /// with features, if the signature has any. By SimHash, the lesser distance comes before the greater
+    /// similarity.
     ///
     /// [`Matches::recall`] is the probability that a document as near as the last one was found, by the
     /// S-curve of the bands or the combinatorics of the tables, and 1 after a scan.
@@ -213,8 +214,8 @@ impl<'a> Nearest<'a> {
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), and [`Error::InvalidParameter`] for a radius that is negative, or above 1 for MinHash, or a factor
-    /// below 1.
+    /// As [`run`](Self::run), and [`Error::InvalidParameter`] for a radius that is negative, or above 1
+    /// for MinHash, or a factor below 1.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

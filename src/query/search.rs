@@ -123,7 +123,8 @@ impl<'q> Search<'q> {
         self.matches(signature, found)
     }
 
-    /// What is in the buckets of one signature. Where a caller verifies, it is asked by `index` about identical ones alone.
+    /// What is in the buckets of one signature. Where a caller verifies, it is asked by `index` about
+    /// identical ones alone.
     pub(super) fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane(self.view.context());

@@ -235,19 +235,20 @@ impl SimHash {
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 32 bits 1
-    /// to 4, 2 if not given; of 128 bits 1 to 16, 6 if not given. With [tables](Self::tables) of your own it may be any that
-    /// they find, and is the greatest of them if not given. The store finds *every* fingerprint within it, and refuses
-    /// queries for more.
+    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 32 bits
+    /// 1 to 4, 2 if not given; of 128 bits 1 to 16, 6 if not given. With [tables](Self::tables) of your
+    /// own it may be any that they find, and is the greatest of them if not given. The store finds
+    /// *every* fingerprint within it, and refuses queries for more.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
     }
 
-    /// Sets the permuted tables directly instead of having them chosen by the
-    /// [expected documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
-    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if they would miss some fingerprint within the greatest distance.
+    /// Sets the permuted tables directly instead of having them chosen by the [expected
+    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
+    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if they would miss some
+    /// fingerprint within the greatest distance.
     ///
     /// ```
     /// use resemblance::{Schema, SimHash};

@@ -45,14 +45,14 @@ const NEAR_POINTS: [(f64, &str); 4] = [
 /// MinHash: for each number of values the bands that reach the recall at the threshold, and the
 /// probability p0.50 to p0.95 that a pair of that similarity becomes a candidate. candidates is the
 /// number that a query is expected to have among --documents, if each of them has the similarity
-/// --background to it; with --corpus it comes from the exact similarities of that corpus instead.
-/// recall is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families
-/// of near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
+/// --background to it; with --corpus it comes from the exact similarities of that corpus instead. recall
+/// is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families of
+/// near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
 /// deviation is the standard deviation of the estimate at the threshold; curve_threshold is
 /// (1/bands)^(1/rows). false_positive_area lies below the threshold and under the S-curve,
-/// false_negative_area above it and over the curve (tsv and jsonl). --bands and --rows show the bands that they give, and
-/// --curve-threshold those whose curve is steepest there. Bytes are per document: of its postings, of its signature, and of everything
-/// but its key.
+/// false_negative_area above it and over the curve (tsv and jsonl). --bands and --rows show the bands
+/// that they give, and --curve-threshold those whose curve is steepest there. Bytes are per document: of
+/// its postings, of its signature, and of everything but its key.
 ///
 /// SimHash (--simhash 64): for each number of documents the permuted tables that a store gets,
 /// the candidates of a query if fingerprints are uniform, and the probability that unweighted sets

@@ -17,8 +17,8 @@ pub struct NearNeighbourPlan {
     pub rows: u32,
     /// l = n^ρ, rounded up: the number of bands.
     pub bands: u32,
-    /// The probability 1 − (1 − p₁ᵏ)ˡ that these bands find a near document. Because k is rounded up, it may be less than
-    /// the 1 − 1 / e of the theory.
+    /// The probability 1 − (1 − p₁ᵏ)ˡ that these bands find a near document. Because k is rounded up, it
+    /// may be less than the 1 − 1 / e of the theory.
     pub probability: f64,
     /// The number l n p₂ᵏ of far candidates that a query is expected to have at most.
     pub candidates: f64,
@@ -29,7 +29,8 @@ pub struct NearNeighbourPlan {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] unless 0 < `far` < `near` < 1, if there are no documents, and if there would be more than 2³² bands.
+/// [`Error::InvalidParameter`] unless 0 < `far` < `near` < 1, if there are no documents, and if there
+/// would be more than 2³² bands.
 ///
 /// ```
 /// use resemblance::tune::near_neighbour_plan;
