@@ -146,7 +146,7 @@ pub use maintain::{
 };
 pub use observe::{Latencies, Metrics, Reads};
 pub use options::StoreOptions;
-pub use query::{Bounds, By, Earlier, OneOrMany, Query};
+pub use query::{Bounds, By, Earlier, Nearest, OneOrMany, Query};
 pub use read::Records;
 pub use schema::{
     DesignReport, MinHash, MinHashSchema, Near, Rebanding, Schema, SchemaBuilder, SimHash,

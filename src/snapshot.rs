@@ -10,7 +10,7 @@ use crate::corpus::eval::{DocumentSample, Evaluation};
 use crate::error::Result;
 use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, Backup, ExportReport, Stats};
-use crate::query::{self, OneOrMany, Query};
+use crate::query::{self, Nearest, OneOrMany, Query};
 use crate::read::{Records, SnapshotView};
 use crate::schema::{DesignReport, Schema};
 use crate::sketch::Signature;
@@ -102,14 +102,35 @@ impl Snapshot {
         }))
     }
 
-    /// Returns the `n` best of the documents that share a bucket with a signature, however far they are. A
-    /// document that shares no bucket is not found: use [`Query::scan`] for certainty.
+    /// Begins a search for the `n` documents that are nearest to a signature, however far they are: with
+    /// [`Nearest::run`] there are `n` if the store has so many. [`Nearest`] says how they are found.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for text in ["to be or not to be", "all that glitters is not gold"] {
+    ///     store.insert(text, &store.sketch_text(text)?)?;
+    /// }
+    /// let page = store.sketch_text("all that glitters may be gold")?;
+    /// let nearest = store.snapshot()?.nearest(&page, 1).run()?;
+    /// assert_eq!(nearest[0].key_str().as_deref(), Some("all that glitters is not gold"));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
+        Nearest::new(self.view.view(), self.len(), signature, n)
+    }
+
+    /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none
+    /// within `radius`, and with which probability: see [`Nearest::within`], of which this is the case
+    /// without other settings.
     ///
     /// # Errors
     ///
-    /// As [`Query::run`].
-    pub fn nearest(&self, signature: &Signature, n: usize) -> Result<Matches> {
-        query::nearest(self.view.view(), signature, n)
+    /// As [`Nearest::within`].
+    pub fn near(&self, signature: &Signature, radius: f64, factor: f64) -> Result<Matches> {
+        self.nearest(signature, 1).within(radius, factor)
     }
 
     /// Returns the documents that share a bucket with a signature, ascending by id and not compared with

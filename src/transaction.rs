@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::corpus::verification::{self, FeatureSets, SketchedText};
 use crate::error::Result;
-use crate::query::{Earlier, OneOrMany, Query};
+use crate::query::{Earlier, Nearest, OneOrMany, Query};
 use crate::sketch::Signature;
 use crate::types::{Document, DocumentId, Novelty, Record, Upserted};
 use crate::write::Transaction;
@@ -206,6 +206,13 @@ impl WriteTransaction {
             self.transaction.view(),
             Cow::Borrowed(signatures.signatures()),
         )
+    }
+
+    /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own
+    /// included: as [`Snapshot::nearest`](crate::Snapshot::nearest).
+    pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
+        let view = self.transaction.view();
+        Nearest::new(view, self.len(), signature, n)
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

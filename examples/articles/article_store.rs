@@ -57,7 +57,7 @@ impl Articles {
     pub(crate) fn top_ten(&self, text: &str) -> Result<Vec<Similar>> {
         let (snapshot, signature) = (self.store.snapshot()?, self.store.sketch_text(text)?);
         let mut similar = Vec::new();
-        for found in snapshot.nearest(&signature, 10)?.iter() {
+        for found in snapshot.nearest(&signature, 10).run()?.iter() {
             let record = snapshot.get_id(found.id())?;
             let title = record.map(|record| String::from_utf8_lossy(record.payload()).into_owned());
             similar.push(Similar {

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
-use resemblance::{BeyondBudget, Revision};
+use resemblance::{BeyondBudget, Revision, Scope};
 
 use crate::keys::optional_key;
 use crate::python::at;
@@ -89,6 +89,16 @@ impl Matches {
     #[getter]
     fn recall(&self) -> Option<f64> {
         self.0.recall()
+    }
+
+    /// The documents among which these were looked for: "candidates", "short buckets", or with "scan" all.
+    #[getter]
+    fn scope(&self) -> &'static str {
+        match self.0.scope() {
+            Scope::Scan => "scan",
+            Scope::ShortBuckets => "short buckets",
+            _ => "candidates",
+        }
     }
 
     #[getter]

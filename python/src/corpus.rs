@@ -606,9 +606,10 @@ pub(crate) fn table_choice(
     bits: u16,
 ) -> PyResult<Bound<'_, PyAny>> {
     let simhash = match bits {
+        32 => resemblance::SimHash::bits32(),
         64 => resemblance::SimHash::bits64(),
         128 => resemblance::SimHash::bits128(),
-        bits => return Err(invalid(py, "bits", bits, "64 or 128")),
+        bits => return Err(invalid(py, "bits", bits, "32, 64 or 128")),
     };
     let simhash = simhash.max_distance(max_distance);
     let chosen = released(py, || resemblance::tune::table_choice(simhash, documents))?;

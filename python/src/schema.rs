@@ -78,6 +78,7 @@ type KindOfMinHash = fn(u16) -> resemblance::MinHash;
 struct SimHashFields {
     bits: i64,
     max_distance: Option<i64>,
+    tables: Option<Vec<(u8, u8)>>,
 }
 
 const UNITS: [(&str, ShingleUnit); 3] = [
@@ -183,12 +184,17 @@ impl MinHashFields {
 impl SimHashFields {
     fn build(&self, py: Python<'_>) -> PyResult<SimHash> {
         let simhash = match self.bits {
+            32 => SimHash::bits32(),
             64 => SimHash::bits64(),
             128 => SimHash::bits128(),
-            bits => return Err(invalid(py, "bits", bits, "64 or 128")),
+            bits => return Err(invalid(py, "bits", bits, "32, 64 or 128")),
         };
-        Ok(match self.max_distance {
+        let simhash = match self.max_distance {
             Some(distance) => simhash.max_distance(number(py, "max_distance", distance)?),
+            None => simhash,
+        };
+        Ok(match &self.tables {
+            Some(groups) => simhash.tables(groups),
             None => simhash,
         })
     }
@@ -373,7 +379,26 @@ impl Schema {
         let Some(simhash) = self.parts.schema.simhash() else {
             return Ok(None);
         };
-        let fields = fields!(py, bits: simhash.bits(), max_distance: simhash.max_distance());
+        let own = SimHashFields {
+            bits: simhash.bits().into(),
+            max_distance: Some(simhash.max_distance().into()),
+            tables: None,
+        };
+        let chosen = resemblance::Schema::builder()
+            .simhash(own.build(py)?)
+            .expected_documents(self.parts.schema.expected_documents())
+            .build();
+        // A distance that no tables are chosen for has tables of its own.
+        let chosen = chosen.ok();
+        let chosen = chosen.as_ref().and_then(|schema| schema.simhash());
+        let groups = simhash.design().groups();
+        let is_chosen = chosen.is_some_and(|chosen| chosen.design().groups() == groups);
+        let tables = (!is_chosen).then(|| PyTuple::new(py, groups.iter().copied())).transpose()?;
+        let fields = fields!(py,
+            bits: simhash.bits(),
+            max_distance: simhash.max_distance(),
+            tables: tables,
+        );
         object(py, "schema", "SimHash", &fields).map(Some)
     }
 

@@ -53,18 +53,23 @@ impl Signature {
         Ok(Self::bare(resemblance::Signature::from_minhash(values)))
     }
 
-    /// Makes a signature of a ready-made SimHash fingerprint of 64 or 128 bits.
+    /// Makes a signature of a ready-made SimHash fingerprint of 32, 64 or 128 bits.
     #[classmethod]
     #[pyo3(signature = (fingerprint, bits=64))]
     fn from_simhash(class: &Bound<'_, PyType>, fingerprint: u128, bits: u32) -> PyResult<Self> {
         let py = class.py();
+        if bits == 32 {
+            let short = u32::try_from(fingerprint);
+            let short = short.map_err(|_| invalid(py, "fingerprint", fingerprint, "one of 32 bits"))?;
+            return Ok(Self::bare(resemblance::Signature::from_simhash32(short)));
+        }
         match (bits, u64::try_from(fingerprint)) {
             (64, Ok(short)) => Ok(Self::bare(resemblance::Signature::from_simhash(short))),
             (128, _) => Ok(Self::bare(resemblance::Signature::from_simhash128(
                 fingerprint,
             ))),
             (64, Err(_)) => Err(invalid(py, "fingerprint", fingerprint, "one of 64 bits")),
-            _ => Err(invalid(py, "bits", bits, "64 or 128")),
+            _ => Err(invalid(py, "bits", bits, "32, 64 or 128")),
         }
     }
 

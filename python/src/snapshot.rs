@@ -11,10 +11,10 @@ use resemblance::DocumentId;
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, in_shares, sketch, sketch_batch, threads_or_all};
 use crate::errors::{exception, invalid};
-use crate::joins::{BoundFields, Clusters, JoinSettings, Pairs};
+use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, key_object, optional_key};
 use crate::maintain::{check_report, stats_object};
-use crate::python::{fields, object};
+use crate::python::{choice, fields, object};
 use crate::schema::Schema;
 use crate::signature;
 use crate::waiting::{Home, in_background, lock, released};
@@ -37,6 +37,15 @@ pub(crate) struct QueryFields<'a> {
     pub(crate) payloads: bool,
     pub(crate) scan: bool,
     pub(crate) probe_budget: Option<u64>,
+}
+
+/// What a search for the nearest is told besides its signature.
+#[derive(Clone, Copy)]
+pub(crate) struct NearestFields<'a> {
+    pub(crate) by: Option<&'a str>,
+    pub(crate) min_recall: Option<f64>,
+    pub(crate) scan: bool,
+    pub(crate) payloads: bool,
 }
 
 /// Sets what both kinds of queries have.
@@ -112,6 +121,35 @@ impl Snapshot {
             (Some(found), _) => Ok(Matches(found)),
             (None, key) => Err(no_such_key(py, key)),
         }
+    }
+
+    pub(crate) fn run_nearest(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        n: usize,
+        fields: NearestFields<'_>,
+        run: impl FnOnce(resemblance::Nearest<'_>) -> resemblance::Result<resemblance::Matches> + Send,
+    ) -> PyResult<Matches> {
+        let signature = signature_of(py, &self.schema, document)?;
+        let by = fields.by.map(|by| choice(py, "by", by, &BY)).transpose()?;
+        let matches = released(py, || {
+            let mut nearest = self.snapshot.nearest(&signature, n);
+            if let Some(by) = by {
+                nearest = nearest.by(by);
+            }
+            if let Some(probability) = fields.min_recall {
+                nearest = nearest.min_recall(probability);
+            }
+            if !fields.scan {
+                nearest = nearest.without_scan();
+            }
+            if fields.payloads {
+                nearest = nearest.with_payloads();
+            }
+            run(nearest)
+        });
+        matches.map(Matches)
     }
 
     pub(crate) fn run_query_many(
@@ -247,11 +285,54 @@ impl Snapshot {
         self.run_query_many(py, documents, fields, threads)
     }
 
-    /// Returns the `n` best of the documents that share a bucket with one, however far they are.
-    #[pyo3(signature = (document, n=10, /))]
-    fn nearest(&self, py: Python<'_>, document: &Bound<'_, PyAny>, n: usize) -> PyResult<Matches> {
-        let signature = signature_of(py, &self.schema, document)?;
-        released(py, || self.snapshot.nearest(&signature, n)).map(Matches)
+    /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
+    /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
+    /// false.
+    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn nearest(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+    ) -> PyResult<Matches> {
+        let fields = NearestFields {
+            by,
+            min_recall,
+            scan,
+            payloads,
+        };
+        self.run_nearest(py, document, n, fields, resemblance::Nearest::run)
+    }
+
+    /// Returns one document within the distance `factor` * `radius`, or none if there is none within
+    /// `radius`: `recall` of the answer is the probability that one at that distance would have been
+    /// found. The distance is 1 - similarity, or differing bits for SimHash.
+    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn near(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        radius: f64,
+        factor: f64,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+    ) -> PyResult<Matches> {
+        let fields = NearestFields {
+            by,
+            min_recall,
+            scan,
+            payloads,
+        };
+        let within = |nearest: resemblance::Nearest<'_>| nearest.within(radius, factor);
+        self.run_nearest(py, document, 1, fields, within)
     }
 
     /// Returns the ids of the documents that share a bucket with one.

@@ -16,7 +16,7 @@ use crate::joins::{BoundFields, Clusters, Pairs};
 use crate::keys::{Key, optional_key};
 use crate::python::{choice, class, fields, object};
 use crate::schema::Schema;
-use crate::snapshot::{QueryFields, Records, Snapshot, no_such_key, signature_of};
+use crate::snapshot::{NearestFields, QueryFields, Records, Snapshot, no_such_key, signature_of};
 use crate::tickets::Ticket;
 use crate::transaction::{DocumentFields, ManyAnswers, ManyFields, NO_PAYLOAD, Transaction};
 use crate::waiting::{Home, WriterGate, closed, in_background, lock, released, settle};
@@ -453,12 +453,56 @@ impl Store {
             .run_query_many(py, documents, fields, threads)
     }
 
-    /// Returns the `n` best of the documents that share a bucket with one, however far they are.
-    #[pyo3(signature = (document, n=10, /))]
-    fn nearest(&self, py: Python<'_>, document: &Bound<'_, PyAny>, n: usize) -> PyResult<Matches> {
-        let reader = self.reader(py)?;
-        let signature = signature_of(py, &self.schema, document)?;
-        released(py, || reader.snapshot.nearest(&signature, n)).map(Matches)
+    /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
+    /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
+    /// false.
+    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn nearest(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+    ) -> PyResult<Matches> {
+        let fields = NearestFields {
+            by,
+            min_recall,
+            scan,
+            payloads,
+        };
+        self.reader(py)?
+            .run_nearest(py, document, n, fields, resemblance::Nearest::run)
+    }
+
+    /// Returns one document within the distance `factor` * `radius`, or none if there is none within
+    /// `radius`: `recall` of the answer is the probability that one at that distance would have been
+    /// found. The distance is 1 - similarity, or differing bits for SimHash.
+    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn near(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        radius: f64,
+        factor: f64,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+    ) -> PyResult<Matches> {
+        let fields = NearestFields {
+            by,
+            min_recall,
+            scan,
+            payloads,
+        };
+        let within = |nearest: resemblance::Nearest<'_>| nearest.within(radius, factor);
+        self.reader(py)?
+            .run_nearest(py, document, 1, fields, within)
     }
 
     /// Returns the document with a key, or `None`.

@@ -29,6 +29,8 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="bottom-k")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
+    rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(32)),
+    rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(tables=((5, 2),))),
 ]
 
 

@@ -63,7 +63,17 @@ def test_queries(store: rs.Store) -> None:
         scanned = store.query(documents[i], scan=True)
         assert {m.id for m in alone} <= {m.id for m in scanned}
         assert store.query(store.schema.sketch(documents[i]), limit=1)[0].similarity == 1.0
-    assert store.nearest(documents[5], 3)[0].id == 5
+    nearest = store.nearest(documents[5], 3)
+    assert nearest[0].id == 5 and nearest.recall is not None and nearest.recall >= 0.9
+    everything = store.snapshot().nearest("nothing like any of them", 500, min_recall=1.0)
+    assert len(everything) == len(store) and everything.scope == "scan" and everything.recall == 1.0
+    near = store.near(documents[5], 0.1, 1.5)
+    assert len(near) == 1 and near[0].similarity is not None and near[0].similarity >= 0.85
+    assert len(store.near("nothing like any of them", 0.1)) == 0
+    hurried = store.nearest("nothing like any of them", 3, scan=False)
+    assert len(hurried) < 3 and hurried.recall == 0.0
+    with pytest.raises(rs.InvalidParameterError):
+        store.nearest(documents[5], by="simhash")
     assert store.snapshot().candidates(documents[5])
     with pytest.raises(rs.InvalidParameterError):
         store.query(documents[0], threshold=0.2)

@@ -35,7 +35,7 @@ impl<'a> Reband<'a> {
     pub(crate) fn new(path: &Path, rebanding: &Rebanding) -> Self {
         Self {
             path: path.into(),
-            rebanding: *rebanding,
+            rebanding: rebanding.clone(),
             bulk: BulkOptions::new(),
             watch: Watch::new("the rebanding"),
         }

@@ -216,6 +216,7 @@ impl<'a> SignatureRow<'a> {
         let (values, rest) = rest.split_at_checked(values_bytes)?;
         let fingerprint = match rest.len() {
             0 => None,
+            4 => Some(u32::from_le_bytes(rest.try_into().ok()?).into()),
             8 => Some(u64::from_le_bytes(rest.try_into().ok()?).into()),
             16 => Some(u128::from_le_bytes(rest.try_into().ok()?)),
             _ => return None,

@@ -46,8 +46,11 @@ pub fn recipe(data: &[u8]) {
     let simhash = input.byte() % 3;
     if simhash > 0 || minhash.is_none() {
         let wide = simhash == 2;
-        let both = [SimHash::bits64(), SimHash::bits128()];
-        builder = builder.simhash(both[usize::from(wide)]);
+        let simhash = match wide {
+            true => SimHash::bits128(),
+            false => SimHash::bits64(),
+        };
+        builder = builder.simhash(simhash);
     }
     let schema = match builder.build() {
         Ok(schema) => schema,

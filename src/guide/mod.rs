@@ -11,6 +11,7 @@
 //! | bound the cost of templates and error pages | [`hot_buckets`] |
 //! | choose among the kinds of signatures | [`kinds`] |
 //! | find what is nearly identical, by Hamming distance | [`simhash`] |
+//! | find the nearest documents, however far they are | [`nearest`] |
 //! | bring signatures that were made elsewhere | [`external`] |
 //! | make the signature of a union | [`unions`] |
 //! | cut texts into features, read long ones, weigh rare words | [`texts`] |
@@ -30,6 +31,7 @@ pub mod hot_buckets;
 pub mod kinds;
 pub mod life_cycle;
 pub mod metrics;
+pub mod nearest;
 pub mod reband;
 pub mod simhash;
 pub mod texts;

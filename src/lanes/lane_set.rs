@@ -4,8 +4,8 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::bands::{Banding, MAX_CODE_BITS, MIN_CODE_BITS, band_code};
-use super::tables::{PermutedTable, TableDesign};
+use super::bands::{Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, band_code, leading_bits};
+use super::tables::{PermutedTable, TableDesign, first_bits_range};
 use crate::error::{Error, Result};
 use crate::invariant::invariant;
 
@@ -121,6 +121,27 @@ impl LaneSet {
     pub(crate) fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
         let table = self.table(lane);
         table.map_or((code, code), |table| table.prefix_range(code))
+    }
+
+    /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
+    /// no such range: those with the first rows of a band, and with a table's prefix without its last
+    /// `dropped` blocks.
+    pub(crate) fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
+        match (self.table(lane), self.banding) {
+            (Some(table), _) => table.shorter_prefix_range(code, dropped),
+            (None, Some((banding, code_bits))) if banding.rows() > LEADING_ROWS && dropped > 0 => {
+                let unused = MAX_CODE_BITS - code_bits;
+                let (low, high) = first_bits_range(code << unused, leading_bits(code_bits));
+                (low >> unused, high >> unused)
+            }
+            _ => (code, code),
+        }
+    }
+
+    /// The bands as they are asked by their first rows; `None` where bands have no other rows.
+    pub(crate) fn leading_banding(&self) -> Option<Banding> {
+        let (banding, _) = self.banding.filter(|(b, _)| b.rows() > LEADING_ROWS)?;
+        Banding::try_from((banding.bands(), LEADING_ROWS)).ok()
     }
 
     /// The table of a lane; `None` for the lanes of keys and bands.

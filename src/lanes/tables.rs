@@ -78,13 +78,13 @@ impl From<TableDesign> for StoredDesign {
 
 impl TableDesign {
     /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (64 or 128) and matches within Hamming distance `max_distance`.
+    /// bits (32, 64 or 128) and matches within Hamming distance `max_distance`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the width is neither 64 nor 128, a group has no leading block
-    /// or more of them than blocks, there are more than 64 blocks or 256 tables, a prefix is longer
-    /// than 64 bits, or the groups would miss some fingerprint within `max_distance`.
+    /// [`Error::InvalidParameter`] if the width is another, a group has no leading block or more of them
+    /// than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a
+    /// prefix is longer than 64 bits, or the groups would miss some fingerprint within `max_distance`.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -106,6 +106,21 @@ impl TableDesign {
             groups: groups.to_vec(),
             tables,
         })
+    }
+
+    /// The greatest distance within which tables of these groups find every fingerprint, whatever its width: the
+    /// sum of `s - r + 1` over the groups, less one. 0 without groups; a group with more leading blocks than
+    /// blocks counts as one.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// assert_eq!(TableDesign::complete_distance(&[(5, 2)]), 3);
+    /// assert_eq!(TableDesign::complete_distance(&[(3, 2), (2, 2), (2, 2)]), 3);
+    /// ```
+    #[must_use]
+    pub fn complete_distance(groups: &[(u8, u8)]) -> u8 {
+        let spoiling = total(groups, |s, r| u64::from(s.saturating_sub(r)) + 1);
+        u8::try_from(spoiling.saturating_sub(1)).unwrap_or(u8::MAX)
     }
 
     /// The width of a fingerprint in bits.
@@ -148,6 +163,57 @@ impl TableDesign {
         &self.tables
     }
 
+    /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
+    /// differing bits are anywhere with equal probability: 1 up to
+    /// [`max_distance`](Self::max_distance), and 0 beyond the width.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let design = TableDesign::new(64, 3, &[(1, 1); 4])?;
+    /// assert_eq!(design.probability_at(3), 1.0);
+    /// // Four bits in four different blocks of 16: 16^4 of 635,376 choices are missed.
+    /// assert!((design.probability_at(4) - (1.0 - 65_536.0 / 635_376.0)).abs() < 1e-12);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probability_at(&self, distance: u32) -> f64 {
+        self.shortened_probability_at(distance, 0)
+    }
+
+    /// The same of prefixes [without their last blocks](PermutedTable::shorter_prefix_bits).
+    pub(crate) fn shortened_probability_at(&self, distance: u32, dropped: u8) -> f64 {
+        if distance > u32::from(self.bits) {
+            return 0.0;
+        }
+        if distance <= u32::from(self.max_distance) {
+            return 1.0;
+        }
+        let distance = distance as usize;
+        // The ways to choose the differing bits so that no table is shared: group by group, as
+        // coefficients of a polynomial in the number of bits.
+        let mut missed = vec![1.0];
+        let count = self.groups.iter().map(|&(s, _)| u32::from(s)).sum();
+        let mut blocks = cut(self.bits, count);
+        for &(s, r) in &self.groups {
+            // Tables of fewer leading blocks lead with those that are not among the last.
+            let dropped = dropped.min(r - 1);
+            let sizes: Vec<u32> = blocks.by_ref().take(s.into()).map(|b| b.bits).collect();
+            let (asked, others) = sizes.split_at(usize::from(s - dropped));
+            let mut of_group = ways_to_spoil(asked, usize::from(r - dropped));
+            let other_bits = others.iter().sum();
+            of_group = product(&of_group, &choices_of(other_bits));
+            missed = product(&missed, &of_group);
+        }
+        let all = choices_of(self.bits.into());
+        let share = missed.get(distance).zip(all.get(distance));
+        1.0 - share.map_or(0.0, |(missed, all)| missed / all)
+    }
+
+    /// The number of times that prefixes can be shortened by a block.
+    pub(crate) fn max_dropped(&self) -> u8 {
+        self.groups.iter().map(|&(_, r)| r - 1).max().unwrap_or(0)
+    }
+
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
     /// such table; then they are further apart than `max_distance`. A join reads table after table, and
     /// emits a pair only from this table, hence once.
@@ -186,6 +252,8 @@ impl fmt::Display for TableDesign {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermutedTable {
     prefix_bits: u8,
+    /// Where each leading block ends in a code, in bits from the first on.
+    block_ends: Box<[u8]>,
     /// The bits of a fingerprint that become the prefix.
     leading: u128,
     moves: Box<[BitMove]>,
@@ -230,18 +298,33 @@ impl PermutedTable {
 
     /// The least and the greatest code with the prefix of `code`.
     pub(crate) fn prefix_range(&self, code: u64) -> (u64, u64) {
-        let rest = u64::MAX
-            .checked_shr(u32::from(self.prefix_bits))
-            // A prefix of 64 bits leaves no rest.
-            .unwrap_or(0);
-        (code & !rest, code | rest)
+        first_bits_range(code, self.prefix_bits)
     }
+
+    /// The length of the prefix without its last `dropped` blocks, but for the first block.
+    pub(super) fn shorter_prefix_bits(&self, dropped: u8) -> u8 {
+        let kept = self.block_ends.len().saturating_sub(dropped.into()).max(1);
+        let end = self.block_ends.get(kept - 1);
+        end.copied().unwrap_or(self.prefix_bits)
+    }
+
+    /// [`prefix_range`](Self::prefix_range) of a [shorter prefix](Self::shorter_prefix_bits).
+    pub(super) fn shorter_prefix_range(&self, code: u64, dropped: u8) -> (u64, u64) {
+        first_bits_range(code, self.shorter_prefix_bits(dropped))
+    }
+}
+
+/// The least and the greatest number with the first `bits` bits of `code`.
+pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
+    // All 64 bits leave no rest.
+    let rest = u64::MAX.checked_shr(bits.into()).unwrap_or(0);
+    (code & !rest, code | rest)
 }
 
 /// Checks everything but the length of prefixes.
 fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if !matches!(bits, 64 | 128) {
-        return Err(Error::invalid("bits", bits, "64 or 128"));
+    if !matches!(bits, 32 | 64 | 128) {
+        return Err(Error::invalid("bits", bits, "32, 64 or 128"));
     }
     let found = || format!("{groups:?}");
     if groups.iter().any(|&(s, r)| r == 0 || r > s) {
@@ -249,8 +332,9 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
         return Err(Error::invalid("groups", found(), expected));
     }
     let blocks = total(groups, |s, _| s.into());
-    if blocks > MAX_BLOCKS {
-        let expected = format!("at most {MAX_BLOCKS} blocks, not {blocks}");
+    let max_blocks = MAX_BLOCKS.min(bits.into());
+    if blocks > max_blocks {
+        let expected = format!("at most {max_blocks} blocks, not {blocks}");
         return Err(Error::invalid("groups", found(), expected));
     }
     let tables = total(groups, binomial);
@@ -261,7 +345,9 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
     let spoiling = total(groups, |s, r| u64::from(s - r) + 1);
     if spoiling <= u64::from(max_distance) {
         let expected = format!(
-            "s - r + 1 summed over the groups above max_distance {max_distance}, not {spoiling}"
+            "groups with s - r + 1 summed over them above max_distance {max_distance}, not {spoiling}: \
+             these tables find all within distance {} only",
+            spoiling.saturating_sub(1)
         );
         return Err(Error::invalid("groups", found(), expected));
     }
@@ -284,6 +370,60 @@ pub(super) fn binomial(s: u8, r: u8) -> u64 {
         choices = choices.saturating_mul(s - i) / (i + 1);
     }
     u64::try_from(choices).unwrap_or(u64::MAX)
+}
+
+/// The number of choices of 0, 1, 2, … of so many bits.
+fn choices_of(bits: u32) -> Vec<f64> {
+    let mut ways = 1.0;
+    let mut choices = vec![ways];
+    for chosen in 0..bits {
+        ways *= f64::from(bits - chosen) / f64::from(chosen + 1);
+        choices.push(ways);
+    }
+    choices
+}
+
+/// The product of two polynomials, given by their coefficients.
+fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut product = vec![0.0; (a.len() + b.len()).saturating_sub(1)];
+    for (i, a) in a.iter().enumerate() {
+        for (to, b) in product.iter_mut().skip(i).zip(b) {
+            *to += a * b;
+        }
+    }
+    product
+}
+
+/// The number of choices of 0, 1, 2, … bits of blocks of these sizes that leave fewer than `leading`
+/// blocks without a chosen bit.
+fn ways_to_spoil(sizes: &[u32], leading: usize) -> Vec<f64> {
+    // For 0, 1, … clean blocks so far.
+    let mut by_clean = vec![Vec::new(); leading];
+    if let Some(none_clean) = by_clean.first_mut() {
+        none_clean.push(1.0);
+    }
+    for size in sizes {
+        let mut dirty = choices_of(*size);
+        if let Some(none_chosen) = dirty.first_mut() {
+            *none_chosen = 0.0;
+        }
+        let mut clean_before = Vec::new();
+        for ways in &mut by_clean {
+            let with_dirty = product(ways, &dirty);
+            let with_clean = std::mem::replace(&mut clean_before, std::mem::take(ways));
+            *ways = sum(with_dirty, &with_clean);
+        }
+    }
+    by_clean
+        .iter()
+        .fold(Vec::new(), |ways, more| sum(ways, more))
+}
+
+/// The sum of two polynomials.
+fn sum(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
+    a.resize(a.len().max(b.len()), 0.0);
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+    a
 }
 
 /// A run of bits of a fingerprint: its first bit, counted from the most significant, and its length.
@@ -343,6 +483,7 @@ fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let mut halves: [Vec<BitMove>; 2] = [Vec::new(), Vec::new()];
     // `to` counts from the most significant bit of the code.
     let (mut prefix_bits, mut leading_mask, mut to) = (0, 0, 0);
+    let mut block_ends = Vec::new();
     for (i, block) in leading.chain(others) {
         for bit in block.first..block.first + block.bits {
             // Blocks count bits from the most significant one, masks from the least significant one.
@@ -358,10 +499,14 @@ fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
             }
             to += 1;
         }
+        if is_chosen(i) {
+            block_ends.push(prefix_bits);
+        }
     }
     let [moves, high_moves] = halves;
     PermutedTable {
         prefix_bits,
+        block_ends: block_ends.into_boxed_slice(),
         leading: leading_mask,
         moves: moves.into_boxed_slice(),
         high_moves: high_moves.into_boxed_slice(),

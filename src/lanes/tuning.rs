@@ -31,6 +31,8 @@ const MAX_BLOCKS: u8 = 20;
 /// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
 /// of all fingerprints is the better probe.
 pub(super) const MAX_DISTANCE: u8 = 8;
+/// The same for fingerprints of 32 bits: prefixes are as long at half the distance.
+pub(super) const MAX_DISTANCE_32: u8 = 4;
 /// The same for fingerprints of 128 bits: prefixes are as long at twice the distance.
 pub(super) const MAX_DISTANCE_128: u8 = 16;
 
@@ -39,17 +41,18 @@ pub(super) const MAX_DISTANCE_128: u8 = 16;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] if `bits` is neither 64 nor 128, or `max_distance` not in 1..=8 or,
-/// for 128 bits, 1..=16.
+/// [`Error::InvalidParameter`] if `bits` is not 32, 64 or 128, or `max_distance` not in 1..=8 or, for 32
+/// bits, 1..=4, for 128 bits, 1..=16.
 pub(crate) fn choose_design(
     bits: u8,
     max_distance: u8,
     expected_documents: u64,
 ) -> Result<TableDesign> {
     let limit = match bits {
+        32 => MAX_DISTANCE_32,
         64 => MAX_DISTANCE,
         128 => MAX_DISTANCE_128,
-        _ => return Err(Error::invalid("bits", bits, "64 or 128")),
+        _ => return Err(Error::invalid("bits", bits, "32, 64 or 128")),
     };
     if !(1..=limit).contains(&max_distance) {
         let expected = format!("1 to {limit}");
@@ -72,7 +75,8 @@ impl TableDesign {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if `bits` is not 64 or `max_distance` not in 1..=8.
+    /// [`Error::InvalidParameter`] if `bits` is not 32, 64 or 128, or `max_distance` not in 1..=8, of 32 bits
+    /// 1..=4 and of 128 bits 1..=16.
     ///
     /// ```
     /// use resemblance::TableDesign;

@@ -2,7 +2,7 @@
 
 use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::ProbeCounts;
-use crate::query::scored::Scored;
+use crate::query::scored::{Order, Scored};
 use crate::types::{BeyondBudget, Document};
 
 /// Which of the documents within the bounds a search keeps.
@@ -27,18 +27,30 @@ impl Collector {
 #[derive(Clone, Debug)]
 pub(super) struct TopK {
     limit: usize,
+    order: Order,
     held: Vec<Scored>,
+    /// What ranks below this is not among the best.
+    floor: (u64, u64, u64),
 }
 
 impl TopK {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
+            order: Order::Similarity,
             held: Vec::new(),
+            floor: (u64::MAX, u64::MAX, u64::MAX),
         }
     }
 
+    pub(super) fn in_order(self, order: Order) -> Self {
+        Self { order, ..self }
+    }
+
     pub(super) fn push(&mut self, scored: Scored) {
+        if scored.rank_in(self.order) > self.floor {
+            return;
+        }
         self.held.push(scored);
         // Trimmed only when twice as many are held: a trim costs as much as the pushes since the last.
         if self.held.len() / 2 > self.limit {
@@ -48,9 +60,13 @@ impl TopK {
 
     fn trim(&mut self) {
         if self.held.len() > self.limit {
-            self.held
-                .select_nth_unstable_by_key(self.limit, Scored::rank);
+            let order = self.order;
+            let rank = |scored: &Scored| scored.rank_in(order);
+            self.held.select_nth_unstable_by_key(self.limit, rank);
             self.held.truncate(self.limit);
+            if let Some(floor) = self.held.iter().map(rank).max() {
+                self.floor = floor;
+            }
         }
     }
 
@@ -66,7 +82,21 @@ impl TopK {
 
     /// Returns the best one.
     pub(super) fn best(&self) -> Option<Scored> {
-        self.held.iter().copied().min_by_key(Scored::rank)
+        let held = self.held.iter().copied();
+        held.min_by_key(|scored| scored.rank_in(self.order))
+    }
+
+    /// Returns the one at a place, from 0 for the best, if so many are held.
+    pub(super) fn nth(&mut self, place: usize) -> Option<Scored> {
+        self.sort();
+        self.held.get(place).copied()
+    }
+
+    fn sort(&mut self) {
+        self.trim();
+        let order = self.order;
+        self.held
+            .sort_unstable_by_key(|scored| scored.rank_in(order));
     }
 
     pub(super) fn of_id(&self, id: u64) -> Option<Scored> {
@@ -75,8 +105,7 @@ impl TopK {
 
     /// Returns the best, the best first.
     pub(super) fn into_sorted(mut self) -> Vec<Scored> {
-        self.trim();
-        self.held.sort_unstable_by_key(Scored::rank);
+        self.sort();
         self.held
     }
 }
@@ -99,9 +128,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, order: Order) -> Self {
         Self {
-            near: TopK::new(limit),
+            near: TopK::new(limit).in_order(order),
             compared: 0,
             is_identical: false,
             told: Vec::new(),
@@ -116,6 +145,14 @@ impl Found {
         let floor = bounds.similarity_floor();
         let best = self.near.best();
         best.map_or(floor, |best| floor.max(best.similarity))
+    }
+
+    /// Adds what was found among other documents.
+    pub(super) fn join(&mut self, other: Self) {
+        self.compared += other.compared;
+        for scored in other.near.held {
+            self.near.push(scored);
+        }
     }
 
     /// Adds a document within the bounds that was found elsewhere.

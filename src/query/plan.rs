@@ -1,7 +1,7 @@
 //! What a search asks of the lanes: the codes of one signature or of many.
 
 use crate::error::Result;
-use crate::index::ProbeRange;
+use crate::index::{CodeRange, ProbeRange};
 use crate::invariant::{OrBug, at_mut, invariant};
 use crate::lanes::TableDesign;
 use crate::query::bounds::ResolvedBounds;
@@ -23,6 +23,16 @@ impl Families {
         max_distance: Some(u32::MAX),
     };
 
+    pub(super) const BANDS: Self = Self {
+        bands: true,
+        max_distance: None,
+    };
+
+    pub(super) const TABLES: Self = Self {
+        bands: false,
+        max_distance: Some(u32::MAX),
+    };
+
     pub(crate) fn from_bounds(bounds: &ResolvedBounds) -> Self {
         Self {
             bands: bounds.probes_bands(),
@@ -39,6 +49,20 @@ pub(crate) struct ProbedLane {
 }
 
 impl ProbedLane {
+    pub(super) fn table(self) -> PostingTable {
+        self.table
+    }
+
+    /// The codes that share the first rows or blocks of a code.
+    pub(super) fn short_range(self, context: &SharedContext, code: u64, dropped: u8) -> CodeRange {
+        let (low_code, high_code) = context.lanes.shorter_range(self.lane, code, dropped);
+        CodeRange {
+            lane: self.lane,
+            low_code,
+            high_code,
+        }
+    }
+
     /// The least and the greatest code of the bucket of a code.
     pub(crate) fn bucket_range(self, context: &SharedContext, code: u64) -> (u64, u64) {
         context.lanes.bucket_range(self.lane, code)

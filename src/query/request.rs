@@ -391,16 +391,6 @@ impl<'a> Query<'a, Vec<Matches>> {
     }
 }
 
-/// Returns the `limit` best of the documents that share a bucket with a signature, however far they are.
-pub(crate) fn nearest(view: &dyn ReadView, signature: &Signature, limit: usize) -> Result<Matches> {
-    let context = view.context();
-    context.check_signature(signature)?;
-    let search = Search::new(view, None, Collector::Top(limit));
-    context
-        .run_checked(|| search.one(0, signature))
-        .inspect(|_| context.note_queries(1))
-}
-
 /// Returns the live documents that share a bucket with each signature, not compared, ascending by id.
 pub(crate) fn candidates(
     view: &dyn ReadView,

@@ -5,6 +5,15 @@ use std::cmp::Reverse;
 use crate::query::bounds::ResolvedBounds;
 use crate::state::SharedContext;
 
+/// What the best of a search are the best by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Greater similarity, then lesser distance, then lesser id.
+    Similarity,
+    /// Lesser distance, then greater similarity, then lesser id.
+    Distance,
+}
+
 /// A compared document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scored {
@@ -20,6 +29,16 @@ impl Scored {
     pub(crate) fn rank(&self) -> (Reverse<u64>, u32, u64) {
         // The bits of numbers that are not negative are in their order.
         (Reverse(self.similarity.to_bits()), self.distance, self.id)
+    }
+
+    /// Returns the rank in an order: the lowest is the best.
+    pub(super) fn rank_in(&self, order: Order) -> (u64, u64, u64) {
+        let dissimilarity = !self.similarity.to_bits();
+        let distance = u64::from(self.distance);
+        match order {
+            Order::Similarity => (dissimilarity, distance, self.id),
+            Order::Distance => (distance, dissimilarity, self.id),
+        }
     }
 
     pub(crate) fn is_within(&self, bounds: &ResolvedBounds) -> bool {

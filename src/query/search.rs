@@ -2,7 +2,6 @@
 //! near documents comes through here.
 
 use crate::error::Result;
-use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::budget::Budget;
@@ -11,7 +10,8 @@ use crate::query::collect::{Collector, Found, TopK};
 use crate::query::equal_classes::EqualMembers;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
-use crate::query::scored::Scored;
+use crate::query::scan::Scan;
+use crate::query::scored::{Order, Scored};
 use crate::query::subject::Subject;
 use crate::query::sweep::{Sweep, for_each_piece};
 use crate::query::verify::Ask;
@@ -23,8 +23,11 @@ use crate::types::{DocumentId, Matches, Scope};
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'q> {
     view: &'q dyn ReadView,
-    /// `None` keeps candidates of all lanes, however far.
+    /// `None` keeps candidates, however far.
     bounds: Option<&'q ResolvedBounds>,
+    /// The families whose lanes are asked where there are no bounds.
+    families: Families,
+    order: Order,
     collector: Collector,
     budget: Option<Budget>,
     exclude: Option<u64>,
@@ -41,6 +44,8 @@ impl<'q> Search<'q> {
         Self {
             view,
             bounds,
+            families: Families::ALL,
+            order: Order::Similarity,
             collector,
             budget: None,
             exclude: None,
@@ -55,6 +60,15 @@ impl<'q> Search<'q> {
 
     pub(crate) fn budget(self, budget: Option<Budget>) -> Self {
         Self { budget, ..self }
+    }
+
+    /// Asks the lanes of these families alone, where there are no bounds, and keeps the best in an order.
+    pub(super) fn ranking(self, families: Families, order: Order) -> Self {
+        Self {
+            families,
+            order,
+            ..self
+        }
     }
 
     /// Leaves one document out of a search for a single signature.
@@ -98,12 +112,20 @@ impl<'q> Search<'q> {
         &self,
         signatures: impl IntoIterator<Item = &'s Signature>,
     ) -> Result<ProbePlan> {
-        let families = self.bounds.map_or(Families::ALL, Families::from_bounds);
+        let families = self.bounds.map_or(self.families, Families::from_bounds);
         ProbePlan::new(self.view.context(), families, signatures)
     }
 
     /// Searches for one signature, by probes. `index` is its name to the caller who verifies.
     pub(crate) fn one(&self, index: usize, signature: &Signature) -> Result<Matches> {
+        let mut found = self.in_buckets(index, signature)?;
+        self.settle(index, &mut found)?;
+        self.matches(signature, found)
+    }
+
+    /// What is in the buckets of one signature. Where a caller verifies, it is asked by `index` about
+    /// identical ones alone.
+    pub(super) fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Found> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane(self.view.context());
         // A caller who verifies decides about each of equal documents.
@@ -111,9 +133,7 @@ impl<'q> Search<'q> {
             .folding_equal(self.verify.is_none());
         let found = self.collect(index, &[signature], lane, probe)?;
         let found = found.and_then(|mut found| found.pop());
-        let mut found = found.or_bug("what was found for a signature")?;
-        self.settle(index, &mut found)?;
-        self.matches(signature, found)
+        found.or_bug("what was found for a signature")
     }
 
     /// Searches for many signatures, by sweeps. Returns their answers in their order.
@@ -164,28 +184,27 @@ impl<'q> Search<'q> {
 
     /// Compares with every stored document.
     pub(super) fn scan(&self, signature: &Signature) -> Result<Matches> {
-        let context = self.view.context();
-        if !context.is_filed(signature) {
+        if !self.view.context().is_filed(signature) {
             return Ok(Matches::none(Scope::Scan));
         }
-        let shape = context.shape();
+        let mut found = self.everywhere(signature)?;
+        self.settle(0, &mut found)?;
         let subject = Subject::new(signature);
-        let mut found = self.nothing();
-        self.view.all_signature_rows(&mut |id, bytes| {
-            let row = SignatureRow::decode(id, bytes, shape)?;
-            if Some(id) != self.exclude {
-                found.compared += 1;
-                let score = subject.score(context, id, &row, None)?;
-                if let Some(scored) = score.filter(|scored| self.accepts(scored)) {
-                    found.near.push(scored);
-                }
-            }
-            Ok(())
-        })?;
+        subject.matches(self.view, found, Scope::Scan, self.with_payloads)
+    }
+
+    /// What is in the store, not verified.
+    pub(super) fn everywhere(&self, signature: &Signature) -> Result<Found> {
+        let scan = Scan {
+            signature,
+            bounds: self.bounds.filter(|_| self.verify.is_none()),
+            exclude: self.exclude,
+        };
+        let found = scan.run(self.view, &self.nothing())?;
+        let context = self.view.context();
         context.note_candidates(found.compared);
         context.reads.add_signatures(found.compared);
-        self.settle(0, &mut found)?;
-        subject.matches(self.view, found, Scope::Scan, self.with_payloads)
+        Ok(found)
     }
 
     fn collect(
@@ -299,14 +318,14 @@ impl<'q> Search<'q> {
         self.verify.is_some() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
     }
 
-    fn nothing(&self) -> Found {
+    pub(super) fn nothing(&self) -> Found {
         // Before it is known which are verified, or within the budget, none can be left out.
         let keeps_all = self.verify.is_some() || self.budget.is_some();
-        Found::new(if keeps_all {
-            usize::MAX
-        } else {
-            self.collector.limit()
-        })
+        let limit = match keeps_all {
+            true => usize::MAX,
+            false => self.collector.limit(),
+        };
+        Found::new(limit, self.order)
     }
 
     /// Puts the caller's similarities, if it verifies, in the place of estimates, and keeps the best of
@@ -315,7 +334,7 @@ impl<'q> Search<'q> {
         if self.verify.is_none() && self.budget.is_none() {
             return Ok(());
         }
-        let mut near = TopK::new(self.collector.limit());
+        let mut near = TopK::new(self.collector.limit()).in_order(self.order);
         let mut held = found.near.take();
         let mut floor = self.floor();
         // Where the best alone is kept, what is less similar need not be told exactly. The estimates say
@@ -415,6 +434,9 @@ mod equal_tests;
 #[cfg(test)]
 #[path = "search_many_tests.rs"]
 mod many_tests;
+#[cfg(test)]
+#[path = "nearest_tests.rs"]
+mod nearest_tests;
 #[cfg(test)]
 #[path = "verify_tests.rs"]
 mod verify_tests;

@@ -49,6 +49,7 @@ pub(super) fn kinds() -> Vec<Schema> {
         builder().simhash(simhash()),
         builder().simhash(simhash()).empty_documents(alike),
         builder().simhash(wide()),
+        builder().simhash(SimHash::bits32().tables(&[(4, 2)])),
         both(minhash(), simhash()),
         both(minhash(), simhash())
             .near(Near::Both)
@@ -67,10 +68,10 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let (family, member) = (random.below(4), random.below(12));
     if random.below(12) == 0 {
         let none = schema.sketcher().features([""; 0]);
-        let wide = schema.simhash().is_some_and(|s| s.bits() == 128);
-        let fingerprint = match wide {
-            true => Signature::from_simhash128((member / 6).into()),
-            false => Signature::from_simhash(member / 6),
+        let fingerprint = match schema.simhash().map(|simhash| simhash.bits()) {
+            Some(128) => Signature::from_simhash128((member / 6).into()),
+            Some(32) => Signature::from_simhash32(member as u32 / 6),
+            _ => Signature::from_simhash(member / 6),
         };
         let none = none.unwrap_or_else(|_| Signature::from_minhash(vec![u32::MAX; 32]));
         return match schema.simhash() {
@@ -121,6 +122,7 @@ pub(super) fn signature(schema: &Schema, random: &mut Random) -> Signature {
             let wide = u128::from(fingerprint) << (family * 20);
             signature.with_simhash_of(&Signature::from_simhash128(wide))
         }
+        Some(32) => signature.with_simhash_of(&Signature::from_simhash32(fingerprint as u32)),
         Some(_) => signature.with_simhash_of(&Signature::from_simhash(fingerprint)),
     }
 }

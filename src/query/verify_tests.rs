@@ -129,12 +129,12 @@ fn what_the_closure_says_decides_for_every_candidate() {
             let mut changed = 0;
             for (index, probe) in (0..).zip(&probes) {
                 let found = snapshot.candidates(probe).unwrap();
-                let all = snapshot.nearest(probe, usize::MAX).unwrap();
+                let all = snapshot.nearest(probe, usize::MAX).run().unwrap();
                 let mut all = measures(&all);
                 if !matches!(by, By::MinHash | By::Any) {
                     all.retain(|_, (_, _, distance)| *distance <= least_most.1);
-                } else if *by == By::MinHash && with_fingerprint {
-                    all.retain(|id, _| shares_a_band(probe, &signature(*id, true)));
+                } else if *by == By::MinHash {
+                    all.retain(|id, _| shares_a_band(probe, &signature(*id, with_fingerprint)));
                 } else if *by == By::Any {
                     all.retain(|id, (_, _, distance)| {
                         let is_close = *distance <= least_most.1;

@@ -15,4 +15,4 @@ pub(crate) use probe::{LaneReads, ProbeTables};
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_rows::StoredRows;
-pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
+pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};

@@ -1,18 +1,22 @@
 //! One version of the store, held for reading.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 
 use crate::engine::{
     EQUAL, EngineResult, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables, ReadableTable,
 };
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
+use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
 use crate::read::dense_rows::visit_rows;
 use crate::read::probe::{LaneReads, ProbeTables};
-use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows};
+use crate::read::view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare};
 use crate::schema::Schema;
 use crate::state::{OpenStore, SharedContext, Version};
+use crate::threads::spawn_scoped;
 use crate::types::{DocumentId, Record};
 
 /// One version of the store, with the redb snapshot that belongs to it. Cheap to clone.
@@ -43,6 +47,25 @@ impl SnapshotState {
             blocks: self.blocks(table)?,
             filters: &self.tables()?.filters,
         })
+    }
+}
+
+/// Number of ids from which a thread of its own pays in a scan.
+const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
+
+impl SnapshotState {
+    fn signature_rows_within(
+        &self,
+        ids: Range<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        for entry in ReadableTable::range(&self.tables()?.signatures, ids).engine()? {
+            let (id, row) = entry.engine()?;
+            if !self.is_dead(id.value()) {
+                visit(id.value(), row.value())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -176,13 +199,32 @@ impl ReadView for SnapshotState {
     }
 
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
-        for entry in self.tables()?.signatures.iter().engine()? {
-            let (id, row) = entry.engine()?;
-            if !self.is_dead(id.value()) {
-                visit(id.value(), row.value())?;
+        self.signature_rows_within(0..u64::MAX, visit)
+    }
+
+    fn share_signature_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
+        let next_id = self.version.state.next_id;
+        let shares = (next_id / MIN_SHARE).clamp(1, visitors.len().max(1) as u64);
+        let share = next_id.div_ceil(shares).max(1);
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            let mut begun = (0..shares).zip(visitors);
+            let own = begun.next();
+            for (index, mut visit) in begun {
+                let ids = index * share..(index + 1) * share;
+                threads.push(spawn_scoped(scope, "scan", move || {
+                    let rows = || self.signature_rows_within(ids, &mut *visit);
+                    self.context().run_checked(rows)
+                })?);
             }
-        }
-        Ok(())
+            if let Some((_, mut visit)) = own {
+                self.signature_rows_within(0..share, &mut *visit)?;
+            }
+            threads.into_iter().try_for_each(|thread| {
+                // Panics are caught within the thread.
+                thread.join().ok().or_bug("the end of a scan")?
+            })
+        })
     }
 
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()> {

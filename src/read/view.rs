@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, Posting, SignatureRow, rows};
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
+use crate::invariant::OrBug;
 use crate::lanes::{LaneRole, hash_key};
 use crate::state::SharedContext;
 use crate::types::{Document, DocumentId, Record};
@@ -45,6 +46,9 @@ pub(crate) type VisitRow<'v> = dyn FnMut(Option<&[u8]>) -> Result<()> + 'v;
 
 /// Called with an id and its row, `None` if there is none.
 pub(crate) type VisitRows<'v> = dyn FnMut(u64, Option<&[u8]>) -> Result<()> + 'v;
+
+/// Called with the id and the row of each document of a share.
+pub(crate) type VisitShare<'v> = Box<dyn FnMut(u64, &[u8]) -> Result<()> + Send + 'v>;
 
 /// One consistent state of the store.
 pub(crate) trait ReadView {
@@ -92,6 +96,13 @@ pub(crate) trait ReadView {
 
     /// Shows all signature rows of live documents, ascending by id.
     fn all_signature_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()>;
+
+    /// Shows each signature row of a live document to one of the visitors, to each ascending by id. A view
+    /// may run the visitors in threads of their own, and need not use all of them.
+    fn share_signature_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
+        let mut first = visitors.into_iter().next().or_bug("a visitor of rows")?;
+        self.all_signature_rows(&mut *first)
+    }
 
     /// Shows the row that notes which documents of a chunk of ids have equal signatures, `None` if there
     /// is none. All that are noted are in runs.

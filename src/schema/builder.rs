@@ -2,7 +2,7 @@
 
 use super::definition::{MinHashSchema, Near, Schema, SimHashSchema, value_layout};
 use crate::error::{Error, Result};
-use crate::lanes::{Banding, choose_design};
+use crate::lanes::{Banding, TableDesign, choose_design};
 use crate::sketch::{EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -199,39 +199,92 @@ impl MinHash {
 /// assert_eq!(schema.simhash().unwrap().max_distance(), 3);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimHash {
     bits: u8,
-    max_distance: u8,
+    max_distance: Option<u8>,
+    groups: Option<Vec<(u8, u8)>>,
 }
 
 impl SimHash {
     /// Fingerprints of 64 bits.
     #[must_use]
     pub fn bits64() -> Self {
-        Self {
-            bits: 64,
-            max_distance: 3,
-        }
+        Self::of_bits(64)
+    }
+
+    /// Fingerprints of 32 bits, the lower half of those of 64: for short texts and little space. Among many documents
+    /// distances above 2 are met by chance.
+    #[must_use]
+    pub fn bits32() -> Self {
+        Self::of_bits(32)
     }
 
     /// Fingerprints of 128 bits: twice the bytes, and twice the distance separates near from far documents
     /// as well.
     #[must_use]
     pub fn bits128() -> Self {
+        Self::of_bits(128)
+    }
+
+    fn of_bits(bits: u8) -> Self {
         Self {
-            bits: 128,
-            max_distance: 6,
+            bits,
+            max_distance: None,
+            groups: None,
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 128 bits
-    /// 1 to 16, 6 if not given. The store finds *every* fingerprint within it, and refuses queries for
-    /// more.
+    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 32 bits
+    /// 1 to 4, 2 if not given; of 128 bits 1 to 16, 6 if not given. With [tables](Self::tables) of your
+    /// own it may be any that they find, and is the greatest of them if not given. The store finds
+    /// *every* fingerprint within it, and refuses queries for more.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
-        self.max_distance = distance;
+        self.max_distance = Some(distance);
         self
+    }
+
+    /// Sets the permuted tables directly instead of having them chosen by the [expected
+    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
+    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if they would miss some
+    /// fingerprint within the greatest distance.
+    ///
+    /// ```
+    /// use resemblance::{Schema, SimHash};
+    /// // Ten tables: five blocks of 12 or 13 bits, any two of which lead (Manku, Jain and Das Sarma 2007).
+    /// let simhash = SimHash::bits64().tables(&[(5, 2)]);
+    /// let schema = Schema::builder().simhash(simhash.clone()).build()?;
+    /// let design = schema.simhash().unwrap().design();
+    /// assert_eq!((design.table_count(), design.max_distance()), (10, 3));
+    /// assert!(Schema::builder().simhash(simhash.max_distance(4)).build().is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
+        self.groups = Some(groups.to_vec());
+        self
+    }
+
+    /// Checks the parameters and chooses the tables.
+    fn build(self, expected_documents: u64) -> Result<SimHashSchema> {
+        let default = match self.bits {
+            32 => 2,
+            128 => 6,
+            _ => 3,
+        };
+        let design = match self.groups {
+            None => {
+                let distance = self.max_distance.unwrap_or(default);
+                choose_design(self.bits, distance, expected_documents)?
+            }
+            Some(groups) => {
+                let complete = TableDesign::complete_distance(&groups);
+                let distance = self.max_distance.unwrap_or(complete);
+                TableDesign::new(self.bits, distance, &groups)?
+            }
+        };
+        Ok(SimHashSchema { design })
     }
 }
 
@@ -337,19 +390,17 @@ impl SchemaBuilder {
                 kind: minhash.kind,
                 values: minhash.values,
             }),
-            simhash_bits: self.simhash.map(|simhash| simhash.bits.into()),
+            simhash_bits: self.simhash.as_ref().map(|simhash| simhash.bits.into()),
         };
         recipe.validate()?;
         let expected_documents = self.expected_documents;
-        let simhash = self
-            .simhash
-            .map(|simhash| choose_design(simhash.bits, simhash.max_distance, expected_documents))
-            .transpose()?;
+        let simhash = self.simhash;
+        let simhash = simhash.map(|simhash| simhash.build(expected_documents));
         Ok(Schema {
             recipe,
             unicode_version: UNICODE_VERSION,
             minhash: self.minhash.map(MinHash::build).transpose()?,
-            simhash: simhash.map(|design| SimHashSchema { design }),
+            simhash: simhash.transpose()?,
             near: self.near,
             expected_documents,
             weights: None,

@@ -158,7 +158,7 @@ pub struct SimHashSchema {
 }
 
 impl SimHashSchema {
-    /// The bits of a fingerprint, 64 or 128.
+    /// The bits of a fingerprint, 32, 64 or 128.
     #[must_use]
     pub fn bits(&self) -> u16 {
         self.design.bits().into()

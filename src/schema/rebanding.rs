@@ -3,7 +3,7 @@
 use super::builder::MinHash;
 use super::definition::{MinHashSchema, Schema, SimHashSchema};
 use crate::error::{Error, Result};
-use crate::lanes::choose_design;
+use crate::lanes::{TableDesign, choose_design};
 
 /// The name of a change of bands in errors.
 const REBANDING: &str = "rebanding";
@@ -21,13 +21,14 @@ const REBANDING: &str = "rebanding";
 /// assert_eq!(looser, Schema::builder().minhash(MinHash::new(128).threshold(0.6)).build()?);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rebanding {
     threshold: Option<f64>,
     recall: Option<f64>,
     banding: Option<(u16, u16)>,
     code_bits: Option<u8>,
     max_distance: Option<u8>,
+    tables: Option<Vec<(u8, u8)>>,
     expected_documents: Option<u64>,
 }
 
@@ -77,6 +78,14 @@ impl Rebanding {
         self
     }
 
+    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The greatest distance is
+    /// the one within which they find all, unless it is [given](Self::max_distance).
+    #[must_use]
+    pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
+        self.tables = Some(groups.to_vec());
+        self
+    }
+
     /// The number of documents that the store is expected to grow to. SimHash tables are chosen for it
     /// again; besides, it decides only when the [design](crate::DesignReport) is outgrown.
     #[must_use]
@@ -102,8 +111,8 @@ impl Rebanding {
 
     fn validate(&self, schema: &Schema) -> Result<()> {
         if *self == Self::default() {
-            let expected = "at least one of threshold, recall, banding, code_bits, max_distance \
-                            and expected_documents";
+            let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
+                            tables and expected_documents";
             return Err(Error::invalid(REBANDING, "no change", expected));
         }
         let minhash_part = self.minhash_part().filter(|_| schema.minhash.is_none());
@@ -114,6 +123,10 @@ impl Rebanding {
         if let Some(distance) = self.max_distance.filter(|_| schema.simhash.is_none()) {
             let expected = "none: the schema has no SimHash";
             return Err(Error::invalid("max_distance", distance, expected));
+        }
+        if let Some(groups) = self.tables.as_ref().filter(|_| schema.simhash.is_none()) {
+            let expected = "none: the schema has no SimHash";
+            return Err(Error::invalid("tables", format!("{groups:?}"), expected));
         }
         if let Some(recall) = self.recall.filter(|_| self.banding.is_some()) {
             let expected = "none where bands and rows are given";
@@ -142,6 +155,12 @@ impl Rebanding {
     }
 
     fn simhash(&self, old: &SimHashSchema, documents: u64) -> Result<SimHashSchema> {
+        if let Some(groups) = &self.tables {
+            let complete = TableDesign::complete_distance(groups);
+            let distance = self.max_distance.unwrap_or(complete);
+            let design = TableDesign::new(old.design.bits(), distance, groups)?;
+            return Ok(SimHashSchema { design });
+        }
         if self.max_distance.is_none() && self.expected_documents.is_none() {
             return Ok(old.clone());
         }

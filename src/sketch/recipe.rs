@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::text::Text;
 
 /// The widths that a SimHash fingerprint can have, in bits.
-const SIMHASH_BITS: [u16; 2] = [64, 128];
+const SIMHASH_BITS: [u16; 3] = [32, 64, 128];
 
 /// The numbers of MinHash values that a signature can have.
 const VALUES: std::ops::RangeInclusive<u16> = 16..=1024;
@@ -117,7 +117,7 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) empty: EmptyDocuments,
     pub(crate) minhash: Option<MinHashRecipe>,
-    /// Bits of the SimHash fingerprint, 64 or 128.
+    /// Bits of the SimHash fingerprint, 32, 64 or 128.
     pub(crate) simhash_bits: Option<u16>,
 }
 
@@ -179,7 +179,7 @@ impl Recipe {
         if let Some(bits) = self.simhash_bits
             && !SIMHASH_BITS.contains(&bits)
         {
-            return Err(Error::invalid("simhash bits", bits, "64 or 128"));
+            return Err(Error::invalid("simhash bits", bits, "32, 64 or 128"));
         }
         if self.minhash.is_none() && self.simhash_bits.is_none() {
             return Err(Error::invalid(

@@ -133,6 +133,21 @@ impl Signature {
         Self::from_parts(None, Some(fingerprint))
     }
 
+    /// A signature of a ready-made SimHash fingerprint of 32 bits.
+    ///
+    /// ```
+    /// let signature = resemblance::Signature::from_simhash32(0xbeef);
+    /// assert_eq!((signature.simhash(), signature.simhash_bits()), (Some(0xbeef), Some(32)));
+    /// ```
+    #[must_use]
+    pub fn from_simhash32(fingerprint: u32) -> Self {
+        let fingerprint = Fingerprint {
+            bits: 32,
+            value: fingerprint.into(),
+        };
+        Self::new(None, Some(fingerprint), false, None)
+    }
+
     /// A signature of a ready-made SimHash fingerprint of 128 bits.
     ///
     /// ```
@@ -249,7 +264,7 @@ impl Signature {
         self.simhash.map(|fingerprint| fingerprint.value)
     }
 
-    /// The bits of the SimHash fingerprint, 64 or 128.
+    /// The bits of the SimHash fingerprint, 32, 64 or 128.
     #[must_use]
     pub fn simhash_bits(&self) -> Option<u8> {
         self.simhash.map(|fingerprint| fingerprint.bits)
@@ -432,7 +447,7 @@ impl Signature {
         }
     }
 
-    /// The Hamming distance of the two SimHash fingerprints in bits, 0 to 64 or 128.
+    /// The Hamming distance of the two SimHash fingerprints in bits, 0 to their width.
     ///
     /// Divided by the number of bits it estimates θ / π, where θ is the angle between the two
     /// documents' weighted vectors of features (Charikar 2002). The fingerprint of an empty

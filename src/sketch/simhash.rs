@@ -1,4 +1,4 @@
-//! SimHash (Charikar 2002): 64 or 128 signs of random projections of the weighted feature vector.
+//! SimHash (Charikar 2002): 32, 64 or 128 signs of random projections of the weighted feature vector.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
 use super::signature::Fingerprint;
@@ -25,6 +25,7 @@ pub(super) type WeightedHash = (u64, u64);
 /// The projections of one seed.
 #[derive(Debug)]
 pub(super) struct SimHasher {
+    bits: u16,
     feature_key: u64,
     /// For bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
     projections: Vec<Projection>,
@@ -127,8 +128,10 @@ impl SimHasher {
             key: derive(seed, stream),
             first_bit,
         };
-        let halves = usize::from(bits / 64);
+        // Of 32 bits the lower ones of one projection are kept.
+        let halves = usize::from(bits.div_ceil(64));
         Self {
+            bits,
             feature_key: derive(seed, stream::FEATURE_KEY),
             projections: [0, 64]
                 .into_iter()
@@ -164,9 +167,9 @@ impl SimHasher {
             value | u128::from(signs(projection)) << projection.first_bit
         });
         Fingerprint {
-            // One projection or two.
-            bits: 64 * self.projections.len() as u8,
-            value,
+            // At most 128.
+            bits: self.bits as u8,
+            value: value & (u128::MAX >> (128 - self.bits.clamp(1, 128))),
         }
     }
 

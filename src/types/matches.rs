@@ -107,6 +107,9 @@ impl Match {
 pub enum Scope {
     /// The documents that share a bucket with the query.
     Candidates,
+    /// The documents that share the first two rows of a band, or the first blocks of a table's prefix:
+    /// [`Nearest`](crate::Nearest) looks for them.
+    ShortBuckets,
     /// All documents.
     Scan,
 }
@@ -131,15 +134,18 @@ impl Matches {
 
     /// Returns the probability that a document right at the similarity bound is among the candidates.
     /// `None` means that no document within the bounds can be missing, since the bound is a distance or
-    /// all documents were scanned; or, for `nearest`, that there was no bound. If a budget left
-    /// documents out, neither holds: see [`beyond_budget`](Self::beyond_budget).
+    /// all documents were scanned. If a budget left documents out, neither holds: see
+    /// [`beyond_budget`](Self::beyond_budget).
+    ///
+    /// Of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
+    /// found, 1 after a scan, and 0 where fewer were found than asked for without a scan.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         self.recall
     }
 
     /// Returns the number of documents that were compared with the query. Those that equal a compared one
-    /// count, too.
+    /// count, too, and for [`Nearest`](crate::Nearest) those of each stage.
     #[must_use]
     pub fn candidates(&self) -> usize {
         self.candidates

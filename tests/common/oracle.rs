@@ -330,12 +330,28 @@ impl Model {
             .collect()
     }
 
-    pub(crate) fn nearest(&self, signature: &Signature, n: usize) -> Vec<Found> {
-        let ids = self.candidates(signature).into_iter();
-        let mut found: Vec<Found> = ids
-            .map(|id| self.compare(id, signature, &self.documents[&id].signature))
+    /// The nearest by one family: of all documents, or of those in the signature's buckets.
+    pub(crate) fn nearest(
+        &self,
+        signature: &Signature,
+        n: usize,
+        by: By,
+        in_buckets: bool,
+    ) -> Vec<Found> {
+        let mut found: Vec<Found> = self
+            .others(signature, None)
+            .filter(|(_, other)| match by {
+                _ if !in_buckets => true,
+                By::SimHash => self.shares_prefix(signature, other),
+                _ => self.shares_band(signature, other),
+            })
+            .filter(|(_, other)| signature.is_empty() == other.is_empty())
+            .map(|(id, other)| self.compare(id, signature, other))
             .collect();
         best_first(&mut found);
+        if by == By::SimHash {
+            found.sort_by_key(|found| found.distance);
+        }
         found.truncate(n);
         found
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use resemblance::{
-    DocumentId, Error, Match, Matches, Query, Record, Result, Schema, Scope, Signature, Snapshot,
-    Store, WriteTransaction,
+    By, DocumentId, Error, Match, Matches, Query, Record, Result, Schema, Scope, Signature,
+    Snapshot, Store, WriteTransaction,
 };
 
 use super::Random;
@@ -345,8 +345,36 @@ pub(crate) fn whole_snapshot(
         let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
         assert_eq!(ids, model.candidates(signature));
         let n = random.below(6) as usize;
-        let nearest = snapshot.nearest(signature, n).unwrap();
-        same_matches(model, &nearest, &model.nearest(signature, n));
-        assert_eq!(nearest.scope(), Scope::Candidates);
+        nearest_like(snapshot, model, signature, n);
+    }
+}
+
+/// Asks for the nearest in buckets alone, with certainty, and as a caller does who sets nothing.
+fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: usize) {
+    let schema = snapshot.schema();
+    let families = [
+        schema.minhash().map(|_| By::MinHash),
+        schema.simhash().map(|_| By::SimHash),
+    ];
+    for by in families.into_iter().flatten() {
+        let nearest = |recall| {
+            let nearest = snapshot.nearest(signature, n).by(by).min_recall(recall);
+            nearest.run().unwrap()
+        };
+        let in_buckets = snapshot.nearest(signature, n).by(by).min_recall(0.0);
+        let in_buckets = in_buckets.without_scan().run().unwrap();
+        let all = model.nearest(signature, n, by, false);
+        let found = nearest(0.0);
+        if found.scope() == Scope::Candidates {
+            same_matches(model, &found, &model.nearest(signature, n, by, true));
+            assert_eq!(in_buckets, found);
+        }
+        same_matches(model, &nearest(1.0), &all);
+        let usual = nearest(0.9);
+        assert_eq!(usual.len(), all.len());
+        assert!(usual.recall() >= Some(0.9), "{usual:?}");
+        if usual.scope() == Scope::Scan {
+            same_matches(model, &usual, &all);
+        }
     }
 }

@@ -44,7 +44,9 @@ fn articles_are_stored_found_forgotten_and_copied() {
     assert_eq!(post("/articles?address=m/1&title=Whale", other).0, 201);
 
     let similar = post("/similar", &again);
-    assert!(similar.1.ends_with("\ta/1\tA tale!\n"), "{similar:?}");
+    let lines: Vec<&str> = similar.1.lines().collect();
+    assert!(lines[0].ends_with("\ta/1\tA tale!"), "{similar:?}");
+    assert!(lines[1].starts_with("0.00\tm/1\t"), "{similar:?}");
     let copy = folder.path().join("copy.rsm");
     let copied = post(&format!("/backup?path={}", copy.display()), "");
     assert_eq!(copied, (200, "2 copied\n".into()));

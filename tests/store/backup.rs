@@ -103,8 +103,8 @@ fn assert_same(copy: &Snapshot, expected: &Snapshot, random: &mut Random) {
         answers += found.len();
         assert_eq!(found, expected.query(&signature).run().unwrap());
         assert_eq!(
-            copy.nearest(&signature, 5).unwrap(),
-            expected.nearest(&signature, 5).unwrap()
+            copy.nearest(&signature, 5).run().unwrap(),
+            expected.nearest(&signature, 5).run().unwrap()
         );
         let key = key(random);
         assert_eq!(copy.get(&key).unwrap(), expected.get(&key).unwrap());

@@ -61,7 +61,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         mismatch(transaction.query(misfit).scan().run().err());
         let snapshot = store.snapshot().unwrap();
         mismatch(snapshot.query(misfit).run().err());
-        mismatch(snapshot.nearest(misfit, 1).err());
+        mismatch(snapshot.nearest(misfit, 1).run().err());
         mismatch(snapshot.candidates(misfit).err());
     }
     let good = signature(2);

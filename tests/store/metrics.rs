@@ -115,7 +115,7 @@ fn queries_and_what_they_compare_are_counted() {
     for signature in &signatures {
         compared += snapshot.query(signature).run().unwrap().candidates();
         compared += snapshot.query(signature).scan().run().unwrap().candidates();
-        compared += snapshot.nearest(signature, 3).unwrap().candidates();
+        compared += snapshot.nearest(signature, 3).run().unwrap().candidates();
         compared += snapshot.candidates(signature).unwrap().len();
     }
     let many = snapshot.query(&signatures).run().unwrap();

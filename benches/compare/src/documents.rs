@@ -75,7 +75,7 @@ impl Form {
         code(places.map(|place| self.value(number, place)))
     }
 
-    /// The codes of a signature's bands: what the store files it under.
+    /// A code for each band of a signature, as long as those of the store.
     pub fn codes(self, signature: &Signature) -> Vec<u64> {
         let values = signature.minhash().unwrap_or_default();
         let bands = values.chunks_exact(self.rows().into()).take(BANDS.into());

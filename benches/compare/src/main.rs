@@ -12,6 +12,7 @@ mod kernels;
 mod link;
 mod lmdb;
 mod load;
+mod nearest;
 mod options;
 mod ours;
 mod outcome;
@@ -59,6 +60,8 @@ shingle  texts to hashed shingles, without signatures, on the articles of RESEMB
 sketch   texts to signatures, on the corpora of RESEMBLANCE_DATA or the sources of --folder
 accuracy estimates of random pairs of sets of 10 to 10,000,000 features, every kind of signature
          against its own theory; fails where they do not agree
+nearest  the ten nearest documents: recall, signatures read and time on the corpora of
+         RESEMBLANCE_DATA, beside brute force and an LSH forest, and on --documents generated ones
 kernels  hashes to MinHash values, by kernel and family, beside plain loops and bounds
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
@@ -90,7 +93,7 @@ grouped, single, many, each, fdatasync.
   --values 64           (soak) of a signature, and --value-bits 32 of each
   --output soak         (soak) soak.csv and soak.svg, written anew with every sample
   --without-check       (soak) does not read the whole store at the end
-  --probes 2000         (probe, simhash) of each kind
+  --probes 2000         (probe, simhash) of each kind; (nearest) of each corpus, at most
   --cold-rounds 8       (probe) how often the page cache is dropped, for 25 probes each; 0: never
   --expected N          (simhash) the number of documents for which tables are chosen
   --scan-limit 100000   (simhash) most fingerprints that a linear scan joins with themselves
@@ -134,6 +137,7 @@ fn run(arguments: Vec<String>) -> Result<()> {
         "sketch" => sketch::run(&options),
         "accuracy" => accuracy::run(&options),
         "kernels" => kernels::run(),
+        "nearest" => nearest::run(&options),
         _ => Err(USAGE.into()),
     }
 }

@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<()> {
         let builder = Schema::builder().text(text);
         for (label, schema) in [
             ("MinHash 128", builder.clone().minhash(minhash)),
-            ("SimHash 64", builder.clone().simhash(simhash)),
+            ("SimHash 64", builder.clone().simhash(simhash.clone())),
             ("both", builder.minhash(minhash).simhash(simhash)),
         ] {
             let sketcher = schema.build()?.sketcher();

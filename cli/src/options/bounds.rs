@@ -14,8 +14,8 @@ pub(crate) struct BoundOptions {
     /// Minimum similarity of near-duplicates, 0 to 1 (MinHash) [default: 0.8, or the store's]
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
-    /// Maximum Hamming distance of near-duplicates (SimHash) [default: 3, with 128 bits 6, or
-    /// the store's]
+    /// Maximum Hamming distance of near-duplicates (SimHash) [default: 3, with 32 bits 2, with
+    /// 128 bits 6, or the store's]
     #[arg(long, value_name = "D")]
     pub(crate) distance: Option<u8>,
 }

@@ -9,6 +9,7 @@ mod format;
 mod key;
 mod schema;
 mod stamp;
+mod tables;
 mod text;
 mod verify;
 
@@ -17,7 +18,8 @@ pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::FormatOptions;
 pub(crate) use key::parse_key;
-pub(crate) use schema::{SchemaOptions, parse_bits};
+pub(crate) use schema::{SchemaOptions, parse_bits, simhash_of};
 pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
+pub(crate) use tables::TableGroups;
 pub(crate) use text::default_text;
 pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets, similarity_name};

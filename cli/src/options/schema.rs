@@ -6,6 +6,7 @@ use resemblance::{
 };
 
 use super::bounds::BoundOptions;
+use super::tables::TableGroups;
 use super::text::TextOptions;
 use crate::failure::{Failure, Result};
 
@@ -117,9 +118,13 @@ pub(crate) struct SchemaOptions {
     /// Explicit number of rows per band
     #[arg(long, value_name = "R", requires = "bands")]
     rows: Option<u16>,
-    /// SimHash fingerprints of this many bits: 64 or 128
+    /// SimHash fingerprints of this many bits: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
+    /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
+    /// 3,2+2,2+2,2. They must find all fingerprints within --distance; without it, it is as far as they do
+    #[arg(long, value_name = "S,R+...", requires = "simhash")]
+    tables: Option<TableGroups>,
     /// Number of documents to plan the store for
     #[arg(long, value_name = "N")]
     expected: Option<u64>,
@@ -164,17 +169,16 @@ impl SchemaOptions {
             schema = schema.minhash(minhash);
         }
         if let Some(bits) = self.simhash {
-            let mut simhash = if bits == 128 {
-                SimHash::bits128()
-            } else {
-                SimHash::bits64()
-            };
+            let mut simhash = simhash_of(bits);
             if let Some(distance) = bounds.distance {
                 simhash = simhash.max_distance(distance);
             }
+            if let Some(TableGroups(groups)) = &self.tables {
+                simhash = simhash.tables(groups);
+            }
             schema = schema.simhash(simhash);
         } else if bounds.distance.is_some() {
-            return Err(Failure::usage("--distance needs --simhash 64 or 128"));
+            return Err(Failure::usage("--distance needs --simhash 32, 64 or 128"));
         }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
@@ -263,6 +267,12 @@ impl SchemaOptions {
                 self.simhash
                     .map(|bits| simhash.is_some_and(|s| s.bits() == bits)),
             ),
+            (
+                "--tables",
+                self.tables.as_ref().map(|TableGroups(groups)| {
+                    simhash.is_some_and(|s| s.design().groups() == groups)
+                }),
+            ),
             ("--expected", self.expected.map(|_| false)),
             (
                 "--seed",
@@ -335,8 +345,18 @@ fn one_line(schema: &Schema) -> String {
 
 pub(crate) fn parse_bits(text: &str) -> Result<u16, String> {
     match text {
+        "32" => Ok(32),
         "64" => Ok(64),
         "128" => Ok(128),
-        _ => Err("expected 64 or 128".into()),
+        _ => Err("expected 32, 64 or 128".into()),
+    }
+}
+
+/// SimHash of so many bits, which [`parse_bits`] has read.
+pub(crate) fn simhash_of(bits: u16) -> SimHash {
+    match bits {
+        32 => SimHash::bits32(),
+        128 => SimHash::bits128(),
+        _ => SimHash::bits64(),
     }
 }

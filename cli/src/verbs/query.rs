@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use resemblance::{Bounds, By, DocumentId, Match, Matches, Query, Scope, Signature, Snapshot};
+use resemblance::{
+    Bounds, By, DocumentId, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
+};
 
 use crate::corpus::read_bounded;
 use crate::failure::{Failure, Outcome, Result};
@@ -34,6 +36,9 @@ enum ByOption {
 /// the signatures), best first; with SimHash alone the distance, with both families both. With
 /// --corpus a first column, query, has the key of the corpus's document. jsonl fields: query (with
 /// --corpus), id, key, similarity_estimate, distance.
+///
+/// Without --nearest the matches are within the store's bounds, or --threshold and --distance; --limit
+/// only cuts their list. --nearest N answers with the N nearest documents, however far they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +47,9 @@ Examples:
   curl -s https://example.org | resemblance query seen.rsm
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
   resemblance query seen.rsm --corpus more.jsonl --format jsonl
-  resemblance query seen.rsm --file page.txt --budget 1000")]
+  resemblance query seen.rsm --file page.txt --budget 1000
+  resemblance query seen.rsm --file page.txt --nearest 10
+  resemblance query seen.rsm --file page.txt --within 0.2 --factor 1.5")]
 pub(crate) struct QueryArguments {
     /// The store
     pub(crate) store: PathBuf,
@@ -69,6 +76,23 @@ pub(crate) struct QueryArguments {
     /// At most N matches, the best ones (of each document)
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// The N nearest documents, however far they are: not only those within the bounds, as --limit has
+    /// them. Where buckets do not find them with the probability --min-recall, all signatures are read
+    #[arg(long, value_name = "N", conflicts_with_all = BOUNDED)]
+    nearest: Option<usize>,
+    /// One document within C times the distance R, where --factor sets C; or none if there is none within R,
+    /// told with its probability. The distance is 1 - similarity, or differing bits for SimHash
+    #[arg(long, value_name = "R", conflicts_with_all = BOUNDED, conflicts_with = "nearest")]
+    within: Option<f64>,
+    /// See --within [default: 1]
+    #[arg(long, value_name = "C", requires = "within")]
+    factor: Option<f64>,
+    /// The probability with which a document as near as the last one must be found [default: 0.9]
+    #[arg(long, value_name = "P")]
+    min_recall: Option<f64>,
+    /// Do not read all signatures: the answer may have fewer documents, or miss some
+    #[arg(long)]
+    no_scan: bool,
     #[command(flatten)]
     bounds: BoundOptions,
     /// Which family decides [default: the store's rule]
@@ -90,7 +114,114 @@ pub(crate) struct QueryArguments {
     format: FormatOptions,
 }
 
-/// What is asked of every document.
+/// The options that bounds go with, and the nearest do not.
+const BOUNDED: [&str; 6] = [
+    "limit",
+    "threshold",
+    "distance",
+    "scan",
+    "budget",
+    "accept_lower_recall",
+];
+
+/// What is asked about every document.
+#[derive(Clone, Copy)]
+enum Question {
+    Bounded(StoreQuestion),
+    Nearest(NearestQuestion),
+}
+
+impl Question {
+    fn new(arguments: &QueryArguments) -> Result<Self> {
+        if let Some(nearest) = NearestQuestion::new(arguments) {
+            return Ok(Self::Nearest(nearest));
+        }
+        for (option, is_given) in [
+            ("--min-recall", arguments.min_recall.is_some()),
+            ("--no-scan", arguments.no_scan),
+        ] {
+            if is_given {
+                let usage = format!("{option} goes with --nearest or --within");
+                return Err(Failure::usage(usage));
+            }
+        }
+        Ok(Self::Bounded(StoreQuestion::new(arguments)))
+    }
+
+    fn about(self, snapshot: &Snapshot, signature: &Signature) -> Result<Matches> {
+        match self {
+            Self::Bounded(question) => question.run(snapshot.query(signature)),
+            Self::Nearest(question) => question.run(snapshot.nearest(signature, question.n())),
+        }
+    }
+}
+
+/// Which documents are the nearest.
+#[derive(Clone, Copy)]
+enum Goal {
+    First(usize),
+    Within { radius: f64, factor: f64 },
+}
+
+/// What is asked about every document with --nearest or --within.
+#[derive(Clone, Copy)]
+struct NearestQuestion {
+    goal: Goal,
+    by: Option<By>,
+    min_recall: Option<f64>,
+    scans: bool,
+}
+
+impl NearestQuestion {
+    fn new(arguments: &QueryArguments) -> Option<Self> {
+        let within = arguments.within.map(|radius| Goal::Within {
+            radius,
+            factor: arguments.factor.unwrap_or(1.0),
+        });
+        Some(Self {
+            goal: within.or(arguments.nearest.map(Goal::First))?,
+            by: arguments.by.map(By::from),
+            min_recall: arguments.min_recall,
+            scans: !arguments.no_scan,
+        })
+    }
+
+    fn n(self) -> usize {
+        match self.goal {
+            Goal::First(n) => n,
+            Goal::Within { .. } => 1,
+        }
+    }
+
+    fn run(self, mut nearest: Nearest<'_>) -> Result<Matches> {
+        if let Some(by) = self.by {
+            nearest = nearest.by(by);
+        }
+        if let Some(probability) = self.min_recall {
+            nearest = nearest.min_recall(probability);
+        }
+        if !self.scans {
+            nearest = nearest.without_scan();
+        }
+        Ok(match self.goal {
+            Goal::First(_) => nearest.run()?,
+            Goal::Within { radius, factor } => nearest.within(radius, factor)?,
+        })
+    }
+}
+
+impl From<ByOption> for By {
+    fn from(by: ByOption) -> Self {
+        match by {
+            ByOption::Minhash => Self::MinHash,
+            ByOption::Simhash => Self::SimHash,
+            ByOption::Any => Self::Any,
+            ByOption::Both => Self::Both,
+        }
+    }
+}
+
+/// What is asked about every document within bounds.
 #[derive(Clone, Copy)]
 struct StoreQuestion {
     bounds: Bounds,
@@ -103,12 +234,7 @@ impl StoreQuestion {
     fn new(arguments: &QueryArguments) -> Self {
         let mut bounds = arguments.bounds.bounds();
         if let Some(by) = arguments.by {
-            bounds = bounds.by(match by {
-                ByOption::Minhash => By::MinHash,
-                ByOption::Simhash => By::SimHash,
-                ByOption::Any => By::Any,
-                ByOption::Both => By::Both,
-            });
+            bounds = bounds.by(by.into());
         }
         if arguments.accept_lower_recall {
             bounds = bounds.accept_lower_recall();
@@ -152,7 +278,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     let store = open_to_read(context, &arguments.store)?;
     arguments.bounds.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
-    let question = StoreQuestion::new(arguments);
+    let question = Question::new(arguments)?;
     if !arguments.corpus.is_empty() {
         return query_corpus(context, arguments, &snapshot, question);
     }
@@ -161,7 +287,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
             let key = parse_key(key, arguments.escaped)?;
             match matches_of_key(context, &snapshot, &key, question)? {
                 Some(matches) => {
-                    if matches.is_empty() {
+                    if matches.is_empty() && matches!(question, Question::Bounded(_)) {
                         tell_nearest_to_key(context, &snapshot, &key)?;
                     }
                     matches
@@ -184,9 +310,10 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
                     .messages
                     .note("the text has no features, so nothing is like it");
             }
-            let matches = question.run(snapshot.query(&signature))?;
-            explain(context, &matches);
-            if matches.is_empty() && !signature.is_empty() {
+            let matches = question.about(&snapshot, &signature)?;
+            explain(context, question, &matches);
+            let is_bounded = matches!(question, Question::Bounded(_));
+            if matches.is_empty() && !signature.is_empty() && is_bounded {
                 tell_nearest(context, &snapshot, &signature, None)?;
             }
             matches.into_iter().collect()
@@ -219,23 +346,53 @@ fn match_values(found: &Match) -> [Value<'_>; 3] {
     ]
 }
 
-fn explain(context: &Context, matches: &Matches) {
+fn explain(context: &Context, question: Question, matches: &Matches) {
     let scope = match matches.scope() {
         Scope::Scan => "every document was compared",
+        Scope::ShortBuckets => "documents that share the first rows of a band were compared",
         _ => "candidates were compared",
     };
+    let subject = match question {
+        Question::Bounded(_) => "a pair right at the bound",
+        Question::Nearest(question) => match question.goal {
+            Goal::First(_) => "a document as near as the last one",
+            Goal::Within { .. } => "a document at the distance --within",
+        },
+    };
     let recall = match matches.recall() {
-        Some(recall) => {
-            format!("; a pair right at the bound is found with probability {recall:.3}")
-        }
+        Some(recall) => format!("; {subject} is found with probability {recall:.3}"),
         None => String::new(),
     };
     let count = matches.candidates();
     context.messages.detail(format!("{scope}: {count}{recall}"));
+    if let Question::Nearest(question) = question {
+        explain_nearest(context, question, matches);
+    }
     if let Some(beyond) = matches.beyond_budget() {
         context.messages.note(format!(
             "the budget left out {beyond} documents that share a bucket; others may be more like it"
         ));
+    }
+}
+
+/// Says what an answer of the nearest may miss.
+fn explain_nearest(context: &Context, question: NearestQuestion, matches: &Matches) {
+    let recall = matches.recall().unwrap_or(1.0);
+    match question.goal {
+        Goal::Within { radius, .. } if matches.is_empty() => {
+            context.messages.note(format!(
+                "no document is within {radius}: one would have been found with probability {recall:.3}"
+            ));
+        }
+        Goal::First(n)
+            if !question.scans && matches.scope() != Scope::Scan && matches.len() < n =>
+        {
+            let found = matches.len();
+            context.messages.note(format!(
+                "found {found} of {n} without reading all signatures"
+            ));
+        }
+        _ => {}
     }
 }
 
@@ -246,13 +403,15 @@ fn tell_nearest(
     signature: &Signature,
     own: Option<DocumentId>,
 ) -> Result<()> {
-    let nearest = snapshot.nearest(signature, 2)?;
+    // A hint is not worth a scan.
+    let nearest = snapshot.nearest(signature, 2).without_scan().run()?;
     let mut others = nearest.into_iter().filter(|found| Some(found.id()) != own);
     let Some(nearest) = others.next() else {
         let note = match snapshot.is_empty() {
             true => "no match: the store is empty",
             false => {
-                "no match: no document shares a bucket with the text; --scan compares with all"
+                "no match: no document shares a bucket with the text; --nearest 1 finds the nearest, \
+                 and --scan compares with all"
             }
         };
         context.messages.note(note);
@@ -283,23 +442,19 @@ fn tell_nearest_to_key(context: &Context, snapshot: &Snapshot, key: &PrintedKey)
     }
 }
 
-/// Matches of a document of the store, without itself.
+/// Matches of a document of the store, without itself; `None` if there is no such document.
 fn matches_of_key(
     context: &Context,
     snapshot: &Snapshot,
     key: &PrintedKey,
-    question: StoreQuestion,
+    question: Question,
 ) -> Result<Option<Vec<Match>>> {
-    match key {
-        PrintedKey::Key(key) => {
-            let Some(query) = snapshot.query_by_key(key)? else {
-                return Ok(None);
-            };
-            let matches = question.run(query)?;
-            explain(context, &matches);
-            Ok(Some(matches.into_iter().collect()))
+    let matches = match (question, key) {
+        (Question::Bounded(question), PrintedKey::Key(key)) => {
+            let query = snapshot.query_by_key(key)?;
+            query.map(|query| question.run(query)).transpose()?
         }
-        PrintedKey::Id(id) => {
+        (Question::Bounded(question), PrintedKey::Id(id)) => {
             let Some(record) = snapshot.get_id(DocumentId::new(*id))? else {
                 return Ok(None);
             };
@@ -309,15 +464,29 @@ fn matches_of_key(
                 ..question
             };
             let matches = wider.run(snapshot.query(record.signature()))?;
-            explain(context, &matches);
+            explain(context, Question::Bounded(question), &matches);
             let others = matches
                 .into_iter()
                 .filter(|found| found.id() != record.id());
-            Ok(Some(
-                others.take(question.limit.unwrap_or(usize::MAX)).collect(),
-            ))
+            let limit = question.limit.unwrap_or(usize::MAX);
+            return Ok(Some(others.take(limit).collect()));
         }
+        (Question::Nearest(question), key) => {
+            let record = match key {
+                PrintedKey::Key(key) => snapshot.get(key)?,
+                PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
+            };
+            let matches = record.map(|record| {
+                let nearest = snapshot.nearest(record.signature(), question.n());
+                question.run(nearest.excluding(record.id()))
+            });
+            matches.transpose()?
+        }
+    };
+    if let Some(matches) = &matches {
+        explain(context, question, matches);
     }
+    Ok(matches.map(Matches::into_vec))
 }
 
 fn read_text(context: &Context, arguments: &QueryArguments) -> Result<String> {
@@ -367,7 +536,7 @@ fn query_corpus(
     context: &Context,
     arguments: &QueryArguments,
     snapshot: &Snapshot,
-    question: StoreQuestion,
+    question: Question,
 ) -> Result<Outcome> {
     must_take_text(snapshot.schema())?;
     let corpus = Arc::new(resolve_corpus(
@@ -377,19 +546,20 @@ fn query_corpus(
     )?);
     let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
-    let mut items = if question.scan {
-        CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
+    let mut items = match question {
+        Question::Bounded(question) if !question.scan => {
+            CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
+                let signatures = sketch_documents(&sketcher, documents)?;
+                let answers = question.run_many(&searched, &signatures)?;
+                let empty = signatures.iter().map(Signature::is_empty);
+                Ok(empty.zip(answers).collect())
+            })
+        }
+        _ => CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
             let signature: Signature = sketcher.text(&document.text)?;
-            let matches = question.run(searched.query(&signature))?;
+            let matches = question.about(&searched, &signature)?;
             Ok((signature.is_empty(), matches))
-        })
-    } else {
-        CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
-            let signatures = sketch_documents(&sketcher, documents)?;
-            let answers = question.run_many(&searched, &signatures)?;
-            let empty = signatures.iter().map(Signature::is_empty);
-            Ok(empty.zip(answers).collect())
-        })
+        }),
     };
     let mut results = Results::new(arguments.format.layout(), columns(snapshot, true))?;
     let mut tally = DocumentTally::default();

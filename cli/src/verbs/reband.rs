@@ -6,7 +6,7 @@ use clap::Args;
 use resemblance::{Reband, RebandEstimate, RebandReport, Rebanding, Store};
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::FormatOptions;
+use crate::options::{FormatOptions, TableGroups};
 use crate::output::{BinarySize, Column, Results, Value};
 use crate::session::{Context, Watched, bulk_options};
 
@@ -38,7 +38,7 @@ pub(crate) struct RebandArguments {
 }
 
 /// The options that change the schema.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Changes")]
 #[group(id = "changes", required = true, multiple = true)]
 struct RebandChanges {
@@ -57,9 +57,12 @@ struct RebandChanges {
     /// Bits stored of the hash of a band, 32 to 64
     #[arg(long, value_name = "N")]
     code_bits: Option<u8>,
-    /// Maximum Hamming distance of near-duplicates, 1 to 8, with 128 bits 1 to 16 (SimHash)
+    /// Maximum Hamming distance of near-duplicates, 1 to 8, with 32 bits 1 to 4, with 128 bits 1 to 16 (SimHash)
     #[arg(long, value_name = "K", alias = "distance")]
     max_distance: Option<u8>,
+    /// Explicit permuted tables, as create has them (SimHash)
+    #[arg(long, value_name = "S,R+...")]
+    tables: Option<TableGroups>,
     /// Number of documents to plan the store for
     #[arg(long, value_name = "N", alias = "expected")]
     expected_documents: Option<u64>,
@@ -82,6 +85,9 @@ impl RebandChanges {
         }
         if let Some(distance) = self.max_distance {
             rebanding = rebanding.max_distance(distance);
+        }
+        if let Some(TableGroups(groups)) = &self.tables {
+            rebanding = rebanding.tables(groups);
         }
         if let Some(documents) = self.expected_documents {
             rebanding = rebanding.expected_documents(documents);

@@ -6,13 +6,15 @@ use clap::Args;
 use resemblance::exact::fingerprints_within;
 use resemblance::tune::{
     BAND_POSTING_BYTES, Background, BandingChoice, SimilarityHistogram, TABLE_POSTING_BYTES,
-    TableChoice, banding_choice, table_choice,
+    TableChoice, banding_choice, explicit_banding_choice, near_neighbour_plan, table_choice,
 };
-use resemblance::{Error, SimHash};
+use resemblance::{Banding, Error};
 
 use crate::bug::bug;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{CorpusOptions, FormatOptions, default_text, parse_bits};
+use crate::options::{
+    CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
+};
 use crate::output::{Chart, ChartAxis, Column, Results, TextPlot, Value};
 use crate::session::{Context, SampleSource, read_sample};
 
@@ -43,16 +45,23 @@ const NEAR_POINTS: [(f64, &str); 4] = [
 /// MinHash: for each number of values the bands that reach the recall at the threshold, and the
 /// probability p0.50 to p0.95 that a pair of that similarity becomes a candidate. candidates is the
 /// number that a query is expected to have among --documents, if each of them has the similarity
-/// --background to it; with --corpus it comes from the exact similarities of that corpus instead.
-/// recall is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families
-/// of near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
+/// --background to it; with --corpus it comes from the exact similarities of that corpus instead. recall
+/// is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families of
+/// near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
 /// deviation is the standard deviation of the estimate at the threshold; curve_threshold is
-/// (1/bands)^(1/rows). Bytes are per document: of its postings, of its signature, and of everything
-/// but its key.
+/// (1/bands)^(1/rows). false_positive_area lies below the threshold and under the S-curve,
+/// false_negative_area above it and over the curve (tsv and jsonl). --bands and --rows show the bands
+/// that they give, and --curve-threshold those whose curve is steepest there. Bytes are per document: of
+/// its postings, of its signature, and of everything but its key.
 ///
 /// SimHash (--simhash 64): for each number of documents the permuted tables that a store gets,
 /// the candidates of a query if fingerprints are uniform, and the probability that unweighted sets
 /// of a Jaccard similarity come within the distance.
+///
+/// Near neighbours (--nearest J,...): the bands by which theory finds documents of similarity J among
+/// such of similarity --background: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background),
+/// bands = n^rho, and what they would cost; and short_probability, with which query --nearest finds
+/// them by the first two rows of the bands of --threshold, before it reads all signatures.
 ///
 /// On a terminal, or with --format table, the curves are drawn too.
 #[derive(Debug, Args)]
@@ -61,7 +70,10 @@ Examples:
   resemblance tune --threshold 0.7 --recall 0.99
   resemblance tune --values 128,256 --documents 10000000 --svg curves.svg
   resemblance tune --corpus corpus.jsonl.gz --sample 2000
-  resemblance tune --simhash 64 --distance 3 --format tsv")]
+  resemblance tune --bands 20 --rows 5 --format table
+  resemblance tune --nearest 0.8,0.5,0.3 --documents 10000000
+  resemblance tune --simhash 64 --distance 3 --format tsv
+  resemblance tune --simhash 64 --tables 5,2")]
 pub(crate) struct TuneArguments {
     /// Minimum similarity of near-duplicates [default: 0.8]
     #[arg(long, value_name = "T", conflicts_with = "simhash")]
@@ -69,15 +81,31 @@ pub(crate) struct TuneArguments {
     /// Share of the pairs at the threshold that must be found [default: 0.95]
     #[arg(long, value_name = "R", conflicts_with = "simhash")]
     recall: Option<f64>,
-    /// Numbers of MinHash values to compare
+    /// Numbers of MinHash values to compare [default: 64,128,256,512; with --bands as many as they take]
     #[arg(
         long,
         value_name = "K,...",
         value_delimiter = ',',
-        default_value = "64,128,256,512",
         conflicts_with = "simhash"
     )]
     values: Vec<u16>,
+    /// Show this number of bands instead of choosing them
+    #[arg(long, value_name = "B", requires = "rows", conflicts_with_all = ["simhash", "recall"])]
+    bands: Option<u16>,
+    /// Show bands of this number of rows
+    #[arg(long, value_name = "R", requires = "bands")]
+    rows: Option<u16>,
+    /// Choose bands by T = (1/bands)^(1/rows) instead of by their recall
+    #[arg(long, value_name = "T", conflicts_with_all = ["simhash", "recall", "bands"])]
+    curve_threshold: Option<f64>,
+    /// Show what theory asks of bands that find near neighbours of these similarities
+    #[arg(
+        long,
+        value_name = "J,...",
+        value_delimiter = ',',
+        conflicts_with_all = ["simhash", "bands", "curve_threshold", "corpus", "svg"]
+    )]
+    nearest: Vec<f64>,
     /// Documents in the store [default: 1000000; with --simhash 100000 to 1000000000]
     #[arg(long, value_name = "N")]
     documents: Option<u64>,
@@ -96,12 +124,15 @@ pub(crate) struct TuneArguments {
     /// Shingles of N characters instead
     #[arg(long, value_name = "N", requires = "corpus")]
     chars: Option<u16>,
-    /// Show SimHash tables for fingerprints of this many bits instead: 64 or 128
+    /// Show SimHash tables for fingerprints of this many bits instead: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
-    /// Maximum Hamming distance of near-duplicates [default: 3, with 128 bits 6]
+    /// Maximum Hamming distance of near-duplicates [default: 3, with 32 bits 2, with 128 bits 6]
     #[arg(long, value_name = "D", requires = "simhash")]
     distance: Option<u8>,
+    /// Show these permuted tables, as create has them, instead of choosing them
+    #[arg(long, value_name = "S,R+...", requires = "simhash")]
+    tables: Option<TableGroups>,
     /// Draw the curves to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -131,8 +162,98 @@ impl TuneArguments {
 pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
     match arguments.simhash {
         Some(bits) => tune_simhash(context, arguments, bits),
+        None if !arguments.nearest.is_empty() => tune_nearest(arguments),
         None => tune_minhash(context, arguments),
     }
+}
+
+/// The banding for a number of values, or the one that was given.
+fn choice_for(
+    arguments: &TuneArguments,
+    values: u16,
+    (threshold, recall): (f64, f64),
+    documents: u64,
+    background: &Background,
+) -> resemblance::Result<BandingChoice> {
+    let banding = match (
+        arguments.bands.zip(arguments.rows),
+        arguments.curve_threshold,
+    ) {
+        (Some((bands, rows)), _) => Banding::explicit(bands, rows, values)?,
+        (None, Some(similarity)) => Banding::by_curve(values, similarity)?,
+        (None, None) => return banding_choice(values, threshold, recall, documents, background),
+    };
+    explicit_banding_choice(values, banding, threshold, documents, background)
+}
+
+fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
+    if !arguments.values.is_empty() {
+        return Ok(arguments.values.clone());
+    }
+    let Some((bands, rows)) = arguments.bands.zip(arguments.rows) else {
+        return Ok(vec![64, 128, 256, 512]);
+    };
+    let values = bands.checked_mul(rows);
+    let usage = || {
+        Failure::usage(format!(
+            "--bands {bands} --rows {rows}: more than 65,535 values"
+        ))
+    };
+    Ok(vec![values.ok_or_else(usage)?.max(16)])
+}
+
+fn tune_nearest(arguments: &TuneArguments) -> Result<Outcome> {
+    let documents = arguments.documents.unwrap_or(1_000_000);
+    let far = arguments.background.unwrap_or(0.05);
+    let threshold = arguments.threshold.unwrap_or(0.8);
+    let recall = arguments.recall.unwrap_or(0.95);
+    let own = arguments.values.first().copied().unwrap_or(128);
+    let assumed = Background::Assumed(far);
+    let own = banding_choice(own, threshold, recall, documents, &assumed)?.banding;
+    let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
+    if arguments.format.layout().is_table() {
+        arguments.say(&format!(
+            "near neighbours among {documents} documents of similarity {far}\n\
+             posting_bytes: {BAND_POSTING_BYTES} a band, in a store of such bands\n\
+             short_probability: of query --nearest, by the first rows of {own} bands, which take \
+             nothing more"
+        ))?;
+    }
+    let columns = [
+        "similarity",
+        "background",
+        "documents",
+        "rho",
+        "rows",
+        "bands",
+        "probability",
+        "candidates",
+        "values",
+        "posting_bytes",
+        "short_probability",
+        "short_candidates",
+    ];
+    let columns = columns.map(Column::new).to_vec();
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    for &near in &arguments.nearest {
+        let plan = near_neighbour_plan(near, far, documents)?;
+        results.row(&[
+            Value::Significant(near),
+            Value::Significant(far),
+            Value::Count(documents),
+            Value::Significant(plan.rho),
+            Value::Count(plan.rows.into()),
+            Value::Count(plan.bands.into()),
+            Value::Significant(plan.probability),
+            Value::Significant(plan.candidates),
+            Value::Count(u64::from(plan.rows) * u64::from(plan.bands)),
+            Value::Significant(BAND_POSTING_BYTES * f64::from(plan.bands)),
+            Value::Significant(short.probability(near)),
+            Value::Significant(short.candidates(documents, far)),
+        ])?;
+    }
+    results.finish()?;
+    Ok(Outcome::Done)
 }
 
 fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
@@ -141,8 +262,14 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     let documents = arguments.documents.unwrap_or(1_000_000);
     let background = background(context, arguments)?;
     let mut choices = Vec::new();
-    for &values in &arguments.values {
-        match banding_choice(values, threshold, recall, documents, &background) {
+    for values in values(arguments)? {
+        match choice_for(
+            arguments,
+            values,
+            (threshold, recall),
+            documents,
+            &background,
+        ) {
             Err(error) if is_unreachable(&error, recall) => {
                 context.messages.note(format!("{values} values: {error}"));
             }
@@ -167,7 +294,12 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     } else {
         table.columns()?;
     }
-    arguments.draw(context, &s_curves(&choices, threshold, recall))?;
+    let title = match (arguments.bands, arguments.curve_threshold) {
+        (Some(_), _) => "Bands that are given".to_owned(),
+        (None, Some(similarity)) => format!("Bands with the steepest curve at {similarity}"),
+        (None, None) => format!("Bands for a recall of {recall} at similarity {threshold}"),
+    };
+    arguments.draw(context, &s_curves(&choices, threshold, title))?;
     Ok(Outcome::Done)
 }
 
@@ -278,7 +410,14 @@ impl BandingTable<'_> {
 
     fn columns(&self) -> Result<()> {
         let mut columns = Self::fact_columns();
-        let others = ["signature_bytes", "threshold", "documents", "background"];
+        let others = [
+            "signature_bytes",
+            "threshold",
+            "documents",
+            "background",
+            "false_positive_area",
+            "false_negative_area",
+        ];
         columns.extend(others.map(Column::new));
         columns.extend(POINTS.map(|(_, name)| Column::new(name)));
         let mut results = Results::new(self.arguments.format.layout(), columns)?;
@@ -289,6 +428,8 @@ impl BandingTable<'_> {
                 Value::Significant(self.threshold),
                 Value::Count(self.documents),
                 Value::Significant(self.background.mean()),
+                Value::Significant(choice.false_positive_area),
+                Value::Significant(choice.false_negative_area),
             ]);
             row.extend(Self::probabilities(choice));
             results.row(&row)?;
@@ -299,9 +440,14 @@ impl BandingTable<'_> {
     fn in_words(&self, recall: f64) -> Result<()> {
         let layout = self.arguments.format.layout();
         let (threshold, documents) = (self.threshold, self.documents);
-        self.arguments.say(&format!(
-            "MinHash: pairs of similarity {threshold} found with probability {recall} or more"
-        ))?;
+        let are_by_recall =
+            self.arguments.bands.is_none() && self.arguments.curve_threshold.is_none();
+        self.arguments.say(&match are_by_recall {
+            false => format!("MinHash: bands that are given, at the threshold {threshold}"),
+            true => format!(
+                "MinHash: pairs of similarity {threshold} found with probability {recall} or more"
+            ),
+        })?;
         let mut results = Results::new(layout, Self::fact_columns())?;
         for choice in self.choices {
             results.row(&self.facts(choice))?;
@@ -332,9 +478,9 @@ impl BandingTable<'_> {
     }
 }
 
-fn s_curves(choices: &[BandingChoice], threshold: f64, recall: f64) -> Chart {
+fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Chart {
     let mut chart = Chart {
-        title: format!("Bands for a recall of {recall} at similarity {threshold}"),
+        title,
         x: ChartAxis::share("Jaccard similarity"),
         y: ChartAxis::share("probability of being looked at"),
         series: Vec::new(),
@@ -347,20 +493,19 @@ fn s_curves(choices: &[BandingChoice], threshold: f64, recall: f64) -> Chart {
 }
 
 fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Result<Outcome> {
-    let mut simhash = if bits == 128 {
-        SimHash::bits128()
-    } else {
-        SimHash::bits64()
-    };
+    let mut simhash = simhash_of(bits);
     if let Some(distance) = arguments.distance {
         simhash = simhash.max_distance(distance);
+    }
+    if let Some(TableGroups(groups)) = &arguments.tables {
+        simhash = simhash.tables(groups);
     }
     let documents = match arguments.documents {
         Some(documents) => vec![documents],
         None => (5..=9).map(|power| 10_u64.pow(power)).collect(),
     };
     let choices = documents.into_iter();
-    let choices = choices.map(|documents| table_choice(simhash, documents));
+    let choices = choices.map(|documents| table_choice(simhash.clone(), documents));
     let choices: Vec<TableChoice> = choices.collect::<resemblance::Result<_>>()?;
     let first = choices.first();
     let design = &first.ok_or_else(|| bug("no number of documents"))?.design;

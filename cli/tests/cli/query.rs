@@ -193,3 +193,75 @@ fn two_families_have_two_columns() {
         .run(&["query", "s.rsm", &text(3), "--distance", "0"])
         .expect(0);
 }
+
+#[test]
+fn the_nearest_are_there_however_far_they_are() {
+    let folder = built();
+    let documents = folder.count("a.rsm");
+    let far = folder
+        .run(&["query", "a.rsm", &text(77), "--nearest", "3"])
+        .expect(0);
+    assert_eq!(far.lines().len(), 3);
+    let all = ["query", "a.rsm", &text(1), "--nearest", "1000"];
+    let all = folder.run(&all).expect(0);
+    assert_eq!(all.lines().len() as u64, documents);
+    assert_eq!(all.lines()[..2], ["a\t1.000000", "a-again\t1.000000"]);
+    for key in [&["--key", "a"][..], &["--key", "\\#0", "-e"]] {
+        let own = [&["query", "a.rsm", "--nearest", "2"][..], key].concat();
+        let lines = folder.run(&own).expect(0).lines().join(" ");
+        assert!(
+            lines.starts_with("a-again\t1.000000 a-near\t0.9"),
+            "{lines}"
+        );
+    }
+    folder.write("q.jsonl", line("q1", &text(55)) + &line("q2", &text(3)));
+    let corpus = [
+        "query",
+        "a.rsm",
+        "--corpus",
+        "q.jsonl",
+        "--nearest",
+        "2",
+        "-v",
+    ];
+    let ran = folder.run(&corpus).expect(0);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[2], "q2\tc\t1.000000");
+    let hurried = ["query", "a.rsm", &text(77), "--nearest", "3", "--no-scan"];
+    folder
+        .run(&hurried)
+        .expect(1)
+        .says(&["found 0 of 3 without reading all signatures"]);
+}
+
+#[test]
+fn a_document_is_within_a_distance_or_none_is() {
+    let folder = built();
+    let within = |more: &[&str]| folder.run(&[&["query", "a.rsm", "--within"][..], more].concat());
+    let found = within(&["0.05", "--factor", "2", "--key", "a-near"]).expect(0);
+    assert!(found.stdout.starts_with("a\t0.9"), "{}", found.stdout);
+    assert_eq!(found.lines().len(), 1);
+    within(&["0.3", &text(77)])
+        .expect(1)
+        .says(&["no document is within 0.3", "probability"]);
+}
+
+#[test]
+fn options_of_bounds_and_of_the_nearest_exclude_each_other() {
+    let folder = built();
+    for wrong in [
+        &["--nearest", "3", "--limit", "2"][..],
+        &["--nearest", "3", "--threshold", "0.9"],
+        &["--nearest", "3", "--scan"],
+        &["--nearest", "3", "--within", "0.2"],
+        &["--min-recall", "0.5"],
+        &["--no-scan"],
+        &["--factor", "2"],
+        &["--nearest", "3", "--by", "simhash"],
+        &["--within", "1.5"],
+    ] {
+        let arguments = [&["query", "a.rsm", "some text"][..], wrong].concat();
+        folder.run(&arguments).expect(2);
+    }
+}

@@ -173,7 +173,7 @@ fn mistakes_are_named() {
         (&["--background", "2"], "--background"),
         (&["--simhash", "64", "--distance", "9"], "1 to 8"),
         (&["--simhash", "128", "--distance", "17"], "1 to 16"),
-        (&["--simhash", "96"], "64 or 128"),
+        (&["--simhash", "96"], "32, 64 or 128"),
         (&["--simhash", "64", "--threshold", "0.8"], "--threshold"),
         (&["--threshold", "0.001"], "--values"),
     ];
@@ -186,4 +186,123 @@ fn mistakes_are_named() {
     let ran = folder.run(&some).expect(0);
     assert!(ran.stderr.contains("64 values: "), "{}", ran.stderr);
     assert_eq!(ran.stdout.lines().count(), 1);
+}
+
+#[test]
+fn bands_that_are_given_are_shown() {
+    let folder = Folder::new();
+    let given = rows(&folder, &["--bands", "20", "--rows", "5"]);
+    assert_eq!(given.len(), 1);
+    let fact = |name| number(&given[0], name);
+    assert_eq!(
+        [fact("values"), fact("bands"), fact("rows")],
+        [100.0, 20.0, 5.0]
+    );
+    // Mining of Massive Datasets, section 3.4: 20 bands of 5 rows.
+    for (name, expected) in [("p0.60", 0.802), ("p0.70", 0.975), ("p0.80", 0.9996)] {
+        assert!((fact(name) - expected).abs() < 0.001, "{name}");
+    }
+    assert!((fact("curve_threshold") - 0.549).abs() < 0.001);
+    let (positives, negatives) = (fact("false_positive_area"), fact("false_negative_area"));
+    // At the default threshold 0.8 nearly nothing is missed.
+    assert!(
+        (0.29..0.31).contains(&positives) && negatives < 1e-3,
+        "{positives} {negatives}"
+    );
+    let many = ["--bands", "9", "--rows", "13", "--values", "128,256"];
+    assert_eq!(rows(&folder, &many).len(), 2);
+    let curve = rows(&folder, &["--curve-threshold", "0.5", "--values", "64"]);
+    assert_eq!(
+        (number(&curve[0], "bands"), number(&curve[0], "rows")),
+        (16.0, 4.0)
+    );
+    let chart = [
+        "tune", "--bands", "20", "--rows", "5", "--format", "table", "--svg", "a.svg",
+    ];
+    let shown = folder.run(&chart).expect(0).stdout;
+    assert!(shown.contains("100 values: 20 bands of 5 rows"), "{shown}");
+    assert!(folder.read_text("a.svg").contains("20 bands of 5 rows"));
+    let wrong = ["tune", "--bands", "20", "--rows", "5", "--values", "99"];
+    folder.run(&wrong).expect(2).says(&["banding", "20 x 5"]);
+    folder.run(&["tune", "--bands", "20"]).expect(2);
+}
+
+#[test]
+fn near_neighbours_by_theory() {
+    let folder = Folder::new();
+    let plans = rows(&folder, &["--nearest", "0.8,0.4"]);
+    assert_eq!(plans.len(), 2);
+    // ln(1 / 0.8) / ln(1 / 0.05), ln 10⁶ / ln 20, 10⁶ to the power of ρ.
+    let rho = 0.8_f64.ln() / 0.05_f64.ln();
+    assert!((number(&plans[0], "rho") - rho).abs() < 1e-6);
+    assert_eq!(
+        (number(&plans[0], "rows"), number(&plans[0], "bands")),
+        (5.0, 3.0)
+    );
+    assert_eq!(number(&plans[1], "bands"), 69.0);
+    assert!((number(&plans[1], "posting_bytes") - 69.0 * 5.4).abs() < 1e-9);
+    // 13 bands, of which two rows are asked.
+    let short = 1.0 - (1.0 - 0.4_f64.powi(2)).powi(13);
+    assert!((number(&plans[1], "short_probability") - short).abs() < 1e-6);
+    folder
+        .run(&["tune", "--nearest", "0.01"])
+        .expect(2)
+        .says(&["far"]);
+}
+
+#[test]
+fn tables_that_are_given_are_shown_and_made() {
+    let folder = Folder::new();
+    let manku = [
+        "--simhash",
+        "64",
+        "--tables",
+        "5,2",
+        "--documents",
+        "8000000000",
+    ];
+    let manku = rows(&folder, &manku);
+    assert_eq!(
+        (number(&manku[0], "tables"), number(&manku[0], "distance")),
+        (10.0, 3.0)
+    );
+    assert_eq!(manku[0]["design"], "(5,2)");
+    let wrong = [
+        "tune",
+        "--simhash",
+        "64",
+        "--tables",
+        "5,3",
+        "--distance",
+        "3",
+    ];
+    folder
+        .run(&wrong)
+        .expect(2)
+        .says(&["within distance 2 only"]);
+    folder.write("c.jsonl", mixed());
+    let create = [
+        "build",
+        "a.rsm",
+        "c.jsonl",
+        "--simhash",
+        "32",
+        "--tables",
+        "3,2+1,1",
+    ];
+    folder.run(&create).expect(0);
+    let found = folder
+        .run(&["query", "a.rsm", "--key", "a", "--distance", "0"])
+        .expect(0);
+    assert_eq!(found.stdout, "a-again\t0\n");
+    folder
+        .run(&["reband", "a.rsm", "--tables", "4,3"])
+        .expect(0)
+        .says(&["(4,3)"]);
+    folder.run(&["check", "a.rsm"]).expect(0);
+    let unfit = ["reband", "a.rsm", "--tables", "4,3", "--distance", "2"];
+    folder
+        .run(&unfit)
+        .expect(2)
+        .says(&["within distance 1 only"]);
 }

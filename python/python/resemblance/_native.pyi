@@ -183,6 +183,8 @@ class Matches(Sequence[Match]):
     @property
     def recall(self) -> float | None: ...
     @property
+    def scope(self) -> Literal["candidates", "short buckets", "scan"]: ...
+    @property
     def candidates(self) -> int: ...
     @property
     def beyond_budget(self) -> int | None: ...
@@ -333,7 +335,29 @@ class _Reads:
         probe_budget: int | None = None,
         threads: int | None = None,
     ) -> list[Matches]: ...
-    def nearest(self, document: _Document, n: int = 10, /) -> Matches: ...
+    def nearest(
+        self,
+        document: _Document,
+        n: int = 10,
+        /,
+        *,
+        by: Literal["minhash", "simhash"] | None = None,
+        min_recall: float | None = None,
+        scan: bool = True,
+        payloads: bool = False,
+    ) -> Matches: ...
+    def near(
+        self,
+        document: _Document,
+        radius: float,
+        factor: float = 1.0,
+        /,
+        *,
+        by: Literal["minhash", "simhash"] | None = None,
+        min_recall: float | None = None,
+        scan: bool = True,
+        payloads: bool = False,
+    ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
     def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
     def pairs(

@@ -27,6 +27,10 @@ pub struct BandingChoice {
     pub values: u16,
     /// The bands.
     pub banding: Banding,
+    /// The area below the threshold and under the S-curve.
+    pub false_positive_area: f64,
+    /// The area above the threshold and over the S-curve.
+    pub false_negative_area: f64,
     /// The standard deviation of the estimate at the threshold.
     pub deviation: f64,
     /// The standard deviation, over seeds, of the recall of 100 families of pairs at the threshold; see
@@ -81,12 +85,47 @@ pub fn banding_choice(
     background: &Background,
 ) -> Result<BandingChoice> {
     let minhash = MinHash::new(values).threshold(threshold).recall(recall);
+    choice_of(minhash, documents, background)
+}
+
+/// Returns the accuracy and cost of bands that are given, for pairs at a threshold.
+///
+/// # Errors
+///
+/// [`Error::InvalidParameter`](crate::Error::InvalidParameter) if the bands take more values than there are, or
+/// there are not 16 to 1,024 of these.
+///
+/// ```
+/// use resemblance::Banding;
+/// use resemblance::tune::{Background, explicit_banding_choice};
+///
+/// let banding = Banding::explicit(20, 5, 100)?;
+/// let choice = explicit_banding_choice(100, banding, 0.55, 1_000_000, &Background::Assumed(0.05))?;
+/// assert!((choice.false_positive_area - 0.1).abs() < 0.1 && choice.posting_bytes > 100.0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub fn explicit_banding_choice(
+    values: u16,
+    banding: Banding,
+    threshold: f64,
+    documents: u64,
+    background: &Background,
+) -> Result<BandingChoice> {
+    let minhash = MinHash::new(values).threshold(threshold);
+    let minhash = minhash.banding(banding.bands(), banding.rows());
+    choice_of(minhash, documents, background)
+}
+
+fn choice_of(minhash: MinHash, documents: u64, background: &Background) -> Result<BandingChoice> {
     let schema = Schema::builder().minhash(minhash).build()?;
     let minhash = schema.minhash().or_bug("the schema has MinHash")?;
-    let banding = minhash.banding();
+    let (banding, threshold) = (minhash.banding(), minhash.threshold());
+    let (false_positive_area, false_negative_area) = banding.areas(threshold);
     Ok(BandingChoice {
-        values,
+        values: minhash.values(),
         banding,
+        false_positive_area,
+        false_negative_area,
         deviation: minhash.variance(threshold).sqrt(),
         recall_deviation: minhash.recall_deviation(FAMILIES),
         candidates: background.candidates(banding, documents),

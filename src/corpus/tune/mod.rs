@@ -4,9 +4,11 @@
 
 mod background;
 mod choices;
+mod near_neighbour;
 
 pub use background::{Background, SimilarityHistogram};
 pub use choices::{
     BAND_POSTING_BYTES, BandingChoice, TABLE_POSTING_BYTES, TableChoice, banding_choice,
-    table_choice,
+    explicit_banding_choice, table_choice,
 };
+pub use near_neighbour::{NearNeighbourPlan, near_neighbour_plan};

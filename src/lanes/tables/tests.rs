@@ -192,8 +192,9 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
 
 #[test]
 fn designs_that_miss_matches_are_refused() {
-    let refused: [(u8, u8, Groups, &str); 10] = [
-        (32, 3, &[(4, 1)], "bits"),
+    let refused: [(u8, u8, Groups, &str); 11] = [
+        (16, 3, &[(4, 1)], "bits"),
+        (32, 3, &[(33, 30)], "groups"),
         (96, 3, &[(4, 1)], "bits"),
         (64, 3, &[], "groups"),
         (64, 0, &[], "groups"),
@@ -263,5 +264,58 @@ fn stored_designs_are_checked() {
             groups[3],
         ]);
         read(&[&[64, 3, 4], &random[..]].concat());
+    }
+}
+
+/// Random fingerprints at a distance: as many share a prefix as is told, and all up to the greatest distance.
+#[test]
+fn the_probability_at_a_distance_is_that_of_random_bits() {
+    let mut next = stream(9);
+    let designs = [
+        (64, TableDesign::new(64, 3, &[(5, 2)]).unwrap()),
+        (
+            64,
+            TableDesign::new(64, 3, &[(3, 2), (2, 2), (2, 2)]).unwrap(),
+        ),
+        (
+            64,
+            TableDesign::new(64, 6, &[(6, 4), (5, 4), (5, 4)]).unwrap(),
+        ),
+        (32, TableDesign::new(32, 2, &[(3, 2), (1, 1)]).unwrap()),
+        (128, TableDesign::new(128, 5, &[(8, 3)]).unwrap()),
+    ];
+    for (bits, design) in designs {
+        let bits: u8 = bits;
+        for dropped in 0..=design.max_dropped() {
+            for distance in [1, 3, 5, 8, 12, 20] {
+                let (mut shared, tries) = (0, 1_000);
+                for _ in 0..tries {
+                    let fingerprint = u128::from(next()) << 64 | u128::from(next());
+                    let fingerprint = fingerprint & (u128::MAX >> (128 - u32::from(bits)));
+                    let mut other = fingerprint;
+                    while (fingerprint ^ other).count_ones() < distance {
+                        let bit = 1_u128 << (next() % u64::from(bits));
+                        if (fingerprint ^ other) & bit == 0 {
+                            other ^= bit;
+                        }
+                    }
+                    shared += u32::from(design.tables().iter().any(|table| {
+                        let (low, high) =
+                            table.shorter_prefix_range(table.permute(fingerprint), dropped);
+                        (low..=high).contains(&table.permute(other))
+                    }));
+                }
+                let told = design.shortened_probability_at(distance, dropped);
+                let deviation = (told * (1.0 - told) * f64::from(tries)).sqrt();
+                let off = f64::from(shared) - told * f64::from(tries);
+                assert!(
+                    off.abs() <= 4.5 * deviation + 1e-6,
+                    "{design} without {dropped} at {distance}: {shared}, told {told}"
+                );
+                let complete = TableDesign::complete_distance(design.groups());
+                assert!(distance > complete.into() || told == 1.0);
+            }
+        }
+        assert_eq!(design.probability_at(129), 0.0);
     }
 }

@@ -194,3 +194,14 @@ fn distances_follow_the_angle() {
         }
     }
 }
+
+#[test]
+fn fingerprints_of_32_bits_are_the_lower_half() {
+    let (short, whole) = (sketcher(7, None, Some(32)), sketcher(7, None, Some(64)));
+    for count in 0..50 {
+        let half = short.hashes(0..count).unwrap();
+        assert_eq!(half.simhash_bits(), Some(32));
+        let lower = fingerprint(&whole, 0..count) & u64::from(u32::MAX);
+        assert_eq!(half.simhash(), Some(lower.into()));
+    }
+}

@@ -80,7 +80,7 @@ impl Content {
         let signatures = &questions.signatures;
         for signature in signatures {
             put(snapshot.query(signature).run().map(Answer::Matches));
-            put(snapshot.nearest(signature, 3).map(Answer::Matches));
+            put(snapshot.nearest(signature, 3).run().map(Answer::Matches));
             put(snapshot.candidates(signature).map(Answer::Ids));
         }
         if let Some(signature) = signatures.first() {

@@ -7,8 +7,16 @@ pub(crate) fn key_code(key: &[u8]) -> u64 {
 }
 
 pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
-    let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
-    xxh3_64(&bytes) >> (64 - code_bits)
+    let top = |rows: &[u32], bits: u8| {
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+        xxh3_64(&bytes) >> (64 - bits)
+    };
+    if rows.len() <= 2 {
+        return top(rows, code_bits);
+    }
+    let first_bits = 3 * code_bits / 5;
+    let other_bits = code_bits - first_bits;
+    (top(&rows[..2], first_bits) << other_bits) + top(&rows[2..], other_bits)
 }
 
 /// A table: the bits of a fingerprint in the order of its code, 0 the most significant, and how
@@ -52,5 +60,7 @@ fn choices(from: Vec<u32>, r: usize) -> Vec<Vec<u32>> {
 pub(crate) fn permute(order: &[u32], fingerprint: u128) -> u64 {
     let last = order.len() as u32 - 1;
     let bits = order.iter().map(|bit| fingerprint >> (last - bit) & 1);
-    bits.take(64).fold(0, |code, bit| code << 1 | bit as u64)
+    let code = bits.take(64).fold(0, |code, bit| code << 1 | bit as u64);
+    // Short fingerprints stand on top.
+    code << (64 - order.len().min(64))
 }

@@ -171,10 +171,20 @@ fn stores_of_every_kind() {
 #[test]
 fn stores_of_wide_fingerprints() {
     let simhash = SimHash::bits128().max_distance(9);
-    check(Schema::builder().simhash(simhash).build().unwrap());
+    check(Schema::builder().simhash(simhash.clone()).build().unwrap());
     let schema = Schema::builder().simhash(simhash);
     let schema = schema.minhash(MinHash::bottom_k(100).banding(6, 2));
     check(schema.build().unwrap());
+}
+
+#[test]
+fn stores_of_short_fingerprints_and_tables_by_hand() {
+    let short = SimHash::bits32().tables(&[(3, 2), (1, 1)]);
+    check(Schema::builder().simhash(short.clone()).build().unwrap());
+    let both = Schema::builder().minhash(MinHash::new(16).banding(3, 3));
+    check(both.simhash(short).build().unwrap());
+    let by_hand = SimHash::bits64().tables(&[(5, 2)]);
+    check(Schema::builder().simhash(by_hand).build().unwrap());
 }
 
 #[test]

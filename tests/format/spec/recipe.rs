@@ -262,7 +262,10 @@ impl Recipe {
             );
             bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
             let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
-            let length = if self.simhash_bits == 128 { 16 } else { 8 };
+            let length = match self.simhash_bits {
+                0 => 8,
+                bits => usize::from(bits / 8),
+            };
             bytes.extend(&fingerprint[..length]);
         }
         xxh3_64(&bytes)

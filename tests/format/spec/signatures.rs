@@ -26,6 +26,7 @@ pub(crate) fn minhash_of(kind: Kind, values: u16) -> MinHash {
 
 pub(crate) fn simhash_of(bits: u16) -> SimHash {
     match bits {
+        32 => SimHash::bits32(),
         64 => SimHash::bits64(),
         128 => SimHash::bits128(),
         other => panic!("{other}"),

@@ -93,7 +93,7 @@ fn every_step(schema: &Schema, rebandings: &[Rebanding]) {
         for rebanding in rebandings {
             for interrupted in [true, false] {
                 steps.push(Step::Reband {
-                    rebanding: *rebanding,
+                    rebanding: rebanding.clone(),
                     interrupted,
                 });
                 steps.extend([bulk(30), Step::RemoveEvery(2), Step::Hold]);

@@ -30,10 +30,12 @@ fn holds(store: &Store) {
         let expected: Vec<u64> = (pair..pair + 2).filter(|id| id % 40 != 0).collect();
         for limit in [usize::MAX, 2, 1, 0] {
             let found = snapshot.query(&signature).limit(limit).run().unwrap();
-            let nearest = snapshot.nearest(&signature, limit).unwrap();
+            let nearest = snapshot.nearest(&signature, limit).run().unwrap();
             let expected = expected.iter().take(limit).map(|id| DocumentId::new(*id));
             assert!(found.iter().map(|found| found.id()).eq(expected.clone()));
-            assert!(nearest.iter().map(|found| found.id()).take(2).eq(expected));
+            let first = nearest.iter().map(|found| found.id());
+            assert!(first.take(expected.len()).eq(expected));
+            assert_eq!(nearest.len(), limit.min(195));
         }
     }
     for (threads, max_bucket) in [(1, usize::MAX), (1_024, 2)] {

@@ -13,10 +13,11 @@ from ._index import Index, key_bytes, key_object, signature_of
 
 
 class MinHashLSHForest:
-    """The nearest sets, by bands of two values: of those that share one, the best by their estimates.
+    """The nearest sets by their estimates: by bands of two values, or by all signatures where bands would miss
+    some.
 
     `l` trees of datasketch's forest find those that share a long prefix. Here nearness decides, and `l`
-    changes nothing but which arguments are refused.
+    changes nothing but which arguments are refused. A query gives `k` keys if there are so many.
     """
 
     def __init__(

@@ -1,0 +1,61 @@
+//! What is most like this, however unlike it is?
+//!
+//! A [query](crate::Snapshot::query) answers with what is within the bounds of the schema, mostly
+//! near-duplicates. [`Snapshot::nearest`](crate::Snapshot::nearest) answers with the `n` nearest documents if there are
+//! so many: related articles, the source of a quotation, a neighbour to vote with.
+//!
+//! ```
+//! use resemblance::{MinHash, Schema, Scope, Store, Text};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("recipes.rsm");
+//!
+//! let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+//! let store = Store::create(&path, schema)?;
+//! for text in [
+//!     "onions garlic tomatoes basil pasta",
+//!     "onions garlic carrots celery lentils",
+//!     "flour sugar butter eggs",
+//! ] {
+//!     store.insert(text, &store.sketch_text(text)?)?;
+//! }
+//! let snapshot = store.snapshot()?;
+//! let asked = store.sketch_text("garlic onions tomatoes rice")?;
+//! assert!(snapshot.query(&asked).run()?.is_empty()); // none is a near-duplicate
+//!
+//! let nearest = snapshot.nearest(&asked, 2).run()?;
+//! assert_eq!(nearest[0].key(), Some(&b"onions garlic tomatoes basil pasta"[..]));
+//! assert_eq!(nearest[1].key(), Some(&b"onions garlic carrots celery lentils"[..]));
+//! # Ok::<(), resemblance::Error>(())
+//! ```
+//!
+//! # What does it cost?
+//!
+//! First the buckets of a query are read, then the documents that share the first two rows of a band, then all
+//! signatures. The search stops where documents as near as the last one are found with a probability
+//! of 0.9, or what [`min_recall`](crate::Nearest::min_recall) says. [`Matches::scope`](crate::Matches::scope)
+//! and [`Matches::recall`](crate::Matches::recall) tell how far it went.
+//!
+//! With 128 values and the threshold 0.8 there are 13 bands. Their first two rows find a document of
+//! similarity J with the probability 1 − (1 − J²)¹³: 0.98 at 0.5, 0.90 at 0.4, 0.71 at 0.3. So where ten
+//! documents of similarity 0.5 are there, few others are looked at; where the tenth nearest has 0.3, all
+//! signatures are read, by several threads. More bands find more:
+//! [`banding(32, 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows,
+//! and the first two rows of its bands find 0.95 at 0.3.
+//!
+//! A store that is too large for that answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
+//! lower recall, and says so. Or it asks whether there is [anything near](crate::Snapshot::near): a document
+//! within a distance, 1 − J, or none with the probability that one would have been found.
+//!
+//! ```
+//! # use resemblance::{MinHash, Schema, Store};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+//! # let store = Store::create(folder.path().join("sets.rsm"), schema)?;
+//! # let sketcher = store.sketcher();
+//! store.insert("a", &sketcher.features(["red", "green", "blue"])?)?;
+//! let snapshot = store.snapshot()?;
+//! let asked = sketcher.features(["one", "two", "three"])?;
+//! let near = snapshot.near(&asked, 0.3, 1.5)?; // within 0.45, or none within 0.3
+//! assert!(near.is_empty() && near.recall() >= Some(0.9));
+//! # Ok::<(), resemblance::Error>(())
+//! ```
