@@ -10,6 +10,8 @@
     reason = "a broken test should stop"
 )]
 
+#[path = "floors/examples.rs"]
+mod examples;
 #[path = "floors/source_tree.rs"]
 mod source_tree;
 
@@ -215,6 +217,14 @@ fn type_names_stand_once() {
             .collect();
         assert_none("type names that stand twice", &twice);
     }
+}
+
+#[test]
+fn public_items_have_examples() {
+    let shown = library().examples();
+    assert_none("public items without an example", &shown.without);
+    let (types, functions) = (shown.types, shown.functions);
+    assert!(types > 90 && functions > 300, "{types} types, {functions} functions: not all were found");
 }
 
 #[test]
