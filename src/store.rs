@@ -10,7 +10,7 @@ use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair, ShardMerge};
-use crate::observe::{Metrics, Reads};
+use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
 use crate::schema::{DesignReport, Rebanding, Schema};
@@ -26,11 +26,6 @@ use crate::maintain::ExistingKeys;
 
 /// A store for near-duplicate search in one file.
 ///
-/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
-/// any number read, and neither waits for the other. The file is locked against other processes until
-/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
-/// of them are refused with [`Error::Forked`]: open the store there instead.
-///
 /// ```
 /// use resemblance::{MinHash, Novelty, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
@@ -39,14 +34,38 @@ use crate::maintain::ExistingKeys;
 ///     .text(Text::words(2))
 ///     .minhash(MinHash::new(128).threshold(0.7))
 ///     .build()?;
-/// let store = Store::create(&path, schema)?;
+/// let store = Store::create(&path, schema)?; // the next time `Store::open(&path)?`
 ///
-/// let first = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
-/// assert!(matches!(store.insert_if_new("1", &first)?, Novelty::New { .. }));
+/// let page = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
+/// assert!(store.insert_if_new("page/1", &page)?.is_new());
 /// let again = store.sketch_text("A rose is a rose is a rose -- said the rose to the other rose!")?;
-/// assert!(matches!(store.insert_if_new("2", &again)?, Novelty::NearDuplicate(_)));
+/// assert!(matches!(store.insert_if_new("page/2", &again)?, Novelty::NearDuplicate(_)));
+///
+/// store.insert("page/2", &again)?; // all the same
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(snapshot.query(&again).limit(10).run()?.len(), 2);
+/// assert_eq!(snapshot.pairs().run()?.count(), 1);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
+///
+/// What people need first, and then the rest:
+///
+/// - **Open**: [`create`](Self::create), [`open`](Self::open),
+///   [`open_or_create`](StoreOptions::open_or_create) and other settings by [`options`](Self::options).
+/// - **Write**: [`insert_if_new`](Self::insert_if_new), [`insert`](Self::insert),
+///   [`upsert`](Self::upsert), [`remove`](Self::remove), [`touch`](Self::touch), each durable when it
+///   returns. Many changes together: [`begin_write`](Self::begin_write). Without waiting:
+///   [`queue`](Self::queue). Many documents into a new store: [`bulk_build`](Self::bulk_build).
+/// - **Read**: [`snapshot`](Self::snapshot), then [`Snapshot::query`], [`Snapshot::pairs`],
+///   [`Snapshot::clusters`], [`Snapshot::get`].
+/// - **Forget**: [`evict`](Self::evict). **Look after**: [`metrics`](Self::metrics),
+///   [`check`](Self::check), [`compact`](Self::compact), [`reband`](Self::reband),
+///   [`repair`](Self::repair), [`Snapshot::stats`], [`Snapshot::backup`].
+///
+/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
+/// any number read, and neither waits for the other. The file is locked against other processes until
+/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
+/// of them are refused with [`Error::Forked`]: open the store there instead.
 #[derive(Clone)]
 pub struct Store {
     group_commit: GroupCommitHandle,
@@ -147,22 +166,6 @@ impl Store {
         self.group_commit.store()
     }
 
-    /// Returns the default options, to be changed and then used to create or open a store.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::options().cache_bytes(256 << 20).open_or_create(&path, schema)?;
-    /// # let _ = store;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn options() -> StoreOptions {
-        StoreOptions::new()
-    }
-
     /// Creates a store with default options.
     ///
     /// # Errors
@@ -182,6 +185,22 @@ impl Store {
     /// [`Error::Io`]: each says what was found.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
+    }
+
+    /// Returns the default options, to be changed and then used to create or open a store.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().cache_bytes(256 << 20).open_or_create(&path, schema)?;
+    /// # let _ = store;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options() -> StoreOptions {
+        StoreOptions::new()
     }
 
     /// Opens a store for reading, with default options. Several processes may do so at the same time, as
@@ -205,27 +224,6 @@ impl Store {
         self.store().context.sketcher.text(text)
     }
 
-    /// Returns a sketcher, which makes signatures for this store in any thread.
-    #[must_use]
-    pub fn sketcher(&self) -> Sketcher {
-        self.store().context.sketcher.clone()
-    }
-
-    /// Returns the schema, which is fixed while the store is open.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.store().context.schema
-    }
-
-    /// Takes a snapshot: the store as it is now, for reading.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        SnapshotView::open(self.store()).map(Snapshot::new)
-    }
-
     /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
     /// durable when this returns. If two threads insert near-duplicates at the same time, exactly one of
     /// them is told that its document is new.
@@ -244,9 +242,18 @@ impl Store {
         self.group_commit.insert_if_new(document.into(), signature)
     }
 
+    /// Takes a snapshot: the store as it is now, for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        SnapshotView::open(self.store()).map(Snapshot::new)
+    }
+
     /// Inserts a document, under a key that must be free or without one. It is durable when this returns.
     ///
-    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
     /// share one transaction and one sync; each has the result that it would have alone, in the order in
     /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
     /// [`queue`](Self::queue) is for callers that do not wait.
@@ -316,30 +323,6 @@ impl Store {
         Transaction::try_begin(self.store()).map(WriteTransaction::new)
     }
 
-    /// Decides which documents of a stream are not near any that this store has, and not near each
-    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
-    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write).
-    ///
-    /// ```
-    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
-    /// let mut stream = store.deduplicator()?;
-    /// let page = stream.sketch("a text that is known")?;
-    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
-    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn deduplicator(&self) -> Result<Deduplicator> {
-        Deduplicator::in_store(self.store())
-    }
-
     /// Returns a queue, which takes changes without waiting for each of them.
     #[must_use]
     pub fn queue(&self) -> Queue {
@@ -378,6 +361,42 @@ impl Store {
     /// ```
     pub fn close(self) -> Result<bool> {
         self.group_commit.close()
+    }
+
+    /// Returns a sketcher, which makes signatures for this store in any thread.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        self.store().context.sketcher.clone()
+    }
+
+    /// Returns the schema, which is fixed while the store is open.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.store().context.schema
+    }
+
+    /// Decides which documents of a stream are not near any that this store has, and not near each
+    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
+    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write).
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
+    /// let mut stream = store.deduplicator()?;
+    /// let page = stream.sketch("a text that is known")?;
+    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn deduplicator(&self) -> Result<Deduplicator> {
+        Deduplicator::in_store(self.store())
     }
 
     /// Removes documents by their age, by their number, or as the caller says.
@@ -483,16 +502,9 @@ impl Store {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         Metrics {
-            reads: self.reads(),
+            reads: self.store().context.reads.get(),
             ..self.store().context.counters.get()
         }
-    }
-
-    /// Returns the blocks and rows that look-ups and queries have read through this handle and its clones,
-    /// snapshots and transactions.
-    #[must_use]
-    pub fn reads(&self) -> Reads {
-        self.store().context.reads.get()
     }
 
     /// Checks a store that nobody has open for writing: the pages of the file and the checksums of all

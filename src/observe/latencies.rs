@@ -40,8 +40,7 @@ pub struct Latencies {
 impl Latencies {
     /// Returns the duration that every latency in a bucket is less than; `None` for the last bucket,
     /// which has no end, and for an index above it.
-    #[must_use]
-    pub fn bucket_end(bucket: usize) -> Option<Duration> {
+    pub(super) fn bucket_end(bucket: usize) -> Option<Duration> {
         let exponent = u32::try_from(bucket).ok().filter(|i| *i < 31)?;
         Some(Duration::from_micros(1 << exponent))
     }

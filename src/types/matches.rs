@@ -159,12 +159,6 @@ impl Matches {
         }
     }
 
-    /// Returns the matches alone.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<Match> {
-        self.matches
-    }
-
     pub(crate) fn none(scope: Scope) -> Self {
         Self {
             matches: Vec::new(),

@@ -144,8 +144,7 @@ impl<'w> Collection<'w> {
     }
 
     /// Returns true as long as all documents are in memory.
-    #[must_use]
-    pub fn is_in_memory(&self) -> bool {
+    pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.held, Held::Memory(_))
     }
 

@@ -179,11 +179,12 @@ impl FeatureSets {
 
     /// Does what [`similarity`](Self::similarity) does, but a similarity below the `floor` may come out
     /// as any number below it: the comparison ends once that is certain.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`similarity`](Self::similarity).
-    pub fn similarity_from(&self, floor: f64, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
+    pub(super) fn similarity_from(
+        &self,
+        floor: f64,
+        a: DocumentId,
+        b: DocumentId,
+    ) -> Result<Option<f64>> {
         // The sizes alone may tell.
         if let (Some(a), Some(b)) = (self.size(a), self.size(b)) {
             let most = a.min(b) as f64 / a.max(b) as f64;
@@ -210,11 +211,7 @@ impl FeatureSets {
 
     /// Does what [`similarity_to`](Self::similarity_to) does, but a similarity below the `floor` may
     /// come out as any number below it.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`similarity`](Self::similarity).
-    pub fn similarity_to_from(
+    pub(in crate::corpus) fn similarity_to_from(
         &self,
         floor: f64,
         hashes: &[u64],
