@@ -86,6 +86,17 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::create`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().flush_after(10_000).create(&path, schema.clone())?;
+    /// assert!(matches!(Store::create(&path, schema), Err(Error::AlreadyExists { .. })));
+    /// # drop(store);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
         state::create(path.as_ref(), schema, self).map(Store::new)
     }
@@ -95,6 +106,17 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::open`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::options().cache_bytes(1 << 30).open(&path)?;
+    /// assert_eq!(store.snapshot()?.len(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
         state::open(path.as_ref(), self).map(Store::new)
     }
@@ -140,16 +162,50 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::open_read_only`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::options().cache_bytes(1 << 30).open_read_only(&path)?;
+    /// assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Store> {
         state::open_read_only(path.as_ref(), self).map(Store::new)
     }
 
     /// Checks a store as [`Store::check`] does.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let check = Store::options().cache_bytes(1 << 30).check(&path);
+    /// assert!(check.run()?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn check<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CheckReport> {
         maintain::check_file(path.as_ref(), self)
     }
 
     /// Compacts a store as [`Store::compact`] does.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let compaction = Store::options().cache_bytes(1 << 30).compact(&path);
+    /// let report = compaction.run()?;
+    /// assert!(report.size_after_bytes <= report.size_before_bytes);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn compact<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CompactReport> {
         maintain::compact(path.as_ref(), self)
     }
@@ -183,6 +239,19 @@ impl Store {
     /// [`Error::NotFound`], [`Error::NotAStore`], [`Error::NewerFormat`],
     /// [`Error::UnknownFeatures`], [`Error::Locked`], [`Error::Corrupt`], [`Error::SelfTest`],
     /// [`Error::Io`]: each says what was found.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::open(&path)?;
+    /// assert_eq!(store.snapshot()?.len(), 0);
+    /// let missing = Store::open(path.with_extension("old"));
+    /// assert!(matches!(missing, Err(Error::NotFound { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
@@ -211,6 +280,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`open`](Self::open).
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let (one, other) = (Store::open_read_only(&path)?, Store::open_read_only(&path)?);
+    /// assert_eq!(one.snapshot()?.len(), other.snapshot()?.len());
+    /// assert!(matches!(one.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }
@@ -262,6 +343,20 @@ impl Store {
     ///
     /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
     /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// store.insert("page/1", &page)?;
+    /// store.insert(("page/2", "a payload"), &page)?; // a near-duplicate, which is inserted all the same
+    /// store.insert(Document::without_key(), &page)?;
+    /// assert_eq!(store.snapshot()?.len(), 3);
+    /// assert!(matches!(store.insert("page/1", &page), Err(Error::KeyExists { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn insert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -276,6 +371,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page/1", &store.sketch_text("the first version of a page")?)?;
+    /// let upserted = store.upsert("page/1", &store.sketch_text("and what became of it")?)?;
+    /// assert!(matches!(upserted.revision, Revision::Different(_)));
+    /// assert_eq!(store.snapshot()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn upsert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -290,6 +397,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let id = store.insert("page/1", &page)?;
+    /// assert_eq!(store.remove("page/1")?, Some(id));
+    /// assert_eq!(store.remove("page/1")?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
         self.group_commit.remove(key.as_ref())
     }
@@ -300,6 +419,19 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert(Document::new("page/1").stamp(20), &page)?;
+    /// store.touch("page/1", 21)?; // seen again a day later
+    /// let record = store.snapshot()?.get("page/1")?.expect("it is there");
+    /// assert_eq!(record.stamp(), 21);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
         self.group_commit.touch(key.as_ref(), stamp)
     }
@@ -310,6 +442,20 @@ impl Store {
     ///
     /// [`Error::Busy`] if this thread holds one, [`Error::ReadOnly`] for a handle that only reads,
     /// [`Error::Closed`] after a failed commit.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert("page/1", &page)?;
+    /// transaction.remove("page/0")?;
+    /// transaction.commit()?; // both changes, or none
+    /// assert_eq!(store.snapshot()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         Transaction::begin(self.store()).map(WriteTransaction::new)
     }
@@ -319,11 +465,38 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let transaction = store.try_begin_write()?;
+    /// assert!(matches!(store.try_begin_write(), Err(Error::Busy)));
+    /// drop(transaction);
+    /// assert!(store.try_begin_write().is_ok());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
         Transaction::try_begin(self.store()).map(WriteTransaction::new)
     }
 
     /// Returns a queue, which takes changes without waiting for each of them.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let queue = store.queue();
+    /// let page = store.sketch_text("some text or other")?;
+    /// let tickets = ["a", "b"].map(|key| queue.insert(key, &page));
+    /// for ticket in tickets {
+    ///     ticket?.wait()?; // or `.await`
+    /// }
+    /// assert_eq!(store.snapshot()?.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn queue(&self) -> Queue {
         Queue::new(&self.group_commit)
@@ -336,6 +509,21 @@ impl Store {
     ///
     /// [`Error::Busy`] if this thread holds a write transaction; [`Error::Closed`] after a failed
     /// commit.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let queue = store.queue();
+    /// for key in ["a", "b", "c"] {
+    ///     queue.insert(key, &page)?; // the tickets are dropped
+    /// }
+    /// store.flush()?;
+    /// assert_eq!(store.snapshot()?.len(), 3);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn flush(&self) -> Result<()> {
         self.group_commit.flush()
     }
@@ -364,12 +552,34 @@ impl Store {
     }
 
     /// Returns a sketcher, which makes signatures for this store in any thread.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let sketcher = store.sketcher();
+    /// let sketching = std::thread::spawn(move || sketcher.text("a page that was read in this thread"));
+    /// let page = sketching.join().unwrap()?;
+    /// assert!(store.insert_if_new("page/1", &page)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
         self.store().context.sketcher.clone()
     }
 
     /// Returns the schema, which is fixed while the store is open.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert_eq!(store.schema().text(), Some(Text::words(2)));
+    /// println!("{}", store.schema());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.store().context.schema
@@ -453,6 +663,20 @@ impl Store {
     /// There is an example at [`Snapshot::export`].
     ///
     /// [`Snapshot::export`]: crate::Snapshot::export
+    ///
+    /// ```
+    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let old = Store::create(folder.path().join("old.rsm"), schema.clone())?;
+    /// # let new = Store::create(folder.path().join("new.rsm"), schema)?;
+    /// # old.insert("a", &old.sketcher().hashes([1])?)?;
+    /// let mut stream = Vec::new();
+    /// old.snapshot()?.export(&mut stream).run()?;
+    /// let report = new.import(&stream[..]).existing_keys(ExistingKeys::Skip).run()?;
+    /// assert_eq!((report.inserted, report.skipped), (1, 0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Import<'a> {
         Import::new(self.store(), reader)
     }

@@ -20,6 +20,7 @@ const BUCKETS: usize = 32;
 /// let commits = store.metrics().commit_latencies;
 /// assert_eq!(commits.count, 1);
 /// assert!(commits.quantile(0.99) <= commits.longest);
+/// assert_eq!(commits.mean(), Some(commits.total));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,18 @@ use crate::sketch::{
 use crate::text::Text;
 
 /// The rule by which two documents are near, if a schema has both families.
+///
+/// ```
+/// # use resemblance::{MinHash, Near, Schema, Signature, SimHash, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// let schema = Schema::builder().minhash(MinHash::external(16)).simhash(SimHash::bits64());
+/// let schema = schema.near(Near::Both).build()?;
+/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let page = |fingerprint| Signature::from_parts(Some(vec![7; 16]), Some(fingerprint));
+/// store.insert("a", &page(0))?;
+/// assert!(store.insert_if_new("b", &page(u64::MAX))?.is_new()); // with `Near::Any` it is not
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Near {
@@ -24,6 +36,19 @@ pub enum Near {
 }
 
 /// The MinHash part of a [`Schema`].
+///
+/// ```
+/// # use resemblance::{MinHash, MinHashKind, Permutations, Schema};
+/// let minhash = MinHash::new(128).threshold(0.8);
+/// let schema = Schema::builder().minhash(minhash).build()?;
+/// let minhash = schema.minhash().expect("it has MinHash");
+/// assert_eq!((minhash.values(), minhash.value_bits(), minhash.code_bits()), (128, 16, 40));
+/// assert_eq!(minhash.kind(), MinHashKind::Functions(Permutations::PairMultiply));
+/// assert_eq!((minhash.bands(), minhash.rows(), minhash.threshold()), (13, 7, 0.8));
+/// assert_eq!(minhash.probability(0.8), minhash.recall_at_threshold());
+/// assert!(minhash.probability(0.4) < 0.03);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MinHashSchema {
     pub(super) kind: MinHashKind,
@@ -152,6 +177,15 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 }
 
 /// The SimHash part of a [`Schema`].
+///
+/// ```
+/// # use resemblance::{Schema, SimHash};
+/// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+/// let simhash = schema.simhash().expect("it has SimHash");
+/// assert_eq!((simhash.bits(), simhash.max_distance()), (64, 3));
+/// println!("{}", simhash.design()); // its tables
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimHashSchema {
     pub(super) design: TableDesign,
@@ -189,6 +223,8 @@ impl SimHashSchema {
 ///     .simhash(SimHash::bits64().max_distance(3))
 ///     .build()?;
 /// println!("{schema}");
+/// let page = schema.sketcher().text("a text to be compared with others")?;
+/// assert_eq!(page.jaccard(&page)?, 1.0);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
@@ -267,6 +303,16 @@ impl Schema {
     }
 
     /// The frequencies by which features are weighed, if there are any.
+    ///
+    /// ```
+    /// # use resemblance::{DocumentFrequencies, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// assert_eq!(schema.weights(), None);
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// let schema = schema.with_weights(frequencies)?;
+    /// assert_eq!(schema.weights().map(|weights| weights.documents()), Some(10));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn weights(&self) -> Option<&DocumentFrequencies> {
         self.weights.as_deref()
@@ -279,12 +325,26 @@ impl Schema {
     }
 
     /// The seed of all hash functions.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).seed(7).build()?;
+    /// assert_eq!(schema.seed(), 7);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.recipe.seed
     }
 
     /// Whether documents without features are near-duplicates of each other.
+    ///
+    /// ```
+    /// # use resemblance::{EmptyDocuments, MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn empty_documents(&self) -> EmptyDocuments {
         self.recipe.empty
@@ -292,12 +352,26 @@ impl Schema {
 
     /// The number of documents that the store is expected to grow to, by which its SimHash tables were
     /// chosen.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// assert_eq!(schema.expected_documents(), 1_000_000);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents
     }
 
     /// The rule by which documents are near, if there are both families.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Near, Schema, SimHash};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).simhash(SimHash::bits64()).build()?;
+    /// assert_eq!(schema.near(), Near::Any);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn near(&self) -> Near {
         self.near
@@ -316,6 +390,13 @@ impl Schema {
     }
 
     /// The number of lanes: one for keys, one a band, one a permuted table.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).build()?;
+    /// assert_eq!(schema.lanes(), 1 + 16);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn lanes(&self) -> usize {
         let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());

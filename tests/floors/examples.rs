@@ -58,6 +58,8 @@ impl Examples {
     }
 
     fn add_line(&mut self, line: &str) {
+        let comment = line.find(" // ").unwrap_or(line.len());
+        let line = if line.starts_with("//") { "" } else { &line[..comment] };
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         for (at, c) in line.char_indices() {
             let rest = &line[at + c.len_utf8()..];

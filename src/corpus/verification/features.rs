@@ -145,6 +145,17 @@ impl FeatureSets {
     }
 
     /// Returns true if the features of a document are here.
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// let id = DocumentId::new(7);
+    /// features.put(id, &[1, 2, 3])?;
+    /// assert!(features.has(id) && !features.has(DocumentId::new(8)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn has(&self, id: DocumentId) -> bool {
         self.place(id).is_some()
@@ -161,6 +172,17 @@ impl FeatureSets {
     }
 
     /// Returns the number of bytes that the file holds; 0 as long as all features are in memory.
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(0);
+    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.flush()?;
+    /// assert_eq!(features.file_bytes(), 3 * 8);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         let count = self.file.as_ref().map_or(0, |file| file.count);
@@ -204,6 +226,18 @@ impl FeatureSets {
     /// # Errors
     ///
     /// Returns the errors of [`similarity`](Self::similarity).
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.flush()?;
+    /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(0))?, Some(0.5));
+    /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(1))?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn similarity_to(&self, hashes: &[u64], id: DocumentId) -> Result<Option<f64>> {
         let other = self.get(id)?;
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
