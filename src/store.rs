@@ -351,7 +351,7 @@ impl Store {
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let page = store.sketch_text("some text or other")?;
     /// store.insert("page/1", &page)?;
-    /// store.insert(("page/2", "a payload"), &page)?; // a near-duplicate, which is inserted all the same
+    /// store.insert(("page/2", "a payload"), &page)?; // near, and inserted all the same
     /// store.insert(Document::without_key(), &page)?;
     /// assert_eq!(store.snapshot()?.len(), 3);
     /// assert!(matches!(store.insert("page/1", &page), Err(Error::KeyExists { .. })));
@@ -559,7 +559,7 @@ impl Store {
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
     /// let sketcher = store.sketcher();
-    /// let sketching = std::thread::spawn(move || sketcher.text("a page that was read in this thread"));
+    /// let sketching = std::thread::spawn(move || sketcher.text("a page read in this thread"));
     /// let page = sketching.join().unwrap()?;
     /// assert!(store.insert_if_new("page/1", &page)?.is_new());
     /// # Ok::<(), resemblance::Error>(())

@@ -43,9 +43,13 @@ fn is_public(visibility: &Visibility) -> bool {
 impl Examples {
     /// Adds the blocks of code that rustdoc compiles.
     fn add(&mut self, attributes: &[Attribute]) {
+        self.add_text(&documentation(attributes));
+    }
+
+    fn add_text(&mut self, documentation: &str) {
         let mut is_code = false;
         let mut is_example = false;
-        for line in documentation(attributes).lines() {
+        for line in documentation.lines() {
             let line = line.trim();
             if let Some(language) = line.strip_prefix("```") {
                 is_example = !is_code && ["", "no_run", "should_panic"].contains(&language);
@@ -59,7 +63,11 @@ impl Examples {
 
     fn add_line(&mut self, line: &str) {
         let comment = line.find(" // ").unwrap_or(line.len());
-        let line = if line.starts_with("//") { "" } else { &line[..comment] };
+        let line = if line.starts_with("//") {
+            ""
+        } else {
+            &line[..comment]
+        };
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         for (at, c) in line.char_indices() {
             let rest = &line[at + c.len_utf8()..];
@@ -102,6 +110,34 @@ impl Shown {
         let own_name = name.rsplit("::").next().unwrap();
         if Examples::of(attributes).count == 0 && !owner.named.contains(own_name) {
             self.without.push(name.to_owned());
+        }
+    }
+}
+
+/// The name of a public item that a line declares after these words.
+fn declared<'l>(line: &'l str, kinds: &[&str]) -> Option<&'l str> {
+    let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+}
+
+impl Shown {
+    /// Adds a type that the macro of a file makes, and its methods. All examples of the file are its own,
+    /// since a macro may be given its documentation from elsewhere in the file.
+    fn add_made_by_macro(&mut self, text: &str, name: &str, full: &str) {
+        let lines = || text.lines().map(str::trim);
+        let mut examples = Examples::default();
+        let documentation = lines().filter_map(|line| line.strip_prefix("///"));
+        examples.add_text(&documentation.collect::<Vec<_>>().join("\n"));
+        let is_type = |line| declared(line, &["pub struct ", "pub enum "]) == Some(name);
+        self.types += 1;
+        if examples.count == 0 || !lines().any(is_type) {
+            self.without.push(full.to_owned());
+        }
+        for line in lines() {
+            if let Some(method) = declared(line, &["pub fn ", "pub const fn "]) {
+                self.add_function(&format!("{full}::{method}"), &[], &examples);
+            }
         }
     }
 }
@@ -162,6 +198,9 @@ impl SourceTree {
     /// Adds what a file defines under a name, with the methods of a type.
     fn add_item(&self, file: &SourceFile, name: &str, prefix: &str, shown: &mut Shown) {
         let full = format!("{prefix}{name}");
+        if !file.defined.contains(name) {
+            shown.add_made_by_macro(&file.text, name, &full);
+        }
         for item in &file.syntax.items {
             let Some((defined, attributes)) = super::source_tree::name_of(item) else {
                 continue;

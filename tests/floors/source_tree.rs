@@ -17,9 +17,10 @@ pub(crate) type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 pub(super) struct SourceFile {
     pub(super) path: String,
     pub(super) module: Parts,
+    pub(super) text: String,
     pub(super) syntax: syn::File,
     /// Names that the file defines itself.
-    defined: BTreeSet<String>,
+    pub(super) defined: BTreeSet<String>,
     /// Names that it imports or exports again, and their paths.
     used: Vec<(String, Parts)>,
 }
@@ -231,6 +232,7 @@ impl SourceTree {
         let file = SourceFile {
             path: path.to_owned(),
             module: module.clone(),
+            text,
             syntax,
             defined,
             used,

@@ -21,7 +21,8 @@ use crate::types::{DocumentId, Record};
 ///
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// # let sketcher = schema.sketcher();
-/// # let mut collection = Collection::new(&std::env::temp_dir(), schema.clone(), &BulkOptions::new())?;
+/// # let options = BulkOptions::new();
+/// # let mut collection = Collection::new(&std::env::temp_dir(), schema.clone(), &options)?;
 /// # for key in ["a", "b", "c"] {
 /// #     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
 /// # }

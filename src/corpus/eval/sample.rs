@@ -101,6 +101,7 @@ impl DocumentSample {
 ///
 /// let limits = SampleLimits { documents: Some(10), ..SampleLimits::default() };
 /// let mut sampler = Sampler::new(Text::words(2), None, limits)?;
+/// assert!(sampler.is_empty());
 /// let sketcher = sampler.sketcher(); // for use in any thread
 /// for number in 0..1_000 {
 ///     let key = format!("page/{number}").into_bytes();
