@@ -178,15 +178,13 @@ impl StoreOptions {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("pages.rsm");
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = StoreOptions::new().queue_bytes(1).create(path, schema)?;
+    /// let store = StoreOptions::new().queue_bytes(256 << 20).create(path, schema)?;
     /// # let page = store.sketch_text("some text or other")?;
-    /// // Another transaction is open, so that the first change waits.
-    /// let transaction = store.begin_write()?;
-    /// let queue = store.queue();
-    /// let first = queue.insert("a", &page)?;
-    /// assert!(matches!(queue.insert("b", &page), Err(Error::QueueFull { .. })));
-    /// drop(transaction);
-    /// first.wait()?;
+    /// match store.queue().insert("a", &page) {
+    ///     Ok(ticket) => assert_eq!(ticket.wait()?.get(), 0),
+    ///     Err(Error::QueueFull { waiting_bytes }) => eprintln!("{waiting_bytes} bytes wait"),
+    ///     Err(error) => return Err(error),
+    /// }
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
