@@ -409,8 +409,8 @@ impl SchemaBuilder {
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema};
-    /// let sketcher = |seed| Schema::builder().minhash(MinHash::new(64)).seed(seed).build();
-    /// let (a, b) = (sketcher(1)?.sketcher().hashes([7])?, sketcher(2)?.sketcher().hashes([7])?);
+    /// let schema = |seed| Schema::builder().minhash(MinHash::new(64)).seed(seed).build();
+    /// let (a, b) = (schema(1)?.sketcher().hashes([7])?, schema(2)?.sketcher().hashes([7])?);
     /// assert!(a.jaccard(&b).is_err());
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -228,6 +228,18 @@ impl SimHashSchema {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
+/// All that it was built of can be read again, defaults included:
+///
+/// ```
+/// # use resemblance::{EmptyDocuments, MinHash, Near, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).seed(7).build()?;
+/// assert_eq!((schema.text(), schema.seed(), schema.near()), (None, 7, Near::Any));
+/// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
+/// assert_eq!(schema.expected_documents(), 1_000_000);
+/// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+///
 /// A schema that is deserialised is checked like one that is built: one that could not be built, or
 /// normalises texts by another version of Unicode, is an error.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -325,26 +337,12 @@ impl Schema {
     }
 
     /// The seed of all hash functions.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).seed(7).build()?;
-    /// assert_eq!(schema.seed(), 7);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.recipe.seed
     }
 
     /// Whether documents without features are near-duplicates of each other.
-    ///
-    /// ```
-    /// # use resemblance::{EmptyDocuments, MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
     #[must_use]
     pub fn empty_documents(&self) -> EmptyDocuments {
         self.recipe.empty
@@ -352,26 +350,12 @@ impl Schema {
 
     /// The number of documents that the store is expected to grow to, by which its SimHash tables were
     /// chosen.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
-    /// assert_eq!(schema.expected_documents(), 1_000_000);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents
     }
 
     /// The rule by which documents are near, if there are both families.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Near, Schema, SimHash};
-    /// let schema = Schema::builder().minhash(MinHash::new(64)).simhash(SimHash::bits64()).build()?;
-    /// assert_eq!(schema.near(), Near::Any);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
     #[must_use]
     pub fn near(&self) -> Near {
         self.near
@@ -390,13 +374,6 @@ impl Schema {
     }
 
     /// The number of lanes: one for keys, one a band, one a permuted table.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema};
-    /// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).build()?;
-    /// assert_eq!(schema.lanes(), 1 + 16);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
     #[must_use]
     pub fn lanes(&self) -> usize {
         let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());

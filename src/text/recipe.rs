@@ -83,6 +83,16 @@ pub enum ShingleUnit {
 /// assert_eq!(shingles, ["the cat", "cat the", "the cat"]);
 /// assert_eq!(Text::characters(9).to_string(), "characters 9");
 /// ```
+///
+/// All steps can be read again:
+///
+/// ```
+/// use resemblance::{Language, ShingleUnit, Text};
+/// let text = Text::words(5).nfkc().strip_accents().stop_words(Language::French);
+/// assert_eq!((text.unit(), text.length()), (ShingleUnit::Words, 5));
+/// assert!(text.is_nfkc() && text.is_accent_stripped());
+/// assert_eq!((text.stop_words_language(), text.stem_language()), (Some(Language::French), None));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {
     pub(super) unit: ShingleUnit,
@@ -228,70 +238,36 @@ impl Text {
     }
 
     /// The unit of which shingles are made.
-    ///
-    /// ```
-    /// # use resemblance::{ShingleUnit, Text};
-    /// assert_eq!(Text::words(3).unit(), ShingleUnit::Words);
-    /// ```
     #[must_use]
     pub const fn unit(&self) -> ShingleUnit {
         self.unit
     }
 
     /// The number of units in a shingle.
-    ///
-    /// ```
-    /// # use resemblance::Text;
-    /// assert_eq!(Text::words(3).length(), 3);
-    /// ```
     #[must_use]
     pub const fn length(&self) -> u16 {
         self.length
     }
 
     /// Whether texts are brought into Normalization Form KC.
-    ///
-    /// ```
-    /// # use resemblance::Text;
-    /// assert!(Text::words(3).nfkc().is_nfkc());
-    /// assert!(!Text::words(3).is_nfkc());
-    /// ```
     #[must_use]
     pub const fn is_nfkc(&self) -> bool {
         self.nfkc
     }
 
     /// Whether accents are stripped.
-    ///
-    /// ```
-    /// # use resemblance::Text;
-    /// assert!(Text::words(3).strip_accents().is_accent_stripped());
-    /// assert!(!Text::words(3).is_accent_stripped());
-    /// ```
     #[must_use]
     pub const fn is_accent_stripped(&self) -> bool {
         self.strip_accents
     }
 
     /// The language whose stop words are left out.
-    ///
-    /// ```
-    /// # use resemblance::{Language, Text};
-    /// let text = Text::words(3).stop_words(Language::French);
-    /// assert_eq!(text.stop_words_language(), Some(Language::French));
-    /// ```
     #[must_use]
     pub fn stop_words_language(&self) -> Option<Language> {
         self.stop_words.map(|frozen| frozen.language)
     }
 
     /// The language by which words are stemmed.
-    ///
-    /// ```
-    /// # use resemblance::{Language, Text};
-    /// let text = Text::words(3).stem(Language::French);
-    /// assert_eq!((text.stem_language(), text.stop_words_language()), (Some(Language::French), None));
-    /// ```
     #[must_use]
     pub fn stem_language(&self) -> Option<Language> {
         self.stem.map(|frozen| frozen.language)
