@@ -145,6 +145,20 @@ impl Deduplicator {
 
     /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
     /// given. The decisions are the same for any number.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let threads = std::thread::available_parallelism().unwrap();
+    /// let mut stream = store.deduplicator()?.threads(threads);
+    /// let pages = [stream.sketch("to be or not to be")?, stream.sketch("to be or not to be")?];
+    /// let batch = [(Document::without_key(), &pages[0]), (Document::without_key(), &pages[1])];
+    /// let decisions = stream.decide_many(&batch)?;
+    /// assert!(decisions[0].is_kept() && !decisions[1].is_kept());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.kept.set_threads(threads);
