@@ -335,4 +335,18 @@ impl Error {
 }
 
 /// A result with the crate's [`Error`].
+///
+/// ```
+/// use resemblance::{Document, Result, Store};
+/// # use resemblance::{MinHash, Schema, Text};
+/// fn insert_line(store: &Store, line: &str) -> Result<bool> {
+///     let signature = store.sketch_text(line)?;
+///     Ok(store.insert_if_new(Document::without_key(), &signature)?.is_new())
+/// }
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// assert!(insert_line(&store, "some text or other")?);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;

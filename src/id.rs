@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use resemblance::DocumentId;
 /// assert!(DocumentId::new(3) < DocumentId::new(10));
+/// assert_eq!(DocumentId::new(3).get(), 3);
 /// assert_eq!(DocumentId::new(3).to_string(), "3");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

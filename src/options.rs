@@ -69,6 +69,19 @@ impl StoreOptions {
 
     /// Sets the number of documents whose postings are kept in memory before they are flushed to a run: 1 to
     /// 1,048,576. Each takes 16 bytes a lane.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// // A document has a posting in each lane: with 16 bytes each these are kept in 64 MiB.
+    /// let documents = (64 << 20) / (16 * schema.lanes() as u64);
+    /// let store = StoreOptions::new().flush_after(documents).create(&path, schema)?;
+    /// # store.close()?;
+    /// assert!(StoreOptions::new().flush_after(0).open(&path).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn flush_after(mut self, documents: u64) -> Self {
         self.flush_after_documents = documents;
@@ -78,6 +91,17 @@ impl StoreOptions {
     /// Sets if commits record what a fast repair after a crash needs. If off, opening after a crash reads
     /// the file twice. If on, each commit syncs once more and also writes which pages are free. Default:
     /// off.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// // Of a file of many gigabytes that must be there again at once:
+    /// let store = StoreOptions::new().quick_repair(true).create(path, schema)?;
+    /// assert!(store.close()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn quick_repair(mut self, on: bool) -> Self {
         self.quick_repair = on;
@@ -87,6 +111,17 @@ impl StoreOptions {
     /// Sets if a commit that has much to merge computes on a second thread while it reads and writes on its
     /// own. The thread ends before the commit does, and the written bytes are the same. Default: on if the
     /// machine has more than one processor.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// // The other processors are for others.
+    /// let store = StoreOptions::new().merge_in_parallel(false).create(path, schema)?;
+    /// assert!(store.close()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn merge_in_parallel(mut self, on: bool) -> Self {
         self.merges_in_parallel = on;
@@ -96,6 +131,17 @@ impl StoreOptions {
     /// Sets the greatest number of calls of different threads, such as
     /// [`Store::insert_if_new`](crate::Store::insert_if_new), that share a transaction: 1 to 65,536. With 1
     /// each call syncs by itself. Default: 1,024.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let alone = StoreOptions::new().group_calls(1).create(path, schema)?;
+    /// alone.insert("a", &alone.sketch_text("some text or other")?)?;
+    /// assert_eq!(alone.metrics().largest_group, 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn group_calls(mut self, calls: usize) -> Self {
         self.group_calls = calls;
@@ -105,6 +151,18 @@ impl StoreOptions {
     /// Sets the longest time that a call waits for those of other threads before it begins to write. It
     /// waits only while fewer threads have come than called at about the same time lately, and at most for
     /// a quarter of the time that the last commit took: a lone writer never waits. Default: 1 ms.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// use std::time::Duration;
+    /// // More calls to a sync, for a disk that takes long to sync.
+    /// let options = StoreOptions::new().group_wait(Duration::from_millis(5));
+    /// assert!(options.create(path, schema)?.close()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn group_wait(mut self, wait: Duration) -> Self {
         self.group_wait = wait;
@@ -114,6 +172,21 @@ impl StoreOptions {
     /// Sets how many bytes of keys, payloads and signatures may wait for a commit in a
     /// [queue](crate::Store::queue), 1 or more. Further changes are refused, or wait for
     /// [`Queue::ready`](crate::Queue::ready). A single change may be larger. Default: 64 MiB.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = StoreOptions::new().queue_bytes(256 << 20).create(path, schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// match store.queue().insert("a", &page) {
+    ///     Ok(ticket) => assert_eq!(ticket.wait()?.get(), 0),
+    ///     Err(Error::QueueFull { waiting_bytes }) => eprintln!("{waiting_bytes} bytes wait"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
@@ -162,6 +235,17 @@ impl StoreOptions {
     /// this one. **If two write at once they overwrite each other's pages: documents are lost and the file
     /// is damaged, and neither gets an error.** Use it only where you make sure yourself that one process
     /// has the store open for writing, and none beside it.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// // On a file system without locks, and where this process alone has the store.
+    /// let store = StoreOptions::new().without_lock().create(path, schema)?;
+    /// assert!(store.close()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn without_lock(mut self) -> Self {
         self.is_without_lock = true;

@@ -94,6 +94,22 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let query = snapshot.query_by_key("a")?.expect("it is stored");
+    /// let matches = query.run()?;
+    /// assert_eq!(matches.len(), 1);
+    /// assert_eq!(matches[0].key(), Some(&b"b"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn query_by_key(&self, key: impl AsRef<[u8]>) -> Result<Option<Query<'_>>> {
         let record = self.get(key)?;
         Ok(record.map(|record| {
@@ -129,6 +145,19 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`Nearest::within`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let text = "all that glitters is not gold";
+    /// store.insert("proverb", &store.sketch_text(text)?)?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.near(&store.sketch_text(text)?, 0.1, 2.0)?.len(), 1);
+    /// assert!(snapshot.near(&store.sketch_text("something else")?, 0.1, 2.0)?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn near(&self, signature: &Signature, radius: f64, factor: f64) -> Result<Matches> {
         self.nearest(signature, 1).within(radius, factor)
     }
@@ -163,6 +192,19 @@ impl Snapshot {
     ///
     /// [`Error::Corrupt`] and [`Error::Io`] if the file
     /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert(("page/1", "a title"), &page)?;
+    /// let record = store.snapshot()?.get("page/1")?.expect("it is stored");
+    /// assert_eq!(record.payload(), b"a title");
+    /// assert_eq!(store.snapshot()?.get("page/2")?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
         self.view.get(key.as_ref())
     }
@@ -172,6 +214,18 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let id = store.insert(("page/1", "a title"), &page)?;
+    /// let record = store.snapshot()?.get_id(id)?.expect("it is stored");
+    /// assert_eq!((record.key(), record.payload()), (Some(&b"page/1"[..]), &b"a title"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.view.get_id(id)
     }
@@ -190,17 +244,52 @@ impl Snapshot {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let ids = [store.insert("a", &page)?, store.insert(Document::without_key(), &page)?];
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.key(ids[0])?.as_deref(), Some(&b"a"[..]));
+    /// assert_eq!(snapshot.key(ids[1])?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
         self.view.key(id)
     }
 
     /// Returns the number of documents.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert("a", &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// store.insert("b", &page)?;
+    /// assert_eq!((snapshot.len(), store.snapshot()?.len()), (1, 2));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> u64 {
         self.view.len()
     }
 
     /// Returns true if there are no documents.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert!(store.snapshot()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -209,6 +298,22 @@ impl Snapshot {
     /// Iterates over all documents in the order of their insertion; see [`Records::from_id`] and
     /// [`Records::key_prefix`] for some of them. The iterator keeps the snapshot alive. Where reading fails,
     /// it yields an error and ends.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert(("a", "first"), &page)?;
+    /// store.insert(("b", "second"), &page)?;
+    /// for record in store.snapshot()?.iter() {
+    ///     let record = record?;
+    ///     println!("{} {:?}", record.id(), record.key_str());
+    /// }
+    /// assert_eq!(store.snapshot()?.iter().count(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn iter(&self) -> Records {
         Records::new(&self.view)
     }
@@ -309,12 +414,32 @@ impl Snapshot {
     }
 
     /// Returns the schema of the store.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.schema(), store.schema());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn schema(&self) -> &Schema {
         self.view.schema()
     }
 
     /// Reports how well the bands and tables fit the number of documents.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let design = store.snapshot()?.design();
+    /// assert_eq!((design.expected_documents, design.advice), (1_000_000, None));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn design(&self) -> DesignReport {
         DesignReport::new(self.schema(), self.len())

@@ -10,7 +10,7 @@ use crate::corpus::dedup::Deduplicator;
 use crate::error::{Error, Result};
 use crate::group_commit::{GroupCommitHandle, Queue};
 use crate::maintain::{self, CompactReport, EvictPolicy, Eviction, Import, Repair, ShardMerge};
-use crate::observe::{Metrics, Reads};
+use crate::observe::Metrics;
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
 use crate::schema::{DesignReport, Rebanding, Schema};
@@ -26,11 +26,6 @@ use crate::maintain::ExistingKeys;
 
 /// A store for near-duplicate search in one file.
 ///
-/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
-/// any number read, and neither waits for the other. The file is locked against other processes until
-/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
-/// of them are refused with [`Error::Forked`]: open the store there instead.
-///
 /// ```
 /// use resemblance::{MinHash, Novelty, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
@@ -39,14 +34,38 @@ use crate::maintain::ExistingKeys;
 ///     .text(Text::words(2))
 ///     .minhash(MinHash::new(128).threshold(0.7))
 ///     .build()?;
-/// let store = Store::create(&path, schema)?;
+/// let store = Store::create(&path, schema)?; // the next time `Store::open(&path)?`
 ///
-/// let first = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
-/// assert!(matches!(store.insert_if_new("1", &first)?, Novelty::New { .. }));
+/// let page = store.sketch_text("a rose is a rose is a rose, said the rose to the other rose")?;
+/// assert!(store.insert_if_new("page/1", &page)?.is_new());
 /// let again = store.sketch_text("A rose is a rose is a rose -- said the rose to the other rose!")?;
-/// assert!(matches!(store.insert_if_new("2", &again)?, Novelty::NearDuplicate(_)));
+/// assert!(matches!(store.insert_if_new("page/2", &again)?, Novelty::NearDuplicate(_)));
+///
+/// store.insert("page/2", &again)?; // all the same
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(snapshot.query(&again).limit(10).run()?.len(), 2);
+/// assert_eq!(snapshot.pairs().run()?.count(), 1);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
+///
+/// What people need first, and then the rest:
+///
+/// - **Open**: [`create`](Self::create), [`open`](Self::open),
+///   [`open_or_create`](StoreOptions::open_or_create) and other settings by [`options`](Self::options).
+/// - **Write**: [`insert_if_new`](Self::insert_if_new), [`insert`](Self::insert),
+///   [`upsert`](Self::upsert), [`remove`](Self::remove), [`touch`](Self::touch), each durable when it
+///   returns. Many changes together: [`begin_write`](Self::begin_write). Without waiting:
+///   [`queue`](Self::queue). Many documents into a new store: [`bulk_build`](Self::bulk_build).
+/// - **Read**: [`snapshot`](Self::snapshot), then [`Snapshot::query`], [`Snapshot::pairs`],
+///   [`Snapshot::clusters`], [`Snapshot::get`].
+/// - **Forget**: [`evict`](Self::evict). **Look after**: [`metrics`](Self::metrics),
+///   [`check`](Self::check), [`compact`](Self::compact), [`reband`](Self::reband),
+///   [`repair`](Self::repair), [`Snapshot::stats`], [`Snapshot::backup`].
+///
+/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
+/// any number read, and neither waits for the other. The file is locked against other processes until
+/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
+/// of them are refused with [`Error::Forked`]: open the store there instead.
 #[derive(Clone)]
 pub struct Store {
     group_commit: GroupCommitHandle,
@@ -67,6 +86,17 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::create`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().flush_after(10_000).create(&path, schema.clone())?;
+    /// assert!(matches!(Store::create(&path, schema), Err(Error::AlreadyExists { .. })));
+    /// # drop(store);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn create(&self, path: impl AsRef<Path>, schema: Schema) -> Result<Store> {
         state::create(path.as_ref(), schema, self).map(Store::new)
     }
@@ -76,6 +106,17 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::open`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::options().cache_bytes(1 << 30).open(&path)?;
+    /// assert_eq!(store.snapshot()?.len(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
         state::open(path.as_ref(), self).map(Store::new)
     }
@@ -121,16 +162,50 @@ impl StoreOptions {
     /// # Errors
     ///
     /// As [`Store::open_read_only`], and [`Error::InvalidParameter`] for an option out of its range.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::options().cache_bytes(1 << 30).open_read_only(&path)?;
+    /// assert!(matches!(store.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Store> {
         state::open_read_only(path.as_ref(), self).map(Store::new)
     }
 
     /// Checks a store as [`Store::check`] does.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let check = Store::options().cache_bytes(1 << 30).check(&path);
+    /// assert!(check.run()?.is_clean());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn check<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CheckReport> {
         maintain::check_file(path.as_ref(), self)
     }
 
     /// Compacts a store as [`Store::compact`] does.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let compaction = Store::options().cache_bytes(1 << 30).compact(&path);
+    /// let report = compaction.run()?;
+    /// assert!(report.size_after_bytes <= report.size_before_bytes);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn compact<'a>(&self, path: impl AsRef<Path>) -> Operation<'a, CompactReport> {
         maintain::compact(path.as_ref(), self)
     }
@@ -145,22 +220,6 @@ impl Store {
 
     pub(crate) fn store(&self) -> &Arc<OpenStore> {
         self.group_commit.store()
-    }
-
-    /// Returns the default options, to be changed and then used to create or open a store.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::options().cache_bytes(256 << 20).open_or_create(&path, schema)?;
-    /// # let _ = store;
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    #[must_use]
-    pub fn options() -> StoreOptions {
-        StoreOptions::new()
     }
 
     /// Creates a store with default options.
@@ -180,8 +239,37 @@ impl Store {
     /// [`Error::NotFound`], [`Error::NotAStore`], [`Error::NewerFormat`],
     /// [`Error::UnknownFeatures`], [`Error::Locked`], [`Error::Corrupt`], [`Error::SelfTest`],
     /// [`Error::Io`]: each says what was found.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let store = Store::open(&path)?;
+    /// assert_eq!(store.snapshot()?.len(), 0);
+    /// let missing = Store::open(path.with_extension("old"));
+    /// assert!(matches!(missing, Err(Error::NotFound { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
+    }
+
+    /// Returns the default options, to be changed and then used to create or open a store.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::options().cache_bytes(256 << 20).open_or_create(&path, schema)?;
+    /// # let _ = store;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options() -> StoreOptions {
+        StoreOptions::new()
     }
 
     /// Opens a store for reading, with default options. Several processes may do so at the same time, as
@@ -192,6 +280,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`open`](Self::open).
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// let (one, other) = (Store::open_read_only(&path)?, Store::open_read_only(&path)?);
+    /// assert_eq!(one.snapshot()?.len(), other.snapshot()?.len());
+    /// assert!(matches!(one.begin_write(), Err(Error::ReadOnly)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }
@@ -203,27 +303,6 @@ impl Store {
     /// [`Error::InvalidParameter`] if the schema does not take texts.
     pub fn sketch_text(&self, text: &str) -> Result<Signature> {
         self.store().context.sketcher.text(text)
-    }
-
-    /// Returns a sketcher, which makes signatures for this store in any thread.
-    #[must_use]
-    pub fn sketcher(&self) -> Sketcher {
-        self.store().context.sketcher.clone()
-    }
-
-    /// Returns the schema, which is fixed while the store is open.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.store().context.schema
-    }
-
-    /// Takes a snapshot: the store as it is now, for reading.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        SnapshotView::open(self.store()).map(Snapshot::new)
     }
 
     /// Inserts a document unless its key or a near-duplicate of it is in the store. The document is
@@ -244,9 +323,18 @@ impl Store {
         self.group_commit.insert_if_new(document.into(), signature)
     }
 
+    /// Takes a snapshot: the store as it is now, for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        SnapshotView::open(self.store()).map(Snapshot::new)
+    }
+
     /// Inserts a document, under a key that must be free or without one. It is durable when this returns.
     ///
-    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `append`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
+    /// This method and the other one-call forms (`insert_if_new`, `upsert`, `remove`, `touch`) may be called from any number of threads. Calls of about the same time
     /// share one transaction and one sync; each has the result that it would have alone, in the order in
     /// which they came. See [`StoreOptions::group_calls`] and [`StoreOptions::group_wait`].
     /// [`queue`](Self::queue) is for callers that do not wait.
@@ -255,6 +343,20 @@ impl Store {
     ///
     /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
     /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("some text or other")?;
+    /// store.insert("page/1", &page)?;
+    /// store.insert(("page/2", "a payload"), &page)?; // near, and inserted all the same
+    /// store.insert(Document::without_key(), &page)?;
+    /// assert_eq!(store.snapshot()?.len(), 3);
+    /// assert!(matches!(store.insert("page/1", &page), Err(Error::KeyExists { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn insert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -269,6 +371,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page/1", &store.sketch_text("the first version of a page")?)?;
+    /// let upserted = store.upsert("page/1", &store.sketch_text("and what became of it")?)?;
+    /// assert!(matches!(upserted.revision, Revision::Different(_)));
+    /// assert_eq!(store.snapshot()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn upsert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -283,6 +397,18 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let id = store.insert("page/1", &page)?;
+    /// assert_eq!(store.remove("page/1")?, Some(id));
+    /// assert_eq!(store.remove("page/1")?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<DocumentId>> {
         self.group_commit.remove(key.as_ref())
     }
@@ -293,6 +419,19 @@ impl Store {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert(Document::new("page/1").stamp(20), &page)?;
+    /// store.touch("page/1", 21)?; // seen again a day later
+    /// let record = store.snapshot()?.get("page/1")?.expect("it is there");
+    /// assert_eq!(record.stamp(), 21);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Option<DocumentId>> {
         self.group_commit.touch(key.as_ref(), stamp)
     }
@@ -303,6 +442,20 @@ impl Store {
     ///
     /// [`Error::Busy`] if this thread holds one, [`Error::ReadOnly`] for a handle that only reads,
     /// [`Error::Closed`] after a failed commit.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert("page/1", &page)?;
+    /// transaction.remove("page/0")?;
+    /// transaction.commit()?; // both changes, or none
+    /// assert_eq!(store.snapshot()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         Transaction::begin(self.store()).map(WriteTransaction::new)
     }
@@ -312,35 +465,38 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::Busy`] if any thread holds one; otherwise as [`begin_write`](Self::begin_write).
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let transaction = store.try_begin_write()?;
+    /// assert!(matches!(store.try_begin_write(), Err(Error::Busy)));
+    /// drop(transaction);
+    /// assert!(store.try_begin_write().is_ok());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn try_begin_write(&self) -> Result<WriteTransaction> {
         Transaction::try_begin(self.store()).map(WriteTransaction::new)
     }
 
-    /// Decides which documents of a stream are not near any that this store has, and not near each
-    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
-    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
-    ///
-    /// # Errors
-    ///
-    /// As [`begin_write`](Self::begin_write).
+    /// Returns a queue, which takes changes without waiting for each of them.
     ///
     /// ```
-    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # use resemblance::{MinHash, Schema, Store, Text};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
     /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
-    /// let mut stream = store.deduplicator()?;
-    /// let page = stream.sketch("a text that is known")?;
-    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
-    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+    /// let queue = store.queue();
+    /// let page = store.sketch_text("some text or other")?;
+    /// let tickets = ["a", "b"].map(|key| queue.insert(key, &page));
+    /// for ticket in tickets {
+    ///     ticket?.wait()?; // or `.await`
+    /// }
+    /// assert_eq!(store.snapshot()?.len(), 2);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn deduplicator(&self) -> Result<Deduplicator> {
-        Deduplicator::in_store(self.store())
-    }
-
-    /// Returns a queue, which takes changes without waiting for each of them.
     #[must_use]
     pub fn queue(&self) -> Queue {
         Queue::new(&self.group_commit)
@@ -353,6 +509,21 @@ impl Store {
     ///
     /// [`Error::Busy`] if this thread holds a write transaction; [`Error::Closed`] after a failed
     /// commit.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let queue = store.queue();
+    /// for key in ["a", "b", "c"] {
+    ///     queue.insert(key, &page)?; // the tickets are dropped
+    /// }
+    /// store.flush()?;
+    /// assert_eq!(store.snapshot()?.len(), 3);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn flush(&self) -> Result<()> {
         self.group_commit.flush()
     }
@@ -378,6 +549,64 @@ impl Store {
     /// ```
     pub fn close(self) -> Result<bool> {
         self.group_commit.close()
+    }
+
+    /// Returns a sketcher, which makes signatures for this store in any thread.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let sketcher = store.sketcher();
+    /// let sketching = std::thread::spawn(move || sketcher.text("a page read in this thread"));
+    /// let page = sketching.join().unwrap()?;
+    /// assert!(store.insert_if_new("page/1", &page)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        self.store().context.sketcher.clone()
+    }
+
+    /// Returns the schema, which is fixed while the store is open.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert_eq!(store.schema().text(), Some(Text::words(2)));
+    /// println!("{}", store.schema());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.store().context.schema
+    }
+
+    /// Decides which documents of a stream are not near any that this store has, and not near each
+    /// other. Nothing is written to the store: what is kept is seen by the deduplicator alone, which is
+    /// a write transaction that is never committed. See [`Deduplicator::create`] for an empty one.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_write`](Self::begin_write).
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
+    /// let mut stream = store.deduplicator()?;
+    /// let page = stream.sketch("a text that is known")?;
+    /// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn deduplicator(&self) -> Result<Deduplicator> {
+        Deduplicator::in_store(self.store())
     }
 
     /// Removes documents by their age, by their number, or as the caller says.
@@ -434,6 +663,20 @@ impl Store {
     /// There is an example at [`Snapshot::export`].
     ///
     /// [`Snapshot::export`]: crate::Snapshot::export
+    ///
+    /// ```
+    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let old = Store::create(folder.path().join("old.rsm"), schema.clone())?;
+    /// # let new = Store::create(folder.path().join("new.rsm"), schema)?;
+    /// # old.insert("a", &old.sketcher().hashes([1])?)?;
+    /// let mut stream = Vec::new();
+    /// old.snapshot()?.export(&mut stream).run()?;
+    /// let report = new.import(&stream[..]).existing_keys(ExistingKeys::Skip).run()?;
+    /// assert_eq!((report.inserted, report.skipped), (1, 0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn import<'a>(&'a self, reader: impl Read + 'a) -> Import<'a> {
         Import::new(self.store(), reader)
     }
@@ -483,16 +726,9 @@ impl Store {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         Metrics {
-            reads: self.reads(),
+            reads: self.store().context.reads.get(),
             ..self.store().context.counters.get()
         }
-    }
-
-    /// Returns the blocks and rows that look-ups and queries have read through this handle and its clones,
-    /// snapshots and transactions.
-    #[must_use]
-    pub fn reads(&self) -> Reads {
-        self.store().context.reads.get()
     }
 
     /// Checks a store that nobody has open for writing: the pages of the file and the checksums of all

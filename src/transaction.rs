@@ -19,17 +19,22 @@ use crate::error::Error;
 /// never end and is [`Error::Busy`].
 ///
 /// ```
-/// # use resemblance::{Document, MinHash, Schema, Store, Text};
+/// # use resemblance::{MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
-/// let signature = store.sketch_text("some text or other")?;
+/// let page = store.sketch_text("some text or other")?;
 /// let mut transaction = store.begin_write()?;
-/// transaction.insert("a", &signature)?;
-/// transaction.insert(Document::without_key(), &signature)?;
-/// assert_eq!(transaction.len(), 2);
+/// transaction.insert("a", &page)?;
+/// assert!(!transaction.insert_if_new("b", &page)?.is_new()); // it sees what it has written
+/// assert_eq!(transaction.len(), 1);
 /// transaction.commit()?;
-/// assert_eq!(store.snapshot()?.len(), 2);
+/// assert!(store.snapshot()?.contains("a")?);
+///
+/// let mut transaction = store.begin_write()?;
+/// transaction.remove("a")?;
+/// drop(transaction); // rolls it back
+/// assert!(store.snapshot()?.contains("a")?);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "dropping a transaction rolls it back"]
@@ -75,6 +80,21 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`insert`](Self::insert), without `KeyExists`.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let first = transaction.upsert(("page/1", "a title"), &page)?;
+    /// let second = transaction.upsert(("page/1", "another title"), &page)?;
+    /// assert!(matches!(second.revision, Revision::Unchanged(_)));
+    /// assert_eq!(second.id, first.id);
+    /// transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn upsert<'d>(
         &mut self,
         document: impl Into<Document<'d>>,
@@ -128,6 +148,20 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`touch`](Self::touch).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let id = transaction.insert(Document::without_key().stamp(20), &page)?;
+    /// assert!(transaction.touch_id(id, 21)?);
+    /// assert_eq!(transaction.get_id(id)?.map(|record| record.stamp()), Some(21));
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn touch_id(&mut self, id: DocumentId, stamp: u64) -> Result<bool> {
         self.transaction.touch_id(id, stamp)
     }
@@ -150,6 +184,21 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let id = transaction.insert(Document::without_key(), &page)?;
+    /// assert!(transaction.remove_id(id)?);
+    /// assert!(!transaction.remove_id(id)?);
+    /// assert!(transaction.is_empty());
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
         self.transaction.remove_id(id)
     }
@@ -159,6 +208,20 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert(("a", "a payload"), &page)?;
+    /// assert_eq!(transaction.get("a")?.map(|record| record.payload().len()), Some(9));
+    /// assert_eq!(store.snapshot()?.get("a")?, None); // not committed yet
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record>> {
         self.transaction.get(key.as_ref())
     }
@@ -168,6 +231,20 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let id = transaction.insert("a", &page)?;
+    /// let record = transaction.get_id(id)?.expect("it is there");
+    /// assert_eq!(record.key(), Some(&b"a"[..]));
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.transaction.get_id(id)
     }
@@ -177,6 +254,21 @@ impl WriteTransaction {
     /// # Errors
     ///
     /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// if !transaction.contains("a")? {
+    ///     transaction.insert("a", &page)?;
+    /// }
+    /// assert!(transaction.contains("a")?);
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.transaction.contains(key.as_ref())
     }
@@ -188,6 +280,20 @@ impl WriteTransaction {
     }
 
     /// Returns true if there are no documents.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.remove("a")?;
+    /// assert!(transaction.is_empty());
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -195,12 +301,41 @@ impl WriteTransaction {
 
     /// Returns true if there are more documents, with this transaction's changes, than the schema expects.
     /// Queries do more work than they need to then, and [`Store::reband`](crate::Store::reband) mends it.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).expected_documents(1).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketcher().hashes([1, 2, 3])?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert("a", &page)?;
+    /// assert!(!transaction.is_outgrown());
+    /// transaction.insert("b", &page)?;
+    /// assert!(transaction.is_outgrown());
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn is_outgrown(&self) -> bool {
         self.transaction.is_outgrown()
     }
 
     /// Begins a query for documents that are near a signature, or near each of many, this transaction's own included.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert("a", &page)?;
+    /// let matches = transaction.query(&page).limit(1).run()?;
+    /// assert_eq!(matches[0].key(), Some(&b"a"[..]));
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn query<'a, Q: OneOrMany + ?Sized>(&'a self, signatures: &'a Q) -> Query<'a, Q::Answer> {
         Query::new(
             self.transaction.view(),

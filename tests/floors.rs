@@ -10,6 +10,8 @@
     reason = "a broken test should stop"
 )]
 
+#[path = "floors/examples.rs"]
+mod examples;
 #[path = "floors/source_tree.rs"]
 mod source_tree;
 
@@ -215,6 +217,82 @@ fn type_names_stand_once() {
             .collect();
         assert_none("type names that stand twice", &twice);
     }
+}
+
+#[test]
+fn public_items_have_examples() {
+    let shown = library().examples();
+    assert_none("public items without an example", &shown.without);
+    let (types, functions) = (shown.types, shown.functions);
+    assert!(
+        types > 90 && functions > 300,
+        "{types} types, {functions} functions: not all were found"
+    );
+}
+
+#[test]
+fn missing_examples_are_found() {
+    let tree = SourceTree::of(&[
+        (
+            "lib.rs",
+            "mod a; pub mod b; mod c; pub use a::{Shown, Bare}; pub use c::Made;",
+        ),
+        (
+            "a.rs",
+            "
+            /// ```
+            /// Shown::new().named(); // and Shown.in_a_comment()
+            /// # Shown.hidden_line();
+            /// ```
+            pub struct Shown;
+            impl Shown {
+                pub fn new() -> Self {}
+                pub fn named(&self) {}
+                pub fn in_a_comment(&self) {}
+                pub fn hidden_line(&self) {}
+                /// ```
+                /// ```
+                pub fn own(&self) {}
+                /// ```text
+                /// ```
+                pub fn prose(&self) {}
+                pub(crate) fn inner(&self) {}
+                #[doc(hidden)]
+                pub fn hidden(&self) {}
+            }
+            impl Clone for Shown { fn clone(&self) -> Self {} }
+            pub enum Bare {}
+            pub struct Unreachable;
+            ",
+        ),
+        (
+            "c.rs",
+            "
+            macro_rules! make { () => {
+                /// ```
+                /// Made.named();
+                /// ```
+                pub struct Made;
+                impl Made {
+                    pub fn named(&self) {}
+                    pub fn bare(&self) {}
+                }
+            } }
+            ",
+        ),
+        ("b.rs", "pub fn bare() {}"),
+    ]);
+    let mut without = tree.examples().without;
+    without.sort();
+    let expected = [
+        "Bare",
+        "Made::bare",
+        "Shown::hidden_line",
+        "Shown::in_a_comment",
+        "Shown::prose",
+        "b::bare",
+    ];
+    assert_eq!(without, expected);
 }
 
 #[test]

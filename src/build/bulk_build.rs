@@ -25,6 +25,22 @@ use crate::write::EqualCollector;
 type OnDuplicate<'w> = dyn FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w;
 
 /// The result of a build.
+///
+/// ```
+/// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepFirst);
+/// let page = schema.sketcher().hashes([1, 2, 3])?;
+/// let mut build = Store::bulk_build(path, schema, &options)?;
+/// for key in ["a", "b", "a"] {
+///     build.insert(key.into(), &page)?;
+/// }
+/// let report = build.finish()?;
+/// assert_eq!((report.documents, report.duplicates, report.spills), (2, 1, 0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BulkReport {
@@ -46,6 +62,23 @@ pub struct BulkReport {
 ///
 /// See [`Store::bulk_build`](crate::Store::bulk_build). A build can move to another thread, so its
 /// callbacks must be `Send`; `'w` is the lifetime of what they borrow.
+///
+/// ```
+/// # use resemblance::{BulkOptions, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let sketcher = schema.sketcher();
+/// let mut build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
+/// assert!(build.is_empty());
+/// for (key, text) in [("a", "to be or not to be"), ("b", "that is the question")] {
+///     build.insert(key.into(), &sketcher.text(text)?)?;
+/// }
+/// assert_eq!(build.len(), 2);
+/// build.finish()?; // now there is a store
+/// assert!(Store::open(&path)?.snapshot()?.contains("a")?);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "a build that is not finished leaves nothing"]
 pub struct BulkBuild<'w> {
     target: PathBuf,
@@ -179,6 +212,19 @@ impl<'w> BulkBuild<'w> {
 
     /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
     /// [`Progress`]. There is no store then.
+    ///
+    /// ```
+    /// # use resemblance::{BulkOptions, Error, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// use std::ops::ControlFlow;
+    /// let build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
+    /// let stopped = build.on_progress(|_| ControlFlow::Break(())).finish();
+    /// assert!(matches!(stopped, Err(Error::Stopped { .. })));
+    /// assert!(!path.exists());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(
         mut self,
         callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
@@ -191,6 +237,26 @@ impl<'w> BulkBuild<'w> {
     /// earlier one has its key, or a later one, if the options say to keep the last: the id that
     /// [`insert`](Self::insert) gave it, and the key. Documents come in the order of their insertion.
     /// The callback may stop the build as that of [`on_progress`](Self::on_progress).
+    ///
+    /// ```
+    /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let page = schema.sketcher().hashes([1, 2, 3])?;
+    /// use std::ops::ControlFlow;
+    /// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepLast);
+    /// let mut left_out = Vec::new();
+    /// let mut build = Store::bulk_build(path, schema, &options)?.on_duplicate(|id, _key| {
+    ///     left_out.push(id.get());
+    ///     ControlFlow::Continue(())
+    /// });
+    /// build.insert("a".into(), &page)?;
+    /// build.insert("a".into(), &page)?;
+    /// build.finish()?;
+    /// assert_eq!(left_out, [0]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_duplicate(
         mut self,
         callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,

@@ -19,6 +19,16 @@ const PAGES: f64 = 1.02;
 const BUFFERS_BYTES: u64 = 32 << 20;
 
 /// The expected needs of a build, in bytes.
+///
+/// ```
+/// use resemblance::{BulkEstimate, BulkOptions, MinHash, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+/// let options = BulkOptions::new().memory_bytes(1 << 30);
+/// let estimate: BulkEstimate = options.estimate(&schema, 1_000_000_000, 30, 0)?;
+/// println!("{} GB of disk", (estimate.store_bytes + estimate.temporary_bytes) / 1_000_000_000);
+/// assert!(estimate.temporary_bytes > 0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BulkEstimate {
@@ -31,6 +41,19 @@ pub struct BulkEstimate {
 }
 
 /// The expected needs of a rebanding, in bytes.
+///
+/// ```
+/// # use resemblance::{MinHash, Rebanding, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// let rebanding = Rebanding::new().threshold(0.6);
+/// let estimate = Store::reband(&path, &rebanding).estimate()?;
+/// println!("the file may grow by {} bytes", estimate.growth_bytes);
+/// assert_eq!((estimate.documents, estimate.is_rewritten), (0, true));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RebandEstimate {

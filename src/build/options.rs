@@ -9,6 +9,20 @@ use crate::options::StoreOptions;
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
 /// The rule for a document whose key an earlier document has.
+///
+/// ```
+/// # use resemblance::{BulkOptions, DuplicateKeys, Error, MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// # let page = schema.sketcher().hashes([1, 2, 3])?;
+/// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::Refuse); // the default
+/// let mut build = Store::bulk_build(path, schema, &options)?;
+/// build.insert("a".into(), &page)?;
+/// build.insert("a".into(), &page)?;
+/// assert!(matches!(build.finish(), Err(Error::KeyTwice { .. })));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DuplicateKeys {
@@ -26,12 +40,21 @@ pub enum DuplicateKeys {
 /// changes which documents the store holds.
 ///
 /// ```
-/// use resemblance::{BulkOptions, StoreOptions};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// use std::num::NonZeroUsize;
+/// use resemblance::{BulkOptions, DuplicateKeys, StoreOptions};
+/// # use resemblance::{MinHash, Schema, Store};
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
 /// let options = BulkOptions::new()
 ///     .memory_bytes(1 << 30)
-///     .temp_dir("/tmp")
+///     .temp_dir(std::env::temp_dir())
+///     .threads(NonZeroUsize::MIN)
+///     .duplicate_keys(DuplicateKeys::KeepLast)
 ///     .store(StoreOptions::new().cache_bytes(256 << 20));
-/// # let _ = options;
+/// let build = Store::bulk_build(path, schema, &options)?;
+/// assert_eq!(build.finish()?.documents, 0);
+/// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkOptions {

@@ -23,6 +23,24 @@ use crate::write::EqualCollector;
 use crate::error::Error;
 
 /// A rebanding that [`run`](Self::run) does. Made by [`Store::reband`](crate::Store::reband).
+///
+/// ```
+/// # use resemblance::{BulkOptions, MinHash, Rebanding, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// use std::ops::ControlFlow;
+/// let report = Store::reband(&path, &Rebanding::new().threshold(0.6))
+///     .bulk(BulkOptions::new().memory_bytes(1 << 30))
+///     .on_progress(|progress| {
+///         eprintln!("{progress}");
+///         ControlFlow::Continue(())
+///     })
+///     .run()?;
+/// assert!(report.is_rewritten);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "a rebanding does nothing until it is run"]
 pub struct Reband<'a> {
     path: PathBuf,
@@ -105,6 +123,19 @@ impl fmt::Debug for Reband<'_> {
 }
 
 /// The result of a rebanding.
+///
+/// ```
+/// # use resemblance::{Rebanding, Schema, SimHash, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+/// # Store::create(&path, schema)?;
+/// let rebanding = Rebanding::new().expected_documents(1_100_000); // a few more: the same tables
+/// let report = Store::reband(&path, &rebanding).run()?;
+/// assert_eq!((report.is_rewritten, report.postings), (false, 0));
+/// assert_eq!(report.schema.expected_documents(), 1_100_000);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RebandReport {

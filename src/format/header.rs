@@ -20,6 +20,11 @@ pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;
 const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
 
 /// The version of the file format that this release writes; it also reads all older ones.
+///
+/// ```
+/// println!("stores have format {}", resemblance::FORMAT_VERSION);
+/// # assert!(resemblance::FORMAT_VERSION > 0);
+/// ```
 pub const FORMAT_VERSION: u16 = 1;
 
 /// The kind byte of all rows but the header, which begins with a magic number.

@@ -37,7 +37,7 @@ use crate::types::{Document, DocumentId, Novelty, Upserted};
 /// let page = store.sketch_text("some text or other")?;
 /// let first = queue.insert_if_new("a", &page)?;
 /// let second = queue.insert_if_new("b", &page)?;
-/// assert!(matches!(first.wait()?, Novelty::New { .. }));
+/// assert!(first.wait()?.is_new());
 /// assert!(matches!(second.wait()?, Novelty::NearDuplicate(_)));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
@@ -70,6 +70,17 @@ impl Queue {
     /// stored, [`Error::QueueFull`] if as many changes wait as
     /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows, [`Error::ReadOnly`],
     /// [`Error::Closed`]. All others come with the ticket. So with the other forms below.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let ticket = store.queue().insert(("page/1", "a title"), &page)?;
+    /// assert_eq!(ticket.wait()?.get(), 0); // its id, once it is durable
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn insert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -87,6 +98,19 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let queue = store.queue();
+    /// let tickets = [queue.upsert("a", &page)?, queue.upsert("a", &page)?];
+    /// let [first, second] = tickets.map(|ticket| ticket.wait());
+    /// assert_eq!(first?.id, second?.id);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn upsert<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -121,6 +145,18 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let ticket = store.queue().remove("a")?;
+    /// assert!(ticket.wait()?.is_some());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Ticket<Option<DocumentId>>> {
         self.submit(WriteRequest::remove(key.as_ref()))
     }
@@ -130,6 +166,18 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// store.queue().touch("a", 21)?.wait()?;
+    /// assert_eq!(store.snapshot()?.get("a")?.map(|record| record.stamp()), Some(21));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn touch(&self, key: impl AsRef<[u8]>, stamp: u64) -> Result<Ticket<Option<DocumentId>>> {
         self.submit(WriteRequest::touch(key.as_ref(), stamp))
     }
@@ -140,6 +188,21 @@ impl Queue {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let queue = store.queue();
+    /// for key in ["a", "b", "c"] {
+    ///     queue.insert(key, &page)?; // the tickets are dropped
+    /// }
+    /// queue.flush()?.wait()?; // or `.await`
+    /// assert_eq!(store.snapshot()?.len(), 3);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn flush(&self) -> Result<Ticket<()>> {
         self.submit(WriteRequest::flush())
     }
@@ -203,6 +266,17 @@ impl Queue {
 }
 
 /// The answer to a queued change, as a future or by [`wait`](Self::wait).
+///
+/// ```
+/// # use resemblance::{MinHash, Novelty, Schema, Store, Text, Ticket};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// let ticket: Ticket<Novelty> = store.queue().insert_if_new("a", &page)?;
+/// assert!(ticket.wait()?.is_new()); // in asynchronous code `ticket.await?`
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "without its answer it is not known whether the change was made"]
 pub struct Ticket<T> {
     slot: Arc<ReplySlot<Result<WriteReply>>>,

@@ -13,6 +13,22 @@ use crate::types::{DocumentId, Watch};
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b", "c"] {
+///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+/// }
+/// let clusters = store.snapshot()?.clusters().run()?;
+/// assert!(clusters.left_out().is_empty() && clusters.suspicious().is_empty());
+/// for cluster in clusters {
+///     println!("{} documents, of which {} came first", cluster.len(), cluster[0]);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "the clusters come by iterating"]
 pub struct Clusters {
@@ -24,6 +40,23 @@ pub struct Clusters {
 /// A cluster that is hardly one of near-duplicates. Near is not transitive: a chain of pairs, each
 /// of them verified, can connect documents that have little in common, and boilerplate that many
 /// documents share makes such chains. Look at some members before all but one are dropped.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # let mut transaction = store.begin_write()?;
+/// # (0..1_000).try_for_each(|_| transaction.insert(Document::without_key(), &page).map(drop))?;
+/// # transaction.commit()?;
+/// let clusters = store.snapshot()?.clusters().run()?;
+/// for cluster in clusters.suspicious() {
+///     println!("look at document {}: {} are linked to it", cluster.first, cluster.documents);
+/// }
+/// assert_eq!(clusters.suspicious()[0].share, 1.0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SuspiciousCluster {

@@ -28,6 +28,19 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 
 /// The expected cost of a join, estimated from a sample of the buckets. A few very large
 /// buckets that the sample does not see can make it several times too low. Made by [`Join::estimate`](crate::Join::estimate).
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let expected = store.snapshot()?.clusters().estimate()?;
+/// println!("about {} comparisons, {} s", expected.comparisons, expected.seconds);
+/// assert!(expected.memory_bytes < 1 << 30);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {

@@ -55,6 +55,7 @@ impl JoinOptions {
 /// }
 /// let clusters = store.snapshot()?.clusters().max_bucket(1).run()?;
 /// let left_out = clusters.left_out();
+/// assert!(!left_out.is_empty());
 /// assert_eq!((left_out.buckets, left_out.documents, left_out.pairs), (1, 3, 3));
 /// # Ok::<(), resemblance::Error>(())
 /// ```

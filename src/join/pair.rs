@@ -4,6 +4,21 @@ use crate::query::Scored;
 use crate::types::DocumentId;
 
 /// Two documents that are near-duplicates, `a` inserted before `b`.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let mut pairs = store.snapshot()?.pairs().run()?;
+/// let pair = pairs.next().expect("one pair is near")?;
+/// assert_eq!((pair.a.get(), pair.b.get()), (0, 1));
+/// assert_eq!((pair.similarity, pair.is_exact, pair.distance), (Some(1.0), false, None));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pair {

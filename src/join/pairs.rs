@@ -20,6 +20,24 @@ use crate::sketch::ValueLayout;
 use crate::types::{DocumentId, Phase, Watch};
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let snapshot = store.snapshot()?;
+/// let mut pairs = snapshot.pairs().run()?;
+/// for pair in &mut pairs {
+///     let pair = pair?; // the file is read on the way
+///     println!("{:?} {:?}", snapshot.key(pair.a)?, snapshot.key(pair.b)?);
+/// }
+/// assert!(pairs.left_out().is_empty());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Pairs {
     source: Arc<dyn JoinSource>,

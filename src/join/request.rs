@@ -80,6 +80,16 @@ impl<'a, A> Join<'a, A> {
     }
 
     /// All bounds at once.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let bounds = Bounds::new().min_similarity(0.9);
+    /// assert_eq!(store.snapshot()?.clusters().bounds(bounds).run()?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -92,18 +102,57 @@ impl<'a, A> Join<'a, A> {
     }
 
     /// See [`Bounds::max_distance`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let mut pairs = store.snapshot()?.pairs().max_distance(2).run()?;
+    /// assert_eq!(pairs.next().unwrap()?.distance, Some(0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.bounds = self.bounds.max_distance(distance);
         self
     }
 
     /// See [`Bounds::by`].
+    ///
+    /// ```
+    /// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let pairs = store.snapshot()?.pairs().by(By::Both).run()?;
+    /// assert_eq!(pairs.count(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn by(mut self, by: By) -> Self {
         self.bounds = self.bounds.by(by);
         self
     }
 
     /// See [`Bounds::accept_lower_recall`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let snapshot = store.snapshot()?;
+    /// let join = snapshot.pairs().min_similarity(0.5); // the bands were made for 0.8
+    /// assert_eq!(join.accept_lower_recall().run()?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn accept_lower_recall(mut self) -> Self {
         self.bounds = self.bounds.accept_lower_recall();
         self
@@ -112,6 +161,16 @@ impl<'a, A> Join<'a, A> {
     /// Memory for signatures, in bytes; 64 MiB if not given. If those of all documents that share a bucket
     /// with another fit there, each is read once; otherwise a batch at a time, some in several batches,
     /// which take up to 64 MiB whatever is said here. The result is the same.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let join = store.snapshot()?.pairs().memory_bytes(1 << 30);
+    /// assert_eq!(join.run()?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.options.memory_bytes = bytes;
         self
@@ -133,6 +192,20 @@ impl<'a, A> Join<'a, A> {
     /// other in this bucket. What that leaves out is counted: see [`LeftOut`](crate::LeftOut). Where pairs
     /// are verified, documents with the same signature are not taken to be alike: each two of them are
     /// verified, and so are the documents of each two signatures that are compared.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+    /// }
+    /// let mut pairs = store.snapshot()?.pairs().max_bucket(1_000).run()?;
+    /// assert_eq!(pairs.by_ref().count(), 1);
+    /// assert!(pairs.left_out().is_empty()); // so no pair is missing for that
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn max_bucket(mut self, signatures: usize) -> Self {
         self.options.max_bucket = Some(signatures);
         self
@@ -226,6 +299,20 @@ impl Join<'_, Pairs> {
 impl<'a> Join<'a, Clusters> {
     /// Sets what is told of the progress, and may stop the search: see [`Progress`]. Of pairs
     /// [`Pairs::lanes_read`] tells how far they are.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// use std::ops::ControlFlow;
+    /// let join = store.snapshot()?.clusters().on_progress(|progress| {
+    ///     eprintln!("{progress}");
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert_eq!(join.run()?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(
         mut self,
         callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'a,

@@ -37,6 +37,8 @@ const MAX_BLOCKS: u64 = 64;
 /// use resemblance::TableDesign;
 /// let design = TableDesign::new(64, 3, &[(4, 3), (4, 3)])?;
 /// assert_eq!(design.to_string(), "(4,3) (4,3): 8 tables, prefix 24 bits");
+/// assert_eq!((design.bits(), design.max_distance(), design.table_count()), (64, 3, 8));
+/// assert_eq!((design.groups(), design.prefix_bits()), (&[(4, 3), (4, 3)][..], 24..=24));
 /// // Three differing blocks spoil all four tables of the one group: distance 3 is not safe.
 /// assert!(TableDesign::new(64, 3, &[(4, 2)]).is_err());
 /// # Ok::<(), resemblance::Error>(())

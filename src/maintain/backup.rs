@@ -31,6 +31,25 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 
 /// A copy of a store that [`run`](Self::run) makes. Made by
 /// [`Snapshot::backup`](crate::Snapshot::backup), where there is an example.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let copy = folder.path().join("copy.rsm");
+/// use std::ops::ControlFlow;
+/// store.snapshot()?
+///     .backup(&copy)
+///     .store(StoreOptions::new().cache_bytes(16 << 20))
+///     .on_progress(|progress| {
+///         eprintln!("{progress}");
+///         ControlFlow::Continue(())
+///     })
+///     .run()?;
+/// assert!(Store::open(&copy)?.snapshot()?.is_empty());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "a backup does nothing until it is run"]
 pub struct Backup<'a> {
     snapshot: &'a SnapshotView,
@@ -89,6 +108,20 @@ impl fmt::Debug for Backup<'_> {
 }
 
 /// The result of a backup.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// # let copy = folder.path().join("copy.rsm");
+/// let report = store.snapshot()?.backup(&copy).run()?;
+/// assert_eq!(report.documents, 1);
+/// println!("{} rows, {} bytes", report.rows, report.size_bytes);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {

@@ -17,6 +17,19 @@ use crate::types::{Operation, Phase, Watch};
 use crate::write::{Transaction, Writer};
 
 /// The result of a compaction.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// let report = Store::compact(&path).run()?;
+/// let gained = report.size_before_bytes - report.size_after_bytes;
+/// println!("{gained} bytes are free again");
+/// # assert!(gained < 1 << 30);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactReport {

@@ -16,6 +16,27 @@ use crate::types::{Document, Phase, Progress, Record, Watch};
 const SHARDS: &str = "shards";
 
 /// A merge of stores that has been described and not yet begun: see [`Store::merge`](crate::Store::merge).
+///
+/// ```
+/// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let file = |name: &str| folder.path().join(name);
+/// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+/// # for name in ["a", "b"] {
+/// #     let store = Store::create(file(name), schema.clone())?;
+/// #     store.insert("key", &store.sketcher().hashes([1])?)?;
+/// # }
+/// use std::ops::ControlFlow;
+/// let report = Store::merge(file("all"), [file("a"), file("b")])
+///     .bulk(BulkOptions::new().duplicate_keys(DuplicateKeys::KeepLast))
+///     .on_progress(|progress| {
+///         eprintln!("{progress}");
+///         ControlFlow::Continue(())
+///     })
+///     .run()?;
+/// assert_eq!((report.documents, report.duplicates), (1, 1));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "a merge does nothing until it is run"]
 pub struct ShardMerge<'a> {
     target: PathBuf,

@@ -27,6 +27,20 @@ const NAMED_BUCKETS: usize = 10;
 const SAMPLES: usize = 5;
 
 /// Figures of a store. Made by [`Snapshot::stats`](crate::Snapshot::stats).
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let stats = store.snapshot()?.stats().run()?;
+/// assert_eq!((stats.documents, stats.next_id, stats.runs.len()), (1, 1, 0));
+/// assert!(stats.file_bytes > 0 && stats.bytes_per_document > 0.0);
+/// println!("compacting would give {} bytes back", stats.compact_gain_bytes);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -69,6 +83,21 @@ pub struct Stats {
 }
 
 /// A run: the flushed postings of documents with neighbouring ids.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let store = StoreOptions::new().flush_after(1).create(path, schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let stats = store.snapshot()?.stats().run()?;
+/// let run = &stats.runs[0];
+/// assert_eq!((run.first_id, run.last_id, run.level), (0, 0, 0));
+/// assert_eq!(run.postings, store.schema().lanes() as u64);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunStats {
@@ -90,6 +119,21 @@ pub struct RunStats {
 
 /// A merge of runs that is under way: commits advance it, by work that is in proportion to what they
 /// insert and remove.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let stats = store.snapshot()?.stats().run()?;
+/// for merge in &stats.merges {
+///     println!("run {}: {} postings are left", merge.run, merge.postings_left);
+/// }
+/// assert!(stats.merges.is_empty());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergeStats {
@@ -110,6 +154,21 @@ pub struct MergeStats {
 }
 
 /// A table of the file.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let stats = store.snapshot()?.stats().run()?;
+/// for table in &stats.tables {
+///     assert!(table.total_bytes() >= table.stored_bytes);
+///     println!("{}: {} rows, {} bytes", table.name, table.rows, table.total_bytes());
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableStats {
@@ -134,6 +193,20 @@ impl TableStats {
 }
 
 /// A lane.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let stats = store.snapshot()?.stats().run()?;
+/// let roles: Vec<&str> = stats.lanes.iter().map(|lane| &*lane.role).collect();
+/// assert_eq!(roles[..2], ["key", "band 0"]);
+/// assert!(stats.lanes.iter().all(|lane| (lane.postings, lane.blocks) == (1, 0)));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaneStats {
@@ -148,6 +221,20 @@ pub struct LaneStats {
 }
 
 /// A bucket: documents that share a code, or in a permuted table the prefix of one.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let stats = store.snapshot()?.stats().run()?;
+/// let largest = &stats.buckets[0];
+/// assert_eq!((&*largest.role, largest.documents), ("band 0", 2));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketStats {
@@ -162,6 +249,20 @@ pub struct BucketStats {
 }
 
 /// A document of a bucket.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let stats = store.snapshot()?.stats().run()?;
+/// let sample = &stats.buckets[0].samples[1];
+/// assert_eq!((sample.id.get(), sample.key.as_deref()), (1, Some(&b"b"[..])));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketSample {

@@ -20,6 +20,7 @@ const BUCKETS: usize = 32;
 /// let commits = store.metrics().commit_latencies;
 /// assert_eq!(commits.count, 1);
 /// assert!(commits.quantile(0.99) <= commits.longest);
+/// assert_eq!(commits.mean(), Some(commits.total));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,8 +41,7 @@ pub struct Latencies {
 impl Latencies {
     /// Returns the duration that every latency in a bucket is less than; `None` for the last bucket,
     /// which has no end, and for an index above it.
-    #[must_use]
-    pub fn bucket_end(bucket: usize) -> Option<Duration> {
+    pub(super) fn bucket_end(bucket: usize) -> Option<Duration> {
         let exponent = u32::try_from(bucket).ok().filter(|i| *i < 31)?;
         Some(Duration::from_micros(1 << exponent))
     }

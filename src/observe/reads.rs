@@ -3,7 +3,7 @@
 use crate::observe::counter::Counter;
 
 /// Blocks and rows that look-ups and queries have read since a store was opened.
-/// [`Store::reads`](crate::Store::reads) returns it.
+/// A part of [`Metrics`](crate::Metrics).
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store};
@@ -12,7 +12,7 @@ use crate::observe::counter::Counter;
 /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
 /// assert!(!store.snapshot()?.contains("a")?);
 /// // Documents that are not flushed yet are found in memory.
-/// assert_eq!(store.reads().blocks, 0);
+/// assert_eq!(store.metrics().reads.blocks, 0);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

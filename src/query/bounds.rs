@@ -4,6 +4,21 @@ use crate::error::{Error, Result};
 use crate::schema::{Near, Schema};
 
 /// Which family a query asks by.
+///
+/// ```
+/// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let snapshot = store.snapshot()?;
+/// let either = snapshot.query(&page).by(By::Any).run()?;
+/// let both = snapshot.query(&page).by(By::Both).min_similarity(0.9).max_distance(1).run()?;
+/// assert_eq!((either.len(), both.len()), (1, 1));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum By {
@@ -53,6 +68,20 @@ impl Bounds {
 
     /// The greatest distance in bits. Beyond the schema's it is an error, unless a scan is asked
     /// for: the tables cannot find such pairs.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let bounds = Bounds::new().max_distance(2);
+    /// let matches = store.snapshot()?.query(&page).bounds(bounds).run()?;
+    /// assert_eq!(matches[0].distance(), Some(0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.max_distance = Some(distance);
@@ -60,6 +89,20 @@ impl Bounds {
     }
 
     /// Which family decides.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, By, MinHash, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let bounds = Bounds::new().by(By::SimHash);
+    /// let matches = store.snapshot()?.query(&page).bounds(bounds).run()?;
+    /// assert_eq!(matches.recall(), None); // by distance nothing is missed
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn by(mut self, by: By) -> Self {
         self.by = Some(by);
@@ -67,6 +110,21 @@ impl Bounds {
     }
 
     /// Accepts that pairs below the schema's threshold are found less often than its recall says.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// let loose = Bounds::new().min_similarity(0.5); // the bands were made for 0.8
+    /// assert!(snapshot.query(&page).bounds(loose).run().is_err());
+    /// let matches = snapshot.query(&page).bounds(loose.accept_lower_recall()).run()?;
+    /// assert!(matches.recall() < Some(0.95));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn accept_lower_recall(mut self) -> Self {
         self.accept_lower_recall = true;

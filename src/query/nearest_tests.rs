@@ -37,7 +37,7 @@ fn brute_force(snapshot: &Snapshot, asked: &Signature, by: By) -> Vec<Match> {
         By::SimHash => scan.max_distance(128),
         _ => scan.min_similarity(0.0),
     };
-    let mut all = scan.scan().run().unwrap().into_vec();
+    let mut all: Vec<Match> = scan.scan().run().unwrap().into_iter().collect();
     if by == By::SimHash {
         // The sort is stable: those at the same distance stay in the order of their similarity.
         all.sort_by_key(|found| found.distance());

@@ -20,6 +20,19 @@ use crate::types::{DocumentId, Matches};
 ///
 /// A query about a [`Signature`] is answered by [`Matches`], one about a slice, a `Vec` or an array of
 /// signatures by a `Vec` of them, in the same order.
+///
+/// ```
+/// # use resemblance::{Matches, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// let snapshot = store.snapshot()?;
+/// let one: Matches = snapshot.query(&page).run()?;
+/// let many: Vec<Matches> = snapshot.query(&[page.clone(), page]).run()?;
+/// assert_eq!(many, [one.clone(), one]);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 pub trait OneOrMany: sealed::Sealed {
     /// What a query about it is answered by.
     type Answer;
@@ -176,6 +189,20 @@ impl<'a, A> Query<'a, A> {
     }
 
     /// All bounds at once.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let bounds = Bounds::new().min_similarity(0.9); // the same ones for all that follows
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.query(&page).bounds(bounds).run()?.len(), 1);
+    /// assert_eq!(snapshot.pairs().bounds(bounds).run()?.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
@@ -188,18 +215,58 @@ impl<'a, A> Query<'a, A> {
     }
 
     /// See [`Bounds::max_distance`].
+    ///
+    /// ```
+    /// # use resemblance::{Schema, Signature, SimHash, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("a", &Signature::from_simhash(0b1011))?;
+    /// let snapshot = store.snapshot()?;
+    /// let page = Signature::from_simhash(0b1000); // two bits differ
+    /// assert_eq!(snapshot.query(&page).max_distance(2).run()?.len(), 1);
+    /// assert_eq!(snapshot.query(&page).max_distance(1).run()?.len(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn max_distance(mut self, distance: u32) -> Self {
         self.bounds = self.bounds.max_distance(distance);
         self
     }
 
     /// See [`Bounds::by`].
+    ///
+    /// ```
+    /// # use resemblance::{By, MinHash, Schema, SimHash, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let matches = store.snapshot()?.query(&page).by(By::SimHash).run()?;
+    /// assert_eq!(matches[0].distance(), Some(0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn by(mut self, by: By) -> Self {
         self.bounds = self.bounds.by(by);
         self
     }
 
     /// See [`Bounds::accept_lower_recall`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// let query = snapshot.query(&page).min_similarity(0.5); // the bands were made for 0.8
+    /// let matches = query.accept_lower_recall().run()?;
+    /// assert!(matches.recall() < Some(0.95));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn accept_lower_recall(mut self) -> Self {
         self.bounds = self.bounds.accept_lower_recall();
         self
@@ -297,6 +364,18 @@ impl<'a> Query<'a> {
     }
 
     /// Compares with every document: complete whatever the bounds, and slow.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("a", &store.sketch_text("one two three four")?)?;
+    /// let page = store.sketch_text("four five six seven eight")?;
+    /// let matches = store.snapshot()?.query(&page).min_similarity(0.0).scan().run()?;
+    /// assert_eq!((matches.len(), matches.recall()), (1, None)); // none is missed
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn scan(mut self) -> Self {
         self.scan = true;
         self

@@ -291,18 +291,18 @@ fn difference(before: Reads, after: Reads) -> (u64, u64, u64) {
 
 /// Lanes, signatures and documents that an insertion asks for, one by one and in a batch.
 fn reads_of(store: &Store, key: &str, signature: &Signature) -> [(u64, u64, u64); 2] {
-    let before = store.reads();
+    let before = store.metrics().reads;
     let mut transaction = store.begin_write().unwrap();
     transaction.insert_if_new(key, signature).unwrap();
     drop(transaction);
-    let middle = store.reads();
+    let middle = store.metrics().reads;
     let mut transaction = store.begin_write().unwrap();
     let documents = [(Document::new(key), signature)];
     transaction.insert_many_if_new(&documents).unwrap();
     drop(transaction);
     [
         difference(before, middle),
-        difference(middle, store.reads()),
+        difference(middle, store.metrics().reads),
     ]
 }
 
@@ -376,10 +376,10 @@ fn reads_of_new(
     store: &Store,
     signature: &Signature,
 ) -> (u64, u64, u64) {
-    let before = store.reads();
+    let before = store.metrics().reads;
     let document = Document::without_key();
     transaction.insert_if_new(document, signature).unwrap();
-    difference(before, store.reads())
+    difference(before, store.metrics().reads)
 }
 
 /// Verified with as much budget as there is, a batch is what it is without one; with less it says so.

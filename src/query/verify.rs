@@ -16,6 +16,16 @@ pub(crate) type ExactSimilarity = Result<Option<f64>>;
 pub(crate) type Ask<'v> = dyn Fn(usize, u64, f64) -> ExactSimilarity + 'v;
 
 /// A document that another one of a batch is compared with.
+///
+/// ```
+/// use resemblance::Earlier;
+/// let texts = ["one text", "another text", "one text"]; // those of a batch
+/// let similarity = |index: usize, earlier| match earlier {
+///     Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
+///     Earlier::Stored(_) => None, // the estimate stands
+/// };
+/// assert_eq!(similarity(2, Earlier::OfBatch(0)), Some(1.0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Earlier {
     /// The store held it before the batch.

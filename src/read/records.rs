@@ -11,6 +11,20 @@ use crate::read::view::ReadView;
 use crate::types::{DocumentId, Record};
 
 /// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`](crate::Snapshot::iter).
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let mut records = store.snapshot()?.iter();
+/// let record = records.next().expect("a document is stored")?;
+/// assert_eq!(record.key(), Some(&b"a"[..]));
+/// assert!(records.next().is_none());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use = "nothing is read before it is iterated over"]
 pub struct Records {
     snapshot: SnapshotView,
@@ -62,6 +76,19 @@ impl Records {
 
     /// Shows those documents alone whose key begins with these bytes. The rows of all documents are read,
     /// and the signatures of these alone.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// for key in ["a/1", "b/1", "a/2"] {
+    ///     store.insert(key, &page)?;
+    /// }
+    /// assert_eq!(store.snapshot()?.iter().key_prefix("a/").count(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self

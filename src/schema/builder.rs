@@ -45,6 +45,14 @@ impl MinHash {
     /// Signatures of `values` values, 16 to 1,024, from one pass over the features: as good as those of as many hash functions. A feature costs the same however many values there are,
     /// once there are more features than about `values` · ln `values`; fewer are taken through
     /// several rounds, and functions may be quicker for them.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::one_pass(1_024)).build()?;
+    /// let signature = schema.sketcher().hashes(0..100_000)?; // 100,000 steps, not 100 million
+    /// assert_eq!(signature.minhash().map(<[u32]>::len), Some(1_024));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn one_pass(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::OnePass, values)
@@ -56,6 +64,14 @@ impl MinHash {
     /// into the j-th of as many equal bins. Two documents agree in a row at least as often as they
     /// are similar, but for a share of e⁻⁸. So for the same recall bands are shorter, and find more
     /// candidates, than with as many values of another kind.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::bottom_k(128)).build()?.sketcher();
+    /// let (a, b) = (sketcher.hashes(0..60)?, sketcher.hashes(20..80)?);
+    /// assert_eq!(a.jaccard(&b)?, 0.5); // 40 of 80: exact, as the union has fewer than 128
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn bottom_k(max_values: u16) -> Self {
         Self::new_of_kind(MinHashKind::BottomK, max_values)
@@ -63,6 +79,15 @@ impl MinHash {
 
     /// Signatures of `values` values, 16 to 1,024, of *weighted* features: they estimate the weighted similarity Σ min / Σ max. A text's shingle, or a feature given without a weight, weighs
     /// 1 each time it occurs.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::weighted(1_024)).build()?.sketcher();
+    /// let a = sketcher.weighted_features([("rose", 3.0), ("thorn", 1.0)])?;
+    /// let b = sketcher.weighted_features([("rose", 1.0), ("thorn", 1.0)])?;
+    /// assert!((a.jaccard(&b)? - 2.0 / 4.0).abs() < 0.1); // of the sets it is 1
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn weighted(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Weighted, values)
@@ -75,6 +100,18 @@ impl MinHash {
     /// ones in.
     ///
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Signature, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().minhash(MinHash::external(64)).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let values: Vec<u32> = (0..64).collect(); // from another program
+    /// store.insert("a", &Signature::from_minhash(values.clone()))?;
+    /// let page = Signature::from_minhash(values);
+    /// assert_eq!(store.snapshot()?.query(&page).run()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn external(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::External, values)
@@ -98,6 +135,14 @@ impl MinHash {
 
     /// The family of hash functions, [`Permutations::PairMultiply`] if not given. It has an effect on
     /// [`new`](Self::new) alone.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, MinHashKind, Permutations, Schema};
+    /// let minhash = MinHash::new(128).permutations(Permutations::Tabulation);
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert_eq!(schema.minhash().unwrap().kind(), MinHashKind::Functions(Permutations::Tabulation));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn permutations(mut self, permutations: Permutations) -> Self {
         if let MinHashKind::Functions(_) = self.kind {
@@ -113,6 +158,15 @@ impl MinHash {
     /// corrects for it; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. The
     /// bands are made of cut values, and are chosen with that probability in mind: with few bits they
     /// are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let one_bit = MinHash::new(1_024).value_bits(1); // 128 bytes a document
+    /// let sketcher = Schema::builder().minhash(one_bit).build()?.sketcher();
+    /// let (a, b) = (sketcher.hashes(0..900)?, sketcher.hashes(100..1_000)?);
+    /// assert!((a.jaccard(&b)? - 0.8).abs() < 0.1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn value_bits(mut self, bits: u8) -> Self {
         self.value_bits = bits;
@@ -128,6 +182,16 @@ impl MinHash {
 
     /// The share of the pairs at the threshold that must share a band, between 0 and 1; 0.95 if not
     /// given. Pairs above the threshold are found more often.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let bands = |recall| {
+    ///     let minhash = MinHash::new(128).threshold(0.8).recall(recall);
+    ///     Schema::builder().minhash(minhash).build().map(|schema| schema.minhash().unwrap().bands())
+    /// };
+    /// assert!(bands(0.99)? > bands(0.9)?); // it costs space and time
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = recall;
@@ -135,6 +199,14 @@ impl MinHash {
     }
 
     /// Sets bands and rows directly instead of having them chosen by recall.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let minhash = MinHash::new(128).threshold(0.8).banding(25, 5);
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert!(schema.minhash().unwrap().recall_at_threshold() > 0.999);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn banding(mut self, bands: u16, rows: u16) -> Self {
         self.banding = Some((bands, rows));
@@ -143,6 +215,14 @@ impl MinHash {
 
     /// How many bits of a band's hash are stored, 32 to 64; 40 if not given. Fewer bits make
     /// smaller files and more false candidates (which are never returned).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let minhash = MinHash::new(128).code_bits(48); // for some hundred million documents
+    /// let schema = Schema::builder().minhash(minhash).build()?;
+    /// assert_eq!(schema.minhash().unwrap().code_bits(), 48);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn code_bits(mut self, bits: u8) -> Self {
         self.code_bits = bits;
@@ -222,6 +302,14 @@ impl SimHash {
 
     /// Fingerprints of 128 bits: twice the bytes, and twice the distance separates near from far documents
     /// as well.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits128().max_distance(6)).build()?;
+    /// let fingerprint = schema.sketcher().hashes([1, 2, 3])?;
+    /// assert_eq!(fingerprint.simhash_bits(), Some(128));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn bits128() -> Self {
         Self::of_bits(128)
@@ -297,6 +385,16 @@ impl Schema {
 }
 
 /// Collects the parts of a [`Schema`].
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, SimHash, Text};
+/// let builder = Schema::builder().text(Text::words(3)).minhash(MinHash::new(128));
+/// let schema = builder.clone().build()?;
+/// assert_eq!(schema.text(), Some(Text::words(3)));
+/// let both = builder.simhash(SimHash::bits64()).build()?;
+/// assert!(both.lanes() > schema.lanes());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SchemaBuilder {
     text: Option<Text>,
@@ -345,6 +443,14 @@ impl SchemaBuilder {
     }
 
     /// The rule by which documents are near if both families are given; [`Near::Any`] if not given.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Near, Schema, SimHash};
+    /// let (minhash, simhash) = (MinHash::new(128), SimHash::bits64());
+    /// let builder = Schema::builder().minhash(minhash).simhash(simhash);
+    /// assert_eq!(builder.near(Near::Both).build()?.near(), Near::Both);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn near(mut self, near: Near) -> Self {
         self.near = near;
@@ -353,6 +459,14 @@ impl SchemaBuilder {
 
     /// The seed of all hash functions; 1 if not given. Signatures made with different seeds cannot
     /// be compared.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = |seed| Schema::builder().minhash(MinHash::new(64)).seed(seed).build();
+    /// let (a, b) = (schema(1)?.sketcher().hashes([7])?, schema(2)?.sketcher().hashes([7])?);
+    /// assert!(a.jaccard(&b).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -362,6 +476,16 @@ impl SchemaBuilder {
     /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
     /// decides how many permuted tables SimHash gets: more documents than expected make probes slower,
     /// never wrong.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let tables = |documents| {
+    ///     let schema = Schema::builder().simhash(SimHash::bits64()).expected_documents(documents);
+    ///     schema.build().map(|schema| schema.simhash().unwrap().design().table_count())
+    /// };
+    /// assert!(tables(1_000_000_000)? > tables(100_000)?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = documents;
@@ -370,6 +494,18 @@ impl SchemaBuilder {
 
     /// Whether documents without features are near-duplicates of each other;
     /// [`EmptyDocuments::Distinct`] if not given.
+    ///
+    /// ```
+    /// # use resemblance::{EmptyDocuments, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// let schema = schema.empty_documents(EmptyDocuments::Alike).build()?;
+    /// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let empty = store.sketch_text("")?;
+    /// assert!(store.insert_if_new("a", &empty)?.is_new());
+    /// assert!(!store.insert_if_new("b", &empty)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn empty_documents(mut self, empty: EmptyDocuments) -> Self {
         self.empty = empty;

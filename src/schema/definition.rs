@@ -13,6 +13,18 @@ use crate::sketch::{
 use crate::text::Text;
 
 /// The rule by which two documents are near, if a schema has both families.
+///
+/// ```
+/// # use resemblance::{MinHash, Near, Schema, Signature, SimHash, Store};
+/// # let folder = tempfile::tempdir().unwrap();
+/// let schema = Schema::builder().minhash(MinHash::external(16)).simhash(SimHash::bits64());
+/// let schema = schema.near(Near::Both).build()?;
+/// let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// let page = |fingerprint| Signature::from_parts(Some(vec![7; 16]), Some(fingerprint));
+/// store.insert("a", &page(0))?;
+/// assert!(store.insert_if_new("b", &page(u64::MAX))?.is_new()); // with `Near::Any` it is not
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Near {
@@ -24,6 +36,19 @@ pub enum Near {
 }
 
 /// The MinHash part of a [`Schema`].
+///
+/// ```
+/// # use resemblance::{MinHash, MinHashKind, Permutations, Schema};
+/// let minhash = MinHash::new(128).threshold(0.8);
+/// let schema = Schema::builder().minhash(minhash).build()?;
+/// let minhash = schema.minhash().expect("it has MinHash");
+/// assert_eq!((minhash.values(), minhash.value_bits(), minhash.code_bits()), (128, 16, 40));
+/// assert_eq!(minhash.kind(), MinHashKind::Functions(Permutations::PairMultiply));
+/// assert_eq!((minhash.bands(), minhash.rows(), minhash.threshold()), (13, 7, 0.8));
+/// assert_eq!(minhash.probability(0.8), minhash.recall_at_threshold());
+/// assert!(minhash.probability(0.4) < 0.03);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MinHashSchema {
     pub(super) kind: MinHashKind,
@@ -152,6 +177,15 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 }
 
 /// The SimHash part of a [`Schema`].
+///
+/// ```
+/// # use resemblance::{Schema, SimHash};
+/// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+/// let simhash = schema.simhash().expect("it has SimHash");
+/// assert_eq!((simhash.bits(), simhash.max_distance()), (64, 3));
+/// println!("{}", simhash.design()); // its tables
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimHashSchema {
     pub(super) design: TableDesign,
@@ -189,6 +223,20 @@ impl SimHashSchema {
 ///     .simhash(SimHash::bits64().max_distance(3))
 ///     .build()?;
 /// println!("{schema}");
+/// let page = schema.sketcher().text("a text to be compared with others")?;
+/// assert_eq!(page.jaccard(&page)?, 1.0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+///
+/// All that it was built of can be read again, defaults included:
+///
+/// ```
+/// # use resemblance::{EmptyDocuments, MinHash, Near, Schema};
+/// let schema = Schema::builder().minhash(MinHash::new(128).banding(16, 8)).seed(7).build()?;
+/// assert_eq!((schema.text(), schema.seed(), schema.near()), (None, 7, Near::Any));
+/// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
+/// assert_eq!(schema.expected_documents(), 1_000_000);
+/// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///
@@ -267,6 +315,16 @@ impl Schema {
     }
 
     /// The frequencies by which features are weighed, if there are any.
+    ///
+    /// ```
+    /// # use resemblance::{DocumentFrequencies, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// assert_eq!(schema.weights(), None);
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// let schema = schema.with_weights(frequencies)?;
+    /// assert_eq!(schema.weights().map(|weights| weights.documents()), Some(10));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn weights(&self) -> Option<&DocumentFrequencies> {
         self.weights.as_deref()

@@ -50,6 +50,14 @@ impl Rebanding {
     /// The share of the pairs at the threshold that must share a band, between 0 and 1. If bands are
     /// chosen and no share is given, it is 0.95: a store does not keep the share by which its bands were
     /// chosen.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let surer = schema.rebanded(&Rebanding::new().recall(0.99))?;
+    /// assert!(surer.minhash().unwrap().recall_at_threshold() >= 0.99);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn recall(mut self, recall: f64) -> Self {
         self.recall = Some(recall);
@@ -57,6 +65,14 @@ impl Rebanding {
     }
 
     /// Sets bands and rows directly.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().banding(32, 4))?;
+    /// assert_eq!(rebanded.minhash().unwrap().bands(), 32);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn banding(mut self, bands: u16, rows: u16) -> Self {
         self.banding = Some((bands, rows));
@@ -64,6 +80,14 @@ impl Rebanding {
     }
 
     /// How many bits of a band's hash are stored, 32 to 64.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().code_bits(48))?;
+    /// assert_eq!(rebanded.minhash().unwrap().code_bits(), 48);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn code_bits(mut self, bits: u8) -> Self {
         self.code_bits = Some(bits);
@@ -72,6 +96,14 @@ impl Rebanding {
 
     /// The greatest number of differing bits between near-duplicates by SimHash: 1 to 8, of 128 bits 1
     /// to 16. Tables are chosen for it again.
+    ///
+    /// ```
+    /// # use resemblance::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3)).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().max_distance(5))?;
+    /// assert_eq!(rebanded.simhash().unwrap().max_distance(), 5);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
@@ -88,6 +120,14 @@ impl Rebanding {
 
     /// The number of documents that the store is expected to grow to. SimHash tables are chosen for it
     /// again; besides, it decides only when the [design](crate::DesignReport) is outgrown.
+    ///
+    /// ```
+    /// # use resemblance::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// let grown = schema.rebanded(&Rebanding::new().expected_documents(500_000_000))?;
+    /// assert!(grown.lanes() > schema.lanes());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn expected_documents(mut self, documents: u64) -> Self {
         self.expected_documents = Some(documents);
@@ -177,6 +217,15 @@ impl Schema {
     ///
     /// [`Error::InvalidParameter`] for a part that is out of its range or of a family that the
     /// schema does not have, or if there is nothing to change.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let looser = schema.rebanded(&Rebanding::new().threshold(0.6))?;
+    /// assert!(looser.minhash().unwrap().probability(0.6) >= 0.95);
+    /// assert!(schema.rebanded(&Rebanding::new().max_distance(3)).is_err()); // it has no SimHash
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn rebanded(&self, rebanding: &Rebanding) -> Result<Self> {
         rebanding.validate(self)?;
         let documents = rebanding.expected_documents;

@@ -143,6 +143,18 @@ impl DocumentFrequencies {
     ///
     /// [`Error::Io`] of the reader; [`Error::Corrupt`] if the bytes are cut short or not those that were
     /// saved.
+    ///
+    /// ```
+    /// # use resemblance::DocumentFrequencies;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("frequencies");
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// # let file = std::fs::File::create(&path).unwrap();
+    /// frequencies.save(file)?;
+    /// # let file = std::fs::File::open(&path).unwrap();
+    /// assert_eq!(DocumentFrequencies::load(std::io::BufReader::new(file))?, frequencies);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn load(reader: impl Read) -> Result<Self> {
         let mut reader = FrequencyReader(reader);
         if reader.bytes()? != MAGIC {
@@ -203,6 +215,14 @@ impl DocumentFrequencies {
     }
 
     /// Counts a document, given by the hashes of its features. Repeats count once.
+    ///
+    /// ```
+    /// # use resemblance::DocumentFrequencies;
+    /// let mut frequencies = DocumentFrequencies::new();
+    /// frequencies.add([1, 2, 2]);
+    /// frequencies.add([2, 3]);
+    /// assert_eq!((frequencies.documents(), frequencies.count(2)), (2, 2));
+    /// ```
     pub fn add(&mut self, hashes: impl IntoIterator<Item = u64>) {
         let mut distinct: Vec<u64> = hashes.into_iter().collect();
         distinct.sort_unstable();
@@ -221,12 +241,27 @@ impl DocumentFrequencies {
     }
 
     /// The number of documents that have the feature with this hash.
+    ///
+    /// ```
+    /// # use resemblance::DocumentFrequencies;
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// assert_eq!([7, 8, 9].map(|hash| frequencies.count(hash)), [10, 1, 0]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn count(&self, hash: u64) -> u64 {
         self.counts.get(&hash).copied().unwrap_or(0)
     }
 
     /// The weight of one occurrence of the feature with this hash, at least 1.
+    ///
+    /// ```
+    /// # use resemblance::DocumentFrequencies;
+    /// let frequencies = DocumentFrequencies::from_counts(10, [(7, 10), (8, 1)])?;
+    /// assert_eq!(frequencies.weight(7), 1.0); // all documents have it
+    /// assert!(frequencies.weight(8) < frequencies.weight(9)); // none has this one
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn weight(&self, hash: u64) -> f64 {
         // At most 1: no feature is in more documents than there are.

@@ -238,12 +238,27 @@ impl Signature {
 
     /// The MinHash values, `None` without any and for bottom-k. Each is below 2ᵇ for values of b
     /// [bits](Self::value_bits).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+    /// let signature = sketcher.hashes([1, 2, 3])?;
+    /// let values = signature.minhash().expect("it has MinHash values");
+    /// assert!(values.len() == 64 && values.iter().all(|&value| value < 1 << 16));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn minhash(&self) -> Option<&[u32]> {
         self.values.as_ref().and_then(MinHashValues::words)
     }
 
     /// The smallest hashes of bottom-k, ascending.
+    ///
+    /// ```
+    /// # use resemblance::Signature;
+    /// let signature = Signature::from_bottom_k(64, vec![9, 3, 3]);
+    /// assert_eq!(signature.bottom_k(), Some(&[3, 9][..]));
+    /// ```
     #[must_use]
     pub fn bottom_k(&self) -> Option<&[u64]> {
         match &self.values {
@@ -253,24 +268,54 @@ impl Signature {
     }
 
     /// The bits of a MinHash value: 32, fewer if they were cut, 64 for bottom-k.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Signature};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+    /// assert_eq!(sketcher.hashes([1, 2, 3])?.value_bits(), Some(16));
+    /// assert_eq!(Signature::from_minhash(vec![7; 64]).value_bits(), Some(32));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn value_bits(&self) -> Option<u8> {
         self.values.as_ref().map(|values| values.shape().1)
     }
 
     /// The SimHash fingerprint; one of 64 bits is below 2⁶⁴.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let sketcher = Schema::builder().simhash(SimHash::bits64()).build()?.sketcher();
+    /// let fingerprint = sketcher.hashes([1, 2, 3])?.simhash().expect("it has a fingerprint");
+    /// assert!(fingerprint < 1 << 64);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn simhash(&self) -> Option<u128> {
         self.simhash.map(|fingerprint| fingerprint.value)
     }
 
     /// The bits of the SimHash fingerprint, 32, 64 or 128.
+    ///
+    /// ```
+    /// # use resemblance::Signature;
+    /// assert_eq!(Signature::from_simhash(7).simhash_bits(), Some(64));
+    /// assert_eq!(Signature::from_minhash(vec![7; 64]).simhash_bits(), None);
+    /// ```
     #[must_use]
     pub fn simhash_bits(&self) -> Option<u8> {
         self.simhash.map(|fingerprint| fingerprint.bits)
     }
 
     /// Returns true for the signature of a document without features.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(3)).minhash(MinHash::new(64)).build()?;
+    /// assert!(schema.sketcher().text("...")?.is_empty()); // not a single word
+    /// assert!(!schema.sketcher().text("word")?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_empty

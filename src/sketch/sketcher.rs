@@ -126,6 +126,18 @@ impl Sketcher {
     ///
     /// As [`text`](Self::text); [`Error::InvalidParameter`] if the schema has
     /// [weights](crate::Schema::with_weights), for which a text must be there as a whole.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let mut streamed = sketcher.streamed_text()?;
+    /// for line in ["to be or not\n", "to be\n"] {
+    ///     streamed.push(line);
+    /// }
+    /// assert_eq!(streamed.finish(), sketcher.text("to be or not to be")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn streamed_text(&self) -> Result<StreamedText<'_>> {
         if self.functions.weights.is_some() {
             let expected = "a whole text: the schema has weights";
@@ -172,6 +184,15 @@ impl Sketcher {
     /// # Errors
     ///
     /// As [`features`](Self::features).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::new(128)).build()?.sketcher();
+    /// let bought = [1_001, 7, 314]; // articles, by their numbers
+    /// let signature = sketcher.hashes(bought)?;
+    /// assert_eq!(signature, sketcher.hashes([7, 314, 1_001, 7])?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn hashes(&self, hashes: impl IntoIterator<Item = u64>) -> Result<Signature> {
         let hashes = hashes.into_iter();
         if let Some(weights) = &self.functions.weights {
@@ -192,6 +213,16 @@ impl Sketcher {
     ///
     /// [`Error::InvalidParameter`] if a weight is not a finite number of 0 to 65,536, or the
     /// weights of the document sum to 2⁴⁷ or more.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let sketcher = Schema::builder().simhash(SimHash::bits64()).build()?.sketcher();
+    /// let page = sketcher.weighted_features([("title", 5.0), ("body", 1.0)])?;
+    /// let same = sketcher.weighted_features([("body", 1.0), ("title", 5.0), ("foot", 0.0)])?;
+    /// assert_eq!(page.hamming(&same)?, 0);
+    /// assert!(sketcher.weighted_features([("title", -1.0)]).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn weighted_features<I, F>(&self, features: I) -> Result<Signature>
     where
         I: IntoIterator<Item = (F, f64)>,
@@ -207,6 +238,14 @@ impl Sketcher {
     /// # Errors
     ///
     /// As [`weighted_features`](Self::weighted_features).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let sketcher = Schema::builder().minhash(MinHash::weighted(128)).build()?.sketcher();
+    /// let twice = sketcher.weighted_hashes([(7, 1.5), (8, 1.0), (7, 1.5)])?;
+    /// assert_eq!(twice, sketcher.weighted_hashes([(7, 3.0), (8, 1.0)])?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn weighted_hashes(
         &self,
         hashes: impl IntoIterator<Item = (u64, f64)>,

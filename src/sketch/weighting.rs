@@ -26,6 +26,20 @@ impl Sketcher {
     ///
     /// As [`text`](Self::text) and [`weighted_features`](Self::weighted_features);
     /// [`Error::InvalidParameter`] if the schema [has](crate::Schema::with_weights) other frequencies.
+    ///
+    /// ```
+    /// # use resemblance::{DocumentFrequencies, Schema, SimHash, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let mut frequencies = DocumentFrequencies::new();
+    /// for text in ["the cat", "the dog", "the bird"] {
+    ///     frequencies.add_text(&sketcher, text)?;
+    /// }
+    /// let cats = ["the cat", "a cat"].map(|text| sketcher.weighted_text(text, &frequencies));
+    /// let [a, b] = cats;
+    /// assert!(a?.hamming(&b?)? <= 64);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn weighted_text(
         &self,
         text: &str,

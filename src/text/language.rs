@@ -15,7 +15,7 @@ macro_rules! languages {
         /// ```
         /// use resemblance::Language;
         /// assert_eq!("en".parse::<Language>()?, Language::English);
-        /// assert_eq!(Language::Greek.to_string(), "el");
+        /// assert_eq!((Language::Greek.code(), Language::Greek.to_string().as_str()), ("el", "el"));
         /// assert!("xx".parse::<Language>().is_err());
         /// # Ok::<(), resemblance::Error>(())
         /// ```

@@ -83,6 +83,16 @@ pub enum ShingleUnit {
 /// assert_eq!(shingles, ["the cat", "cat the", "the cat"]);
 /// assert_eq!(Text::characters(9).to_string(), "characters 9");
 /// ```
+///
+/// All steps can be read again:
+///
+/// ```
+/// use resemblance::{Language, ShingleUnit, Text};
+/// let text = Text::words(5).nfkc().strip_accents().stop_words(Language::French);
+/// assert_eq!((text.unit(), text.length()), (ShingleUnit::Words, 5));
+/// assert!(text.is_nfkc() && text.is_accent_stripped());
+/// assert_eq!((text.stop_words_language(), text.stem_language()), (Some(Language::French), None));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {
     pub(super) unit: ShingleUnit,
@@ -148,6 +158,15 @@ impl Text {
     /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A run of 1,024
     /// scalar values that begins no new sequence is normalised by itself, as if the text ended
     /// there: this bounds the memory, and real texts have no such runs.
+    ///
+    /// ```
+    /// # use resemblance::Text;
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// Text::words(1).nfkc().for_each_shingle("ﬁne ｗｉｄｅ", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["fine", "wide"]);
+    /// # }
+    /// ```
     #[must_use]
     pub const fn nfkc(mut self) -> Self {
         self.nfkc = true;
@@ -160,6 +179,16 @@ impl Text {
     /// U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and U+FE20 to U+FE2F)
     /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks, as
     /// of Indic scripts, Arabic or kana, stay: they make other letters.
+    ///
+    /// ```
+    /// # use resemblance::Text;
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).strip_accents();
+    /// text.for_each_shingle("Café crème", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["cafe", "creme"]);
+    /// # }
+    /// ```
     #[must_use]
     pub const fn strip_accents(mut self) -> Self {
         self.strip_accents = true;
@@ -168,6 +197,16 @@ impl Text {
 
     /// Leaves out the stop words of a language: the words that its list (stopwords-iso) gives
     /// when it goes through the same steps. Words only.
+    ///
+    /// ```
+    /// # use resemblance::{Language, Text};
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).stop_words(Language::English);
+    /// text.for_each_shingle("the cat and the dog", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["cat", "dog"]);
+    /// # }
+    /// ```
     #[must_use]
     pub const fn stop_words(mut self, language: Language) -> Self {
         self.stop_words = Some(FrozenLanguage {
@@ -179,6 +218,16 @@ impl Text {
 
     /// Replaces each word by its stem, by the Snowball algorithm of a language (Porter, *Snowball:
     /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes stay.
+    ///
+    /// ```
+    /// # use resemblance::{Language, Text};
+    /// # #[cfg(feature = "languages")] {
+    /// let mut words = Vec::new();
+    /// let text = Text::words(1).stem(Language::English);
+    /// text.for_each_shingle("connected connections", |word| words.push(word.to_owned()));
+    /// assert_eq!(words, ["connect", "connect"]);
+    /// # }
+    /// ```
     #[must_use]
     pub const fn stem(mut self, language: Language) -> Self {
         self.stem = Some(FrozenLanguage {

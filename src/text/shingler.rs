@@ -172,6 +172,18 @@ impl Text {
     /// # Errors
     ///
     /// As [`validate`](Self::validate).
+    ///
+    /// ```
+    /// # use resemblance::Text;
+    /// let mut shingler = Text::words(2).shingler()?;
+    /// let mut count = 0;
+    /// for line in ["to be or not\n", "to be\n"] {
+    ///     shingler.push(line, |_| count += 1);
+    /// }
+    /// shingler.finish(|_| count += 1);
+    /// assert_eq!(count, 5); // one of them goes over the end of the line
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn shingler(&self) -> Result<Shingler> {
         self.validate()?;
         Ok(Shingler::new(self))

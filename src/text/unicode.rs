@@ -3,6 +3,12 @@
 use super::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
 
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
+///
+/// ```
+/// let (major, minor, update) = resemblance::UNICODE_VERSION;
+/// println!("texts are read by Unicode {major}.{minor}.{update}");
+/// # assert!(major > 16);
+/// ```
 pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
 
 /// One bit for each scalar value of the basic plane, to which nearly all characters of texts belong.

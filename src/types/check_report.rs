@@ -6,6 +6,20 @@ use crate::error::{Error, Result};
 const MAX_PROBLEMS: usize = 100;
 
 /// Counts and problems that `check` found. Invariants are numbered as in the format specification.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// let report = Store::check(&path).run()?;
+/// for problem in &report.problems {
+///     eprintln!("invariant {}: {}: {}", problem.invariant, problem.place, problem.detail);
+/// }
+/// assert!(report.is_clean());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
@@ -79,6 +93,18 @@ impl CheckReport {
 }
 
 /// A violated invariant.
+///
+/// ```
+/// # use resemblance::{MinHash, Problem, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// let report = Store::check(&path).run()?;
+/// let on_pages = |problem: &&Problem| problem.place.contains("page");
+/// assert_eq!(report.problems.iter().filter(on_pages).count(), 0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {

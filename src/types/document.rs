@@ -21,8 +21,8 @@ pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 /// let document = Document::new("page/1").payload(b"title");
 /// assert_eq!(Document::from(("page/1", "title")), document);
 /// assert_eq!(Document::from("page/2"), Document::new("page/2"));
-/// let stamped = document.stamp(1_700_000_000);
-/// # let _ = stamped;
+/// let stamped = Document::without_key().stamp(1_700_000_000);
+/// assert_ne!(stamped, Document::without_key());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
@@ -130,6 +130,21 @@ impl<'a> Document<'a> {
 }
 
 /// A stored document.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// store.insert(Document::new("page/1").stamp(20).payload(b"a title"), &page)?;
+/// let record = store.snapshot()?.get("page/1")?.expect("it is stored");
+/// assert_eq!((record.id().get(), record.stamp()), (0, 20));
+/// assert_eq!((record.key(), record.payload()), (Some(&b"page/1"[..]), &b"a title"[..]));
+/// assert_eq!(record.key_str().as_deref(), Some("page/1")); // for people
+/// assert_eq!(record.signature(), &page);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub(crate) id: DocumentId,

@@ -12,6 +12,22 @@ use crate::types::key_text::key_text;
 /// [`Query::probe_budget`](crate::Query::probe_budget).
 ///
 /// It prints as the number, after "at least" if there may be more.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// for _ in 0..10 {
+///     store.insert(Document::without_key(), &page)?;
+/// }
+/// let matches = store.snapshot()?.query(&page).probe_budget(3).run()?;
+/// let beyond = matches.beyond_budget().expect("ten are more than three");
+/// assert_eq!((beyond.documents, beyond.is_least), (7, false));
+/// assert_eq!(beyond.to_string(), "7");
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BeyondBudget {
@@ -29,6 +45,24 @@ impl fmt::Display for BeyondBudget {
 }
 
 /// A document that a query found.
+///
+/// ```
+/// # use resemblance::{Document, MinHash, Schema, SimHash, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(minhash).simhash(simhash).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// store.insert(Document::new("page/1").stamp(20).payload(b"a title"), &page)?;
+/// let matches = store.snapshot()?.query(&page).with_payloads().run()?;
+/// let found = &matches[0];
+/// assert_eq!((found.id().get(), found.key(), found.stamp()), (0, Some(&b"page/1"[..]), 20));
+/// assert_eq!(found.payload(), Some(&b"a title"[..])); // `None` without `with_payloads`
+/// assert_eq!((found.similarity(), found.is_exact(), found.distance()), (Some(1.0), false, Some(0)));
+/// assert_eq!(found.beyond_budget(), None);
+/// println!("{}", found.key_str().unwrap_or("without a key".into()));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     pub(crate) id: DocumentId,
@@ -102,6 +136,19 @@ impl Match {
 }
 
 /// The documents among which a query looked for matches.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Scope, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let snapshot = store.snapshot()?;
+/// assert_eq!(snapshot.query(&page).run()?.scope(), Scope::Candidates);
+/// assert_eq!(snapshot.query(&page).scan().run()?.scope(), Scope::Scan);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
@@ -116,6 +163,24 @@ pub enum Scope {
 
 /// The answer to a query: matches, best first (greater similarity, then lesser distance, then
 /// lesser id), each document once, and how far the answer can be trusted to be complete.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Scope, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let matches = store.snapshot()?.query(&page).run()?;
+/// assert_eq!((matches.scope(), matches.candidates()), (Scope::Candidates, 1));
+/// assert!(matches.recall() >= Some(0.95)); // for a pair right at the bound
+/// assert_eq!(matches.beyond_budget(), None);
+/// for found in &matches {
+///     println!("{:?} {:?}", found.key_str(), found.similarity());
+/// }
+/// assert_eq!(matches[0].id().get(), 0); // it is a slice of matches, too
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matches {
     pub(crate) matches: Vec<Match>,
@@ -163,12 +228,6 @@ impl Matches {
         for found in &mut self.matches {
             found.beyond = beyond;
         }
-    }
-
-    /// Returns the matches alone.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<Match> {
-        self.matches
     }
 
     pub(crate) fn none(scope: Scope) -> Self {

@@ -7,6 +7,24 @@ use crate::types::matches::{BeyondBudget, Match};
 ///
 /// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared with a
 /// part of a hot bucket only; [`beyond_budget`](Self::beyond_budget) says if that was so.
+///
+/// ```
+/// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// assert!(matches!(store.insert_if_new("a", &page)?, Novelty::New { .. }));
+/// match store.insert_if_new("b", &page)? {
+///     Novelty::New { id, .. } => println!("inserted as document {id}"),
+///     Novelty::NearDuplicate(found) => assert_eq!(found.key(), Some(&b"a"[..])),
+///     Novelty::SameKey(_) => println!("this page was here before"),
+///     _ => {}
+/// }
+/// let same = store.insert_if_new("a", &page)?;
+/// assert!(matches!(same, Novelty::SameKey(_)) && same.beyond_budget().is_none());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Novelty {
@@ -73,6 +91,19 @@ impl Novelty {
 }
 
 /// The result of `upsert`.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// let first = store.upsert("a", &page)?;
+/// let second = store.upsert("a", &store.sketch_text("something quite different")?)?;
+/// assert_eq!((first.replaced, second.replaced), (None, Some(first.id)));
+/// assert!(second.id > first.id);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Upserted {
@@ -123,6 +154,18 @@ pub enum Revision {
 
 impl Revision {
     /// Returns the document's last version, compared with the new one; `None` if this is the first.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// assert_eq!(store.upsert("a", &page)?.revision.last(), None);
+    /// let again = store.upsert("a", &page)?;
+    /// assert_eq!(again.revision.last().and_then(|last| last.similarity()), Some(1.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn last(&self) -> Option<&Match> {
         match self {

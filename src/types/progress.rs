@@ -62,6 +62,12 @@ impl fmt::Display for Progress {
 }
 
 /// A part of a long operation. It prints as plain words, such as "sorting postings".
+///
+/// ```
+/// use resemblance::Phase;
+/// assert_eq!(Phase::SortingPostings.to_string(), "sorting postings");
+/// assert_eq!(Phase::SortingPostings.unit(), "postings");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, UseTree};
+use syn::{Attribute, Item, UseTree, Visibility};
 
 /// The parts of a path, `crate` in front where the file says so.
 type Parts = Vec<String>;
@@ -14,19 +14,20 @@ type Parts = Vec<String>;
 /// Imports of each file: the file that defines the name, and the name.
 pub(crate) type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 
-struct SourceFile {
-    path: String,
-    module: Parts,
-    syntax: syn::File,
+pub(super) struct SourceFile {
+    pub(super) path: String,
+    pub(super) module: Parts,
+    pub(super) text: String,
+    pub(super) syntax: syn::File,
     /// Names that the file defines itself.
-    defined: BTreeSet<String>,
+    pub(super) defined: BTreeSet<String>,
     /// Names that it imports or exports again, and their paths.
     used: Vec<(String, Parts)>,
 }
 
 /// The modules of a crate that are no tests.
 pub(crate) struct SourceTree {
-    files: BTreeMap<Parts, SourceFile>,
+    pub(super) files: BTreeMap<Parts, SourceFile>,
 }
 
 /// Whether something is compiled for tests alone.
@@ -45,7 +46,7 @@ fn quote_text(attribute: &Attribute) -> String {
     }
 }
 
-fn name_of(item: &Item) -> Option<(String, &[Attribute])> {
+pub(super) fn name_of(item: &Item) -> Option<(String, &[Attribute])> {
     Some(match item {
         Item::Const(item) => (item.ident.to_string(), &item.attrs),
         Item::Enum(item) => (item.ident.to_string(), &item.attrs),
@@ -59,8 +60,23 @@ fn name_of(item: &Item) -> Option<(String, &[Attribute])> {
     })
 }
 
+/// The name of an item that can be public, and its visibility.
+pub(super) fn visible_name(item: &Item) -> Option<(String, &Visibility)> {
+    let visibility = match item {
+        Item::Const(item) => &item.vis,
+        Item::Enum(item) => &item.vis,
+        Item::Fn(item) => &item.vis,
+        Item::Static(item) => &item.vis,
+        Item::Struct(item) => &item.vis,
+        Item::Trait(item) => &item.vis,
+        Item::Type(item) => &item.vis,
+        _ => return None,
+    };
+    Some((name_of(item)?.0, visibility))
+}
+
 /// The names that a `use` brings, each with its whole path.
-fn leaves(tree: &UseTree, prefix: &mut Parts, found: &mut Vec<(String, Parts)>) {
+pub(super) fn leaves(tree: &UseTree, prefix: &mut Parts, found: &mut Vec<(String, Parts)>) {
     match tree {
         UseTree::Path(path) => {
             prefix.push(path.ident.to_string());
@@ -216,6 +232,7 @@ impl SourceTree {
         let file = SourceFile {
             path: path.to_owned(),
             module: module.clone(),
+            text,
             syntax,
             defined,
             used,
@@ -224,7 +241,7 @@ impl SourceTree {
     }
 
     /// The file that defines what a path names, and the name; nothing for other crates.
-    fn resolve(
+    pub(super) fn resolve(
         &self,
         from: &SourceFile,
         path: &[String],

@@ -14,6 +14,30 @@ use crate::types::{DocumentId, Record};
 
 /// The documents of one job, made by [`Collection::finish`](crate::collection::Collection::finish). Cheap to
 /// clone.
+///
+/// ```
+/// use resemblance::collection::Collection;
+/// # use resemblance::{BulkOptions, MinHash, Schema, Text};
+///
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let sketcher = schema.sketcher();
+/// # let options = BulkOptions::new();
+/// # let mut collection = Collection::new(&std::env::temp_dir(), schema.clone(), &options)?;
+/// # for key in ["a", "b", "c"] {
+/// #     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
+/// # }
+/// let collected = collection.finish()?;
+/// assert_eq!((collected.len(), collected.is_empty()), (3, false));
+/// let pair = collected.pairs().run()?.next().expect("all are near")?;
+/// assert_eq!(collected.key(pair.b)?.as_deref(), Some(&b"b"[..]));
+/// let clusters = collected.clusters().min_similarity(0.9).run()?;
+/// for cluster in clusters {
+///     let first = collected.get_id(cluster[0])?.expect("it is there");
+///     assert_eq!(first.key(), Some(&b"a"[..]));
+/// }
+/// assert_eq!(collected.schema(), &schema);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Collected {
     source: Arc<dyn JoinSource>,

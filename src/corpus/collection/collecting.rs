@@ -29,6 +29,7 @@ use crate::types::{Document, DocumentId, Progress, Watch};
 /// for key in ["a", "b", "c"] {
 ///     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
 /// }
+/// assert_eq!((collection.len(), collection.is_empty()), (3, false));
 /// let collected = collection.finish()?;
 /// assert_eq!(collected.pairs().run()?.count(), 3);
 /// # Ok::<(), resemblance::Error>(())
@@ -144,13 +145,27 @@ impl<'w> Collection<'w> {
     }
 
     /// Returns true as long as all documents are in memory.
-    #[must_use]
-    pub fn is_in_memory(&self) -> bool {
+    pub(super) fn is_in_memory(&self) -> bool {
         matches!(self.held, Held::Memory(_))
     }
 
     /// Sets what is told of the progress of [`finish`](Self::finish), and may stop it: see
     /// [`BulkBuild::on_progress`].
+    ///
+    /// ```
+    /// use resemblance::collection::Collection;
+    /// use std::ops::ControlFlow;
+    /// # use resemblance::{BulkOptions, MinHash, Schema};
+    ///
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let collection = Collection::new(&std::env::temp_dir(), schema, &BulkOptions::new())?;
+    /// let collection = collection.on_progress(|progress| {
+    ///     eprintln!("{progress}");
+    ///     ControlFlow::Continue(())
+    /// });
+    /// assert!(collection.finish()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(
         mut self,
         callback: impl FnMut(Progress) -> ControlFlow<()> + Send + 'w,
@@ -161,6 +176,27 @@ impl<'w> Collection<'w> {
 
     /// Sets what [`finish`](Self::finish) calls with each document that it leaves out because of its
     /// key: see [`BulkBuild::on_duplicate`].
+    ///
+    /// ```
+    /// use resemblance::collection::Collection;
+    /// use std::ops::ControlFlow;
+    /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema};
+    ///
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// # let page = schema.sketcher().hashes([1])?;
+    /// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepFirst);
+    /// let mut left_out = Vec::new();
+    /// let collection = Collection::new(&std::env::temp_dir(), schema, &options)?;
+    /// let mut collection = collection.on_duplicate(|id, _key| {
+    ///     left_out.push(id.get());
+    ///     ControlFlow::Continue(())
+    /// });
+    /// collection.insert("a".into(), &page)?;
+    /// collection.insert("a".into(), &page)?;
+    /// assert_eq!(collection.finish()?.len(), 1);
+    /// assert_eq!(left_out, [1]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_duplicate(
         mut self,
         callback: impl FnMut(DocumentId, &[u8]) -> ControlFlow<()> + Send + 'w,

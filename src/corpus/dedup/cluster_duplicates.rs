@@ -17,6 +17,22 @@ struct ClusterMember {
 }
 
 /// A document that is not the first of its cluster, and how near it is to that one.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b"] {
+///     store.insert(key, &store.sketch_text("the same text under two keys")?)?;
+/// }
+/// let mut duplicates = store.snapshot()?.clusters().duplicates(None)?;
+/// let duplicate = duplicates.next().expect("one of two is a duplicate")?;
+/// assert_eq!(duplicate.document.key(), Some(&b"b"[..]));
+/// assert_eq!(duplicate.survivor.key(), Some(&b"a"[..]));
+/// assert_eq!((duplicate.similarity, duplicate.is_exact), (Some(1.0), false));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClusterDuplicate {
@@ -35,6 +51,20 @@ pub struct ClusterDuplicate {
 
 /// The documents of a snapshot that are not the first of their clusters, in the order of their
 /// insertion: see [`Join::duplicates`].
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// for key in ["a", "b", "c"] {
+///     store.insert(key, &store.sketch_text("the same text under three keys")?)?;
+/// }
+/// let duplicates = store.snapshot()?.clusters().max_bucket(1_000).duplicates(None)?;
+/// assert!(duplicates.left_out().is_empty() && duplicates.suspicious().is_empty());
+/// assert_eq!(duplicates.count(), 2);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 pub struct ClusterDuplicates {
     source: Arc<dyn JoinSource>,
     features: Option<Arc<FeatureSets>>,

@@ -57,6 +57,20 @@ pub struct Deduplicator {
 }
 
 /// The decision on a document: it is kept, or it is near one that was kept before.
+///
+/// ```
+/// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// store.insert("page/1", &store.sketch_text("a text that is known")?)?;
+/// let mut stream = store.deduplicator()?;
+/// let page = stream.sketch("a text that is known")?;
+/// let decision = stream.decide(Document::without_key(), &page, Bounds::new())?;
+/// assert!(!decision.is_kept() && !decision.is_beyond_budget);
+/// assert_eq!(decision.found.unwrap().key(), Some(&b"page/1"[..]));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DedupDecision {
@@ -111,6 +125,18 @@ impl Deduplicator {
 
     /// Memory that the kept documents may take, in bytes, before they go to a temporary store. Their
     /// features count apart: see [`FeatureSets::memory_bytes`].
+    ///
+    /// ```
+    /// use resemblance::dedup::Deduplicator;
+    /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
+    ///
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let temporary = std::env::temp_dir();
+    /// let stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?;
+    /// let stream = stream.memory_bytes(4 << 30); // some ten million documents
+    /// assert!(stream.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.kept.set_memory_bytes(bytes);
@@ -119,6 +145,20 @@ impl Deduplicator {
 
     /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
     /// given. The decisions are the same for any number.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let threads = std::thread::available_parallelism().unwrap();
+    /// let mut stream = store.deduplicator()?.threads(threads);
+    /// let pages = [stream.sketch("to be or not to be")?, stream.sketch("to be or not to be")?];
+    /// let batch = [(Document::without_key(), &pages[0]), (Document::without_key(), &pages[1])];
+    /// let decisions = stream.decide_many(&batch)?;
+    /// assert!(decisions[0].is_kept() && !decisions[1].is_kept());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.kept.set_threads(threads);
@@ -134,12 +174,35 @@ impl Deduplicator {
     }
 
     /// Returns the number of documents that are kept, those that the store had before included.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let mut stream = store.deduplicator()?;
+    /// for text in ["to be or not to be", "to be or not to be", "that is the question"] {
+    ///     let page = stream.sketch(text)?;
+    ///     stream.decide(Document::without_key(), &page, Bounds::new())?;
+    /// }
+    /// assert_eq!(stream.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> u64 {
         self.kept.len()
     }
 
     /// Returns true if no document is kept.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// assert!(store.deduplicator()?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -188,6 +251,19 @@ impl Deduplicator {
     ///
     /// Returns the errors of [`Query::run`](crate::Query::run) and
     /// [`WriteTransaction::insert`](crate::WriteTransaction::insert).
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let mut stream = store.deduplicator()?;
+    /// let bounds = Bounds::new().min_similarity(0.95);
+    /// let page = stream.sketch("to be or not to be")?;
+    /// assert!(stream.decide(Document::without_key(), &page, bounds)?.is_kept());
+    /// assert!(!stream.decide(Document::without_key(), &page, bounds)?.is_kept());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn decide(
         &mut self,
         document: Document<'_>,

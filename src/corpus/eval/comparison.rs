@@ -15,6 +15,13 @@ use crate::schema::MinHashSchema;
 use crate::sketch::{Signature, Sketcher};
 
 /// Bytes of memory that a document takes for the largest signature that [`compare_kinds`] makes.
+///
+/// ```
+/// use resemblance::eval::{MAX_SIGNATURE_BYTES, SampleLimits};
+///
+/// let limits = SampleLimits { signature_bytes: MAX_SIGNATURE_BYTES, ..SampleLimits::default() };
+/// assert!(limits.signature_bytes < limits.memory_bytes);
+/// ```
 pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
 
 /// Maximum number of pairs that are compared; of more, a sample.
@@ -37,6 +44,26 @@ struct ComparedPair {
 }
 
 /// Pairs of a sample whose exact similarity is at least a floor and below 1.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// use resemblance::eval::ComparedPairs;
+///
+/// let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
+/// assert_eq!((pairs.len(), pairs.total(), pairs.is_empty()), (1, 1, false));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ComparedPairs {
     pairs: Vec<ComparedPair>,
@@ -109,6 +136,30 @@ impl ComparedPairs {
 }
 
 /// Errors and times of one kind of signature in one size.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # use resemblance::eval::{ComparedPairs, compare_kinds};
+/// # let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
+/// for compared in compare_kinds(&sample, &pairs, 1, || Ok::<_, Error>(()))? {
+///     let (name, values) = (compared.kind.name, compared.values());
+///     let (found, expected) = (compared.all.deviation(), compared.worst_theory());
+///     println!("{name}, {values} values: {found:?}, of {expected} by theory");
+///     assert!(compared.feature_nanoseconds().is_some());
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ComparedKind {

@@ -19,6 +19,33 @@ const DOCUMENTS_TOGETHER: usize = 64;
 
 /// A store that holds a sample and nothing else, and the counts of what it returns: see
 /// [`Snapshot::evaluate`](crate::Snapshot::evaluate).
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// evaluation.run(0.1, |documents| {
+///     eprintln!("{documents} documents are done");
+///     Ok::<_, Error>(())
+/// })?;
+/// let minhash = evaluation.minhash.expect("the schema has MinHash");
+/// let (all, found) = (minhash.near.pairs, minhash.near.returned);
+/// assert_eq!(minhash.missed.count, all - found);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[non_exhaustive]
 pub struct Evaluation {
     /// The sample, with its signatures as the store keeps them: it estimates from those, where values
@@ -91,6 +118,30 @@ impl Evaluation {
     ///
     /// [`Error::InvalidParameter`] if the schema has no MinHash, or one of weighted features or of
     /// values made elsewhere; and the error that `on_document` returns.
+    ///
+    /// ```
+    /// # use resemblance::eval::{SampleLimits, Sampler};
+    /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+    /// # let sketcher = sampler.sketcher();
+    /// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+    /// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+    /// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+    /// # }
+    /// # let sample = sampler.finish(3);
+    /// # for signature in &sample.signatures {
+    /// #     store.insert(Document::without_key(), signature)?;
+    /// # }
+    /// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+    /// evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
+    /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+    /// let seeds = evaluation.seeds.expect("they were asked for");
+    /// assert_eq!(seeds.near.found.len(), 20);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn over_seeds<E: From<Error>>(
         &mut self,
         seeds: u64,

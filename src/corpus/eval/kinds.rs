@@ -5,6 +5,14 @@ use crate::schema::{MinHash, MinHashSchema, Schema};
 use crate::sketch::{MinHashKind, Permutations};
 
 /// One kind of signature that [`compare_kinds`](crate::corpus::eval::compare_kinds) compares.
+///
+/// ```
+/// use resemblance::eval::SIGNATURE_KINDS;
+/// for kind in SIGNATURE_KINDS {
+///     assert_eq!(kind.is_cut(), kind.name.ends_with("-bit"));
+///     println!("{}: {:?} values", kind.name, kind.sizes);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct SignatureKind {
     /// The name of the kind.
@@ -19,6 +27,12 @@ pub struct SignatureKind {
 const SIZES: &[u16] = &[64, 128, 256, 400, 512, 1024];
 
 /// All kinds that are compared, in the order in which they are compared.
+///
+/// ```
+/// use resemblance::eval::SIGNATURE_KINDS;
+/// let names = SIGNATURE_KINDS.iter().map(|kind| kind.name);
+/// assert!(names.into_iter().any(|name| name == "one-pass"));
+/// ```
 pub const SIGNATURE_KINDS: &[SignatureKind] = &[
     SignatureKind::whole("minhash", MinHash::new),
     SignatureKind::whole("multiply-shift", |values| {
@@ -78,6 +92,18 @@ impl SignatureKind {
 }
 
 /// Bytes that a signature's values take.
+///
+/// ```
+/// use resemblance::eval::signature_bytes;
+/// # use resemblance::{MinHash, Schema};
+/// let bytes = |minhash| -> resemblance::Result<u64> {
+///     let schema = Schema::builder().minhash(minhash).build()?;
+///     Ok(signature_bytes(&schema.minhash().unwrap()))
+/// };
+/// assert_eq!(bytes(MinHash::new(128))?, 256);
+/// assert_eq!(bytes(MinHash::new(128).value_bits(1))?, 16);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[must_use]
 pub fn signature_bytes(minhash: &MinHashSchema) -> u64 {
     (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)

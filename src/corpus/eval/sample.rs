@@ -21,6 +21,16 @@ const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
 const DOCUMENT_BYTES: u64 = 300;
 
 /// The maximum size of a sample; by default it is unlimited.
+///
+/// ```
+/// use resemblance::eval::{SampleLimits, Sampler};
+/// use resemblance::Text;
+///
+/// let limits = SampleLimits { documents: Some(100_000), ..SampleLimits::default() };
+/// let sampler = Sampler::new(Text::words(3), None, limits)?;
+/// assert!(sampler.is_empty());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SampleLimits {
     /// Maximum number of documents; `None` for all.
@@ -42,6 +52,19 @@ impl Default for SampleLimits {
 }
 
 /// A sample of documents in the order of their numbers, made by a [`Sampler`].
+///
+/// ```
+/// use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::Text;
+///
+/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let sketch = sampler.sketcher().sketch(b"a", "to be or not to be")?;
+/// sampler.add(0, b"a".into(), sketch.expect("all keys may be in the sample"))?;
+/// let sample = sampler.finish(1);
+/// assert_eq!((sample.len(), sample.is_empty(), sample.read), (1, false, 1));
+/// assert_eq!(sample.features[0].len(), 4); // be, not, or, to
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DocumentSample {
@@ -78,6 +101,7 @@ impl DocumentSample {
 ///
 /// let limits = SampleLimits { documents: Some(10), ..SampleLimits::default() };
 /// let mut sampler = Sampler::new(Text::words(2), None, limits)?;
+/// assert!(sampler.is_empty());
 /// let sketcher = sampler.sketcher(); // for use in any thread
 /// for number in 0..1_000 {
 ///     let key = format!("page/{number}").into_bytes();
@@ -98,6 +122,19 @@ pub struct Sampler {
 }
 
 /// The result of [`Sampler::add`].
+///
+/// ```
+/// use resemblance::eval::{SampleAddition, SampleLimits, Sampler};
+/// # use resemblance::Text;
+///
+/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let sketcher = sampler.sketcher();
+/// let sketch = |key: &[u8]| sketcher.sketch(key, "some text or other");
+/// assert_eq!(sampler.add(0, b"a".into(), sketch(b"a")?.unwrap())?, SampleAddition::Taken);
+/// let again = sampler.add(1, b"a".into(), sketch(b"a")?.unwrap())?;
+/// assert_eq!(again, SampleAddition::RepeatedKey(b"a".into()));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SampleAddition {
     /// It is in the sample, or its key hashes too high.
@@ -109,6 +146,20 @@ pub enum SampleAddition {
 }
 
 /// Sketches those documents whose keys may be in the sample of a [`Sampler`], in any thread.
+///
+/// ```
+/// use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::Text;
+///
+/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let sketcher = sampler.sketcher();
+/// let thread = std::thread::spawn(move || sketcher.sketch(b"a", "some text or other"));
+/// if let Some(sketch) = thread.join().unwrap()? {
+///     sampler.add(0, b"a".into(), sketch)?;
+/// }
+/// assert_eq!(sampler.len(), 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SampleSketcher {
     /// Cuts texts into features.
@@ -119,6 +170,17 @@ pub struct SampleSketcher {
 }
 
 /// The features and signature of a text, for [`Sampler::add`].
+///
+/// ```
+/// use resemblance::eval::{SampleLimits, SampleSketch, Sampler};
+/// # use resemblance::Text;
+///
+/// let mut sampler = Sampler::new(Text::words(1), None, SampleLimits::default())?;
+/// let sketch: Option<SampleSketch> = sampler.sketcher().sketch(b"a", "some text or other")?;
+/// sampler.add(0, b"a".into(), sketch.expect("all keys may be in the sample"))?;
+/// assert_eq!(sampler.len(), 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct SampleSketch {
     /// The hash of its key.

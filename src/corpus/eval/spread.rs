@@ -34,6 +34,37 @@ impl SeedCodes {
 ///
 /// Pairs that share documents are found or missed together, so the recall of one seed lies further
 /// from the mean than it would if all pairs were independent.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let seeds = evaluation.seeds.unwrap();
+/// let spread = seeds.near;
+/// assert_eq!((spread.pairs, spread.families()), (1, 1));
+/// let (least, mean, greatest) = (spread.min(), spread.mean(), spread.max());
+/// assert!(least <= mean && mean <= greatest);
+/// println!("{:?} with the seed of the store", spread.own_recall());
+/// println!("{mean:?} ± {:?}, of {:?} by theory", spread.deviation(), spread.expected());
+/// assert!(spread.deviation_if_independent() <= spread.deviation_if_together());
+/// assert_eq!(spread.found.len(), 20);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RecallSpread {
@@ -90,7 +121,7 @@ impl RecallSpread {
     }
 
     /// Iterates over the recall with each seed from 1 on; over nothing if there is no pair.
-    pub fn recalls(&self) -> impl Iterator<Item = f64> {
+    fn recalls(&self) -> impl Iterator<Item = f64> {
         self.found.iter().filter_map(|f| self.share(*f as f64))
     }
 
@@ -169,6 +200,31 @@ impl RecallSpread {
 
 /// The recall of a sample with several seeds: see
 /// [`Evaluation::over_seeds`](super::Evaluation::over_seeds).
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let seeds = evaluation.seeds.unwrap();
+/// assert_eq!((seeds.at_threshold.min_similarity, seeds.near.min_similarity), (0.8, 0.8));
+/// assert!(seeds.at_threshold.pairs <= seeds.near.pairs);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 pub struct SeedRecall {
     codes: SeedCodes,
     minhash: MinHashSchema,

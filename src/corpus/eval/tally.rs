@@ -32,6 +32,31 @@ pub fn step_name(step: usize) -> String {
 }
 
 /// The errors of some estimates.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// let errors = &minhash.near.errors;
+/// assert_eq!(errors.count, minhash.near.candidates);
+/// println!("{:?} ± {:?}, of {:?} by theory", errors.mean(), errors.deviation(), errors.theory());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EstimateErrors {
     /// Number of estimates.
@@ -74,6 +99,31 @@ impl EstimateErrors {
 }
 
 /// The pairs of one step of exact similarity.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// let step = minhash.steps[8]; // from 0.8 to 0.9
+/// assert_eq!((step.pairs, step.mean_similarity()), (1, Some(0.8)));
+/// println!("a recall of {:?}", step.share(step.returned as f64));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SimilarityStep {
@@ -106,6 +156,30 @@ impl SimilarityStep {
 }
 
 /// The pairs that were returned with an estimate of one step.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// let returned = minhash.all_returned();
+/// assert!(returned.pairs == 0 || returned.precision() == Some(1.0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReturnedPairs {
@@ -124,6 +198,32 @@ impl ReturnedPairs {
 }
 
 /// A pair at the threshold or above that was not returned.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// for pair in minhash.missed.iter() {
+///     assert!(pair.similarity >= 0.8);
+///     println!("{} and {}: {}, estimated {}", pair.a, pair.b, pair.similarity, pair.estimate);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MissedPair {
@@ -145,6 +245,31 @@ pub struct MissedPair {
 type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
 
 /// The most similar of the missed pairs, and the number of all.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// let missed = &minhash.missed;
+/// assert_eq!(missed.count, minhash.near.pairs - minhash.near.returned);
+/// assert_eq!(missed.iter().count() as u64, missed.count); // at most ten were asked for
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct MissedPairs {
     max_kept: usize,
@@ -208,6 +333,33 @@ struct FoundPair {
 }
 
 /// Counts of the pairs that a store returned by similarity.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// # let minhash = evaluation.minhash.unwrap();
+/// assert_eq!(minhash.near.pairs, 1); // one pair is at the threshold or above
+/// assert_eq!(minhash.all_returned().pairs, minhash.near.returned);
+/// for (step, pairs) in minhash.steps.iter().enumerate() {
+///     println!("{}: {} pairs", resemblance::eval::step_name(step), pairs.pairs);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MinHashTally {
@@ -328,6 +480,30 @@ impl MinHashTally {
 }
 
 /// Counts of the pairs that a store returned by distance.
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, Schema, SimHash, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits64()).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// let simhash = evaluation.simhash.expect("the schema has SimHash");
+/// assert_eq!(simhash.distances[0], (1, 1)); // all that are there are found
+/// assert_eq!(simhash.wrong, 0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SimHashTally {

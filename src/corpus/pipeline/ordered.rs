@@ -26,6 +26,19 @@ const BATCHES_PER_THREAD: usize = 3;
 const MIN_BATCHES: usize = 16;
 
 /// The size of a batch, which ends at whichever limit it reaches first.
+///
+/// ```
+/// use resemblance::pipeline::{BatchLimits, Pipeline};
+/// use resemblance::Error;
+///
+/// let limits = BatchLimits { records: 4, bytes: 1 << 20 };
+/// let numbers = (0..10).map(Ok::<usize, Error>);
+/// let mut sizes = Pipeline::start(numbers, |_| 8, 2, limits, |batch: Vec<usize>| {
+///     Ok(vec![batch.len()])
+/// });
+/// assert_eq!(sizes.next(|| Ok(()))?, Some(4));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     /// Maximum number of records in a batch.
@@ -35,6 +48,19 @@ pub struct BatchLimits {
 }
 
 /// A thread of a pipeline ended without an answer, because it panicked.
+///
+/// ```
+/// use resemblance::pipeline::{BatchLimits, Pipeline};
+/// use resemblance::Error;
+///
+/// let numbers = (0..10).map(Ok::<u32, Error>);
+/// let limits = BatchLimits { records: 4, bytes: 1 << 20 };
+/// let mut results = Pipeline::start(numbers, |_| 4, 2, limits, |numbers: Vec<u32>| {
+///     assert!(!numbers.contains(&0), "a bug of the work");
+///     Ok(numbers)
+/// });
+/// assert!(matches!(results.next(|| Ok(())), Err(Error::Bug { .. })));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerPanicked;
 

@@ -15,8 +15,9 @@ const STEPS: usize = 10_000;
 /// use resemblance::tune::Background;
 ///
 /// let banding = Banding::by_recall(128, 0.8, 0.95)?;
-/// let similar = Background::Assumed(0.3).candidates(banding, 1_000_000);
-/// assert!(similar > Background::Assumed(0.1).candidates(banding, 1_000_000));
+/// let (alike, varied) = (Background::Assumed(0.3), Background::Assumed(0.1));
+/// assert_eq!(alike.mean(), 0.3);
+/// assert!(alike.candidates(banding, 1_000_000) > varied.candidates(banding, 1_000_000));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]

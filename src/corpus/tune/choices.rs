@@ -8,9 +8,21 @@ use crate::lanes::{Banding, TableDesign};
 use crate::schema::{MinHash, Schema, SimHash};
 
 /// Bytes that a posting with a code of 40 bits takes on disk, about, its share of the filters included.
+///
+/// ```
+/// use resemblance::tune::BAND_POSTING_BYTES;
+/// let megabytes = 13.0 * BAND_POSTING_BYTES; // of 13 bands, a million documents
+/// assert!(megabytes < 100.0);
+/// ```
 pub const BAND_POSTING_BYTES: f64 = 5.4;
 
 /// Bytes that a posting with a code of 64 bits takes on disk, about, its share of the filters included.
+///
+/// ```
+/// use resemblance::tune::TABLE_POSTING_BYTES;
+/// let megabytes = 4.0 * TABLE_POSTING_BYTES; // of 4 tables, a million documents
+/// assert!(megabytes < 100.0);
+/// ```
 pub const TABLE_POSTING_BYTES: f64 = 8.4;
 
 /// Number of families of pairs for which the spread of the recall is computed.
@@ -20,6 +32,16 @@ const FAMILIES: u64 = 100;
 const MANY_DOCUMENTS: u64 = 1_000_000;
 
 /// The bands for a number of MinHash values, with their accuracy and cost.
+///
+/// ```
+/// use resemblance::tune::{Background, BandingChoice, banding_choice};
+///
+/// let background = Background::Assumed(0.05);
+/// let choice: BandingChoice = banding_choice(128, 0.8, 0.95, 1_000_000, &background)?;
+/// assert_eq!(choice.banding.to_string(), "13 x 7");
+/// assert!(choice.deviation < 0.04 && choice.posting_bytes < choice.document_bytes);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct BandingChoice {
@@ -45,6 +67,16 @@ pub struct BandingChoice {
 }
 
 /// The tables for a number of SimHash fingerprints, with their cost.
+///
+/// ```
+/// use resemblance::tune::{TableChoice, table_choice};
+/// # use resemblance::SimHash;
+///
+/// let choice: TableChoice = table_choice(SimHash::bits64(), 1_000_000)?;
+/// println!("{}: {} bytes a document", choice.design, choice.document_bytes);
+/// assert!(choice.posting_bytes < choice.document_bytes);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableChoice {

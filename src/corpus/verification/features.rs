@@ -145,6 +145,17 @@ impl FeatureSets {
     }
 
     /// Returns true if the features of a document are here.
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// let id = DocumentId::new(7);
+    /// features.put(id, &[1, 2, 3])?;
+    /// assert!(features.has(id) && !features.has(DocumentId::new(8)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn has(&self, id: DocumentId) -> bool {
         self.place(id).is_some()
@@ -161,6 +172,17 @@ impl FeatureSets {
     }
 
     /// Returns the number of bytes that the file holds; 0 as long as all features are in memory.
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(0);
+    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.flush()?;
+    /// assert_eq!(features.file_bytes(), 3 * 8);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         let count = self.file.as_ref().map_or(0, |file| file.count);
@@ -179,11 +201,12 @@ impl FeatureSets {
 
     /// Does what [`similarity`](Self::similarity) does, but a similarity below the `floor` may come out
     /// as any number below it: the comparison ends once that is certain.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`similarity`](Self::similarity).
-    pub fn similarity_from(&self, floor: f64, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
+    pub(super) fn similarity_from(
+        &self,
+        floor: f64,
+        a: DocumentId,
+        b: DocumentId,
+    ) -> Result<Option<f64>> {
         // The sizes alone may tell.
         if let (Some(a), Some(b)) = (self.size(a), self.size(b)) {
             let most = a.min(b) as f64 / a.max(b) as f64;
@@ -203,6 +226,18 @@ impl FeatureSets {
     /// # Errors
     ///
     /// Returns the errors of [`similarity`](Self::similarity).
+    ///
+    /// ```
+    /// use resemblance::verification::FeatureSets;
+    /// # use resemblance::DocumentId;
+    ///
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.flush()?;
+    /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(0))?, Some(0.5));
+    /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(1))?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn similarity_to(&self, hashes: &[u64], id: DocumentId) -> Result<Option<f64>> {
         let other = self.get(id)?;
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
@@ -210,11 +245,7 @@ impl FeatureSets {
 
     /// Does what [`similarity_to`](Self::similarity_to) does, but a similarity below the `floor` may
     /// come out as any number below it.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`similarity`](Self::similarity).
-    pub fn similarity_to_from(
+    pub(in crate::corpus) fn similarity_to_from(
         &self,
         floor: f64,
         hashes: &[u64],

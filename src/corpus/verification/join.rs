@@ -20,6 +20,16 @@ pub(crate) const FEATURE_BYTES: u64 = 40;
 const ROUNDING: f64 = 1e-6;
 
 /// A document with which another is compared.
+///
+/// ```
+/// use resemblance::verification::{ExactJoin, Partner};
+///
+/// let mut join = ExactJoin::new(&[vec![1, 2], vec![1, 2, 3]], 0.5)?;
+/// assert!(join.advance()?.expect("there are two").is_empty()); // none before the first
+/// let partners: Vec<Partner> = join.advance()?.expect("there are two");
+/// assert_eq!((partners[0].document, partners[0].similarity), (0, 2.0 / 3.0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Partner {
     /// The index of that document.

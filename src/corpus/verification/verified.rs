@@ -20,7 +20,7 @@ use crate::write::SyncAskCaller;
 ///
 /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// let sketched = SketchedText::new(&schema.sketcher(), true, "the quick brown fox")?;
-/// assert_eq!(sketched.features.len(), 3);
+/// assert_eq!((sketched.features.len(), sketched.feature_bytes()), (3, 24));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -61,6 +61,24 @@ impl<A> Join<'_, A> {
     /// Puts exact similarities in the place of estimates where `features` has both documents, as
     /// [`verify`](Self::verify) with their similarity does, but cheaper: a comparison ends once it is
     /// certain that a pair lies below the bound. Call it after the bounds are set.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// use std::sync::Arc;
+    /// use resemblance::verification::FeatureSets;
+    ///
+    /// let mut features = FeatureSets::new(folder.path());
+    /// for text in ["to be or not to be", "not to be or to be"] {
+    ///     let id = store.insert(text, &store.sketch_text(text)?)?;
+    ///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
+    /// }
+    /// let join = store.snapshot()?.pairs().verify_exact(Arc::new(features));
+    /// assert!(join.run()?.all(|pair| pair.is_ok_and(|pair| pair.is_exact)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn verify_exact(self, features: Arc<FeatureSets>) -> Self {
         // What is wrong with the bounds is told by the join.
         let bounds = self.resolved_bounds();

@@ -83,6 +83,20 @@ impl<'a> Eviction<'a> {
     /// Sets what is told of the progress, and may stop the eviction: see [`Progress`]. It is called
     /// after each transaction, and while no transaction is open. Documents evicted until then stay
     /// evicted.
+    ///
+    /// ```
+    /// # use resemblance::{Error, EvictPolicy, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// use std::ops::ControlFlow;
+    /// let eviction = store.evict(EvictPolicy::KeepNewest(0));
+    /// let stopped = eviction.on_progress(|_| ControlFlow::Break(())).run();
+    /// assert!(matches!(stopped, Err(Error::Stopped { .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
         self.watch.set(callback);
         self
@@ -114,6 +128,19 @@ impl fmt::Debug for Eviction<'_> {
 }
 
 /// The result of an eviction.
+///
+/// ```
+/// # use resemblance::{EvictPolicy, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let report = store.evict(EvictPolicy::KeepNewest(0)).run()?;
+/// assert_eq!((report.examined, report.evicted, report.spared), (1, 1, 0));
+/// println!("others waited for {:?} at most", report.longest_slice);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvictReport {

@@ -11,6 +11,22 @@ use crate::types::DocumentId;
 pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 
 /// Which documents [`Store::evict`](crate::Store::evict) removes.
+///
+/// ```
+/// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// for day in 0..10 {
+///     store.insert(Document::new(&format!("page/{day}")).stamp(day), &page)?;
+/// }
+/// assert_eq!(store.evict(EvictPolicy::OlderThan(2)).run()?.evicted, 2);
+/// assert_eq!(store.evict(EvictPolicy::KeepNewest(5)).run()?.evicted, 3);
+/// let is_even = EvictPolicy::matching(|document| document.stamp() % 2 == 0);
+/// assert_eq!(store.evict(is_even).run()?.evicted, 2);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[non_exhaustive]
 pub enum EvictPolicy<'a> {
     /// The documents whose stamps are less than this one.
@@ -63,6 +79,21 @@ impl fmt::Debug for EvictPolicy<'_> {
 }
 
 /// A document of which [`EvictPolicy::Where`] asks whether it is to go.
+///
+/// ```
+/// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// store.insert(Document::new("page/1").stamp(20).payload(b"draft"), &page)?;
+/// let policy = EvictPolicy::matching(|document| {
+///     let is_page = document.key().is_some_and(|key| key.starts_with(b"page/"));
+///     is_page && document.stamp() < 30 && document.payload() == b"draft" && document.id().get() < 9
+/// });
+/// assert_eq!(store.evict(policy).run()?.evicted, 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredDocument<'a> {
     id: u64,

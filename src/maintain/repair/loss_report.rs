@@ -10,6 +10,21 @@ pub(super) const DOCUMENT_ROWS: &str = "documents";
 pub(super) const SIGNATURE_ROWS: &str = "signatures";
 
 /// Documents with ids from one to another, both included.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// # let new = folder.path().join("new.rsm");
+/// let report = Store::repair(&path, &new).run()?;
+/// for range in &report.lost {
+///     println!("documents {} to {}: {}", range.first, range.last, range.reason);
+/// }
+/// assert_eq!(report.lost, []);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdRange {

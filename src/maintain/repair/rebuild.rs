@@ -60,6 +60,18 @@ impl<'a> Repair<'a> {
 
     /// The schema to use if that of the file cannot be read. It must be the one that the store was
     /// made with; another threshold, and other bands of values that were not cut, do no harm.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema.clone())?;
+    /// # let new = folder.path().join("new.rsm");
+    /// let report = Store::repair(&path, &new).schema(schema).run()?;
+    /// assert!(report.has_own_schema); // that of the file could be read
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
@@ -70,6 +82,20 @@ impl<'a> Repair<'a> {
     /// back**, where their rows have not been overwritten, and others with an earlier stamp or
     /// payload. Off by default. It keeps 24 bytes a page
     /// with rows in memory.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(&path, schema)?;
+    /// # store.insert("a", &store.sketch_text("some text or other")?)?;
+    /// # store.close()?;
+    /// # let new = folder.path().join("new.rsm");
+    /// let report = Store::repair(&path, &new).scan(true).run()?;
+    /// assert_eq!(report.documents, 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn scan(mut self, on: bool) -> Self {
         self.scan = on;
         self
@@ -77,6 +103,21 @@ impl<'a> Repair<'a> {
 
     /// Sets what is told of the progress, and may stop the repair: see [`Progress`]. There is no new
     /// store then.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # Store::create(&path, schema)?;
+    /// # let new = folder.path().join("new.rsm");
+    /// use std::ops::ControlFlow;
+    /// let repair = Store::repair(&path, &new);
+    /// let stopped = repair.on_progress(|_| ControlFlow::Break(())).run();
+    /// assert!(matches!(stopped, Err(Error::Stopped { .. })));
+    /// assert!(!new.exists());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
         self.watch.set(callback);
         self
@@ -116,6 +157,22 @@ impl fmt::Debug for Repair<'_> {
 
 /// The result of a repair: the kept and the lost documents. Lists have at most 1,000 entries;
 /// [`truncated`](Self::truncated) says whether there were more.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pages.rsm");
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # Store::create(&path, schema)?;
+/// # let new = folder.path().join("new.rsm");
+/// let report = Store::repair(&path, &new).run()?;
+/// if !report.is_complete() {
+///     eprintln!("{} documents are lost for certain", report.documents_lost);
+///     report.damage.iter().for_each(|damage| eprintln!("{}: {}", damage.place, damage.detail));
+/// }
+/// assert_eq!((report.documents_before, report.documents), (Some(0), 0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RepairReport {

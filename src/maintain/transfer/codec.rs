@@ -170,6 +170,14 @@ impl Codec {
     /// # Errors
     ///
     /// [`Error::Bug`] alone.
+    ///
+    /// ```
+    /// # use resemblance::{Codec, MinHash, Schema, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let elsewhere = Schema::from_bytes(&schema.to_bytes()?)?; // another build of this crate
+    /// assert_eq!(Codec::new(&schema)?.self_test()?, Codec::new(&elsewhere)?.self_test()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn self_test(&self) -> Result<u64> {
         self.context.sketcher.self_test()
     }

@@ -15,6 +15,19 @@ use crate::types::{Operation, Phase, Watch};
 const PIECE_BYTES: usize = 1 << 20;
 
 /// The result of an export.
+///
+/// ```
+/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let mut stream = Vec::new();
+/// let report = store.snapshot()?.export(&mut stream).run()?;
+/// assert_eq!((report.documents, report.bytes), (1, stream.len() as u64));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportReport {

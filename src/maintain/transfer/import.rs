@@ -26,6 +26,22 @@ const TRANSACTION_DOCUMENTS: u64 = 10_000;
 const TRANSACTION_BYTES: usize = 16 << 20;
 
 /// The rule for a document of the stream whose key the store has.
+///
+/// ```
+/// # use resemblance::{Document, ExistingKeys, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// store.insert(Document::new("a").stamp(20), &page)?;
+/// let mut stream = Vec::new();
+/// store.snapshot()?.export(&mut stream).run()?;
+/// store.touch("a", 21)?; // later than in the stream
+/// let import = store.import(&stream[..]).existing_keys(ExistingKeys::ReplaceIfNewer);
+/// assert_eq!(import.run()?.skipped, 1);
+/// assert!(store.import(&stream[..]).existing_keys(ExistingKeys::Refuse).run().is_err());
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExistingKeys {
@@ -101,6 +117,21 @@ impl<'a> Import<'a> {
 
     /// Maximum number of documents that one transaction reads, at least 1; 10,000 by default. It ends
     /// earlier once they reach 16 MiB.
+    ///
+    /// ```
+    /// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let mut stream = Vec::new();
+    /// store.snapshot()?.export(&mut stream).run()?;
+    /// // Other writers wait for a hundred documents at most.
+    /// let import = store.import(&stream[..]).transaction_documents(100);
+    /// assert_eq!(import.existing_keys(ExistingKeys::Replace).run()?.replaced, 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn transaction_documents(mut self, documents: u64) -> Self {
         self.rules.transaction_documents = documents.max(1);
         self
@@ -108,6 +139,21 @@ impl<'a> Import<'a> {
 
     /// Sets what is told of the progress, and may stop the import: see [`Progress`]. It is called
     /// before each transaction and at the end. Documents that were committed until then stay.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let mut stream = Vec::new();
+    /// store.snapshot()?.export(&mut stream).run()?;
+    /// use std::ops::ControlFlow;
+    /// let import = store.import(&stream[..]).on_progress(|_| ControlFlow::Break(()));
+    /// assert!(matches!(import.run(), Err(Error::ImportStopped { documents: 0, .. })));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn on_progress(mut self, callback: impl FnMut(Progress) -> ControlFlow<()> + 'a) -> Self {
         self.watch.set(callback);
         self
@@ -160,6 +206,20 @@ impl ImportRules {
 
 /// The result of an import. Each document is counted in [`read`](Self::read) and in one of the
 /// others.
+///
+/// ```
+/// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// # store.insert("a", &page)?;
+/// let mut stream = Vec::new();
+/// store.snapshot()?.export(&mut stream).run()?;
+/// let report = store.import(&stream[..]).existing_keys(ExistingKeys::Skip).run()?;
+/// assert_eq!((report.read, report.inserted, report.skipped), (1, 0, 1));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportReport {

@@ -49,6 +49,15 @@ impl Schema {
     /// [`Error::InvalidParameter`] for bytes of something else and for a schema that is out of range,
     /// [`Error::NewerFormat`] for those of a newer release, [`Error::SelfTest`] for one whose texts are
     /// read by another version of Unicode, [`Error::MissingFeature`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let sketcher = Schema::from_bytes(&schema.to_bytes()?)?.sketcher(); // in another process
+    /// assert_eq!(sketcher.hashes([7])?, schema.sketcher().hashes([7])?);
+    /// assert!(Schema::from_bytes(b"something else").is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| other(bytes))?;
         let (version, rest) = rest.split_first_chunk().ok_or_else(|| other(bytes))?;

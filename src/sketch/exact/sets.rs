@@ -7,18 +7,14 @@ use crate::error::{Error, Result};
 /// Distinct features, of any type that has an order: strings, hashes, numbers.
 ///
 /// ```
-/// use resemblance::Text;
 /// use resemblance::exact::{FeatureSet, containment, jaccard};
 ///
-/// let shingles = |text: &str| {
-///     let mut shingles = Vec::new();
-///     Text::characters(2).for_each_shingle(text, |shingle| shingles.push(shingle.to_owned()));
-///     shingles.into_iter().collect::<FeatureSet<String>>()
-/// };
-/// let (a, b) = (shingles("Nadal"), shingles("Nadia"));
-/// assert_eq!(a.as_slice(), ["ad", "al", "da", "na"]);
-/// assert_eq!(jaccard(&a, &b), 2.0 / 6.0);
-/// assert_eq!(containment(&a, &b), 2.0 / 4.0);
+/// let words = |text: &'static str| text.split(' ').collect::<FeatureSet<&str>>();
+/// let (a, b) = (words("to be or not to be"), words("not to be"));
+/// assert_eq!(a.as_slice(), ["be", "not", "or", "to"]);
+/// assert_eq!((a.len(), b.len(), a.shared(&b)), (4, 3, 3));
+/// assert_eq!((jaccard(&a, &b), containment(&a, &b)), (3.0 / 4.0, 3.0 / 4.0));
+/// assert!(FeatureSet::<&str>::default().is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureSet<T>(Vec<T>);

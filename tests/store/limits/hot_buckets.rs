@@ -82,9 +82,9 @@ fn most_blocks(store: &Store) -> u64 {
 /// What is done reads no more blocks than that, and no more signatures than `signatures`.
 fn reads_little<T>(store: &Store, signatures: u64, run: impl FnOnce() -> T) -> T {
     let most_blocks = most_blocks(store);
-    let before = store.reads();
+    let before = store.metrics().reads;
     let done = run();
-    let after = store.reads();
+    let after = store.metrics().reads;
     let blocks = after.blocks - before.blocks;
     assert!(blocks <= most_blocks, "{blocks}, at most {most_blocks}");
     let read = after.signatures - before.signatures;
@@ -94,9 +94,9 @@ fn reads_little<T>(store: &Store, signatures: u64, run: impl FnOnce() -> T) -> T
 
 /// Without a budget everything is read.
 fn reads_much<T>(store: &Store, run: impl FnOnce() -> T) -> T {
-    let (most_blocks, before) = (most_blocks(store), store.reads().blocks);
+    let (most_blocks, before) = (most_blocks(store), store.metrics().reads.blocks);
     let done = run();
-    assert!(store.reads().blocks - before > most_blocks);
+    assert!(store.metrics().reads.blocks - before > most_blocks);
     done
 }
 
