@@ -37,7 +37,7 @@ const MIN_POSTINGS: u64 = 1_024;
 /// 3. a [scan](Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
 ///
 /// ```
-/// # use resemblance::{MinHash, Schema, Store, Text};
+/// # use resemblance::{By, MinHash, Schema, Store, Text};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
 /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
@@ -49,6 +49,14 @@ const MIN_POSTINGS: u64 = 1_024;
 /// let keys: Vec<_> = nearest.iter().filter_map(|found| found.key_str()).collect();
 /// assert_eq!(keys, ["a b c d e f g h", "a b c d w x y z"]);
 /// assert!(nearest.recall() >= Some(0.9));
+///
+/// // Of MinHash values, and certainly the nearest.
+/// let snapshot = store.snapshot()?;
+/// let nearest = snapshot.nearest(&page, 2).by(By::MinHash).min_recall(1.0).run()?;
+/// assert_eq!(nearest.recall(), Some(1.0));
+/// // As many as buckets hold, and their payloads.
+/// let nearest = snapshot.nearest(&page, 3).without_scan().with_payloads().run()?;
+/// assert_eq!(nearest[0].payload(), Some(&[][..]));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "a question does nothing until it is run"]

@@ -112,6 +112,14 @@ impl Rebanding {
 
     /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The greatest distance is
     /// the one within which they find all, unless it is [given](Self::max_distance).
+    ///
+    /// ```
+    /// # use resemblance::{Rebanding, Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// let rebanded = schema.rebanded(&Rebanding::new().tables(&[(5, 2)]))?;
+    /// assert_eq!(rebanded.simhash().unwrap().design().table_count(), 10);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn tables(mut self, groups: &[(u8, u8)]) -> Self {
         self.tables = Some(groups.to_vec());

@@ -486,7 +486,7 @@ fn matches_of_key(
     if let Some(matches) = &matches {
         explain(context, question, matches);
     }
-    Ok(matches.map(Matches::into_vec))
+    Ok(matches.map(|matches| matches.into_iter().collect()))
 }
 
 fn read_text(context: &Context, arguments: &QueryArguments) -> Result<String> {

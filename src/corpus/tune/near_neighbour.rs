@@ -7,6 +7,13 @@ const MAX_BANDS: f64 = 4_294_967_295.0;
 
 /// The bands by which the near neighbours of a query are found in theory (Indyk and Motwani 1998): with a family of
 /// hash functions that are equal with the probability p₁ for near ones, and at most p₂ for far ones.
+///
+/// ```
+/// use resemblance::tune::near_neighbour_plan;
+/// let plan = near_neighbour_plan(0.5, 0.25, 1_024)?;
+/// assert_eq!((plan.rho, plan.rows, plan.bands), (0.5, 5, 32));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NearNeighbourPlan {

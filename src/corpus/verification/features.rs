@@ -64,14 +64,14 @@ pub struct FeatureSets {
     file: Option<NumberFile>,
     /// Where the hashes stand of each document whose id was greater than all before, from the first such
     /// id on; none for ids in between.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<FeaturePlace>>,
     first: u64,
     /// Where those of the other documents stand.
-    scattered: HashMap<u64, Place>,
+    scattered: HashMap<u64, FeaturePlace>,
 }
 
 /// Where the hashes of a document stand.
-enum Place {
+enum FeaturePlace {
     Memory(Arc<[u64]>),
     /// Indexes into the numbers of the file.
     File(Range<u64>),
@@ -128,11 +128,11 @@ impl FeatureSets {
         Ok(())
     }
 
-    fn keep(&mut self, hashes: Arc<[u64]>) -> Result<Place> {
+    fn keep(&mut self, hashes: Arc<[u64]>) -> Result<FeaturePlace> {
         let bytes = DOCUMENT_BYTES + size_of_val(&*hashes) as u64;
         if self.file.is_none() && self.held_bytes + bytes <= self.memory_bytes {
             self.held_bytes += bytes;
-            return Ok(Place::Memory(hashes));
+            return Ok(FeaturePlace::Memory(hashes));
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -141,7 +141,7 @@ impl FeatureSets {
         let start = file.count;
         let written = file.push(&hashes);
         written.map_err(|e| failure(&self.temp_dir, e))?;
-        Ok(Place::File(start..file.count))
+        Ok(FeaturePlace::File(start..file.count))
     }
 
     /// Returns true if the features of a document are here.
@@ -255,7 +255,7 @@ impl FeatureSets {
         Ok(other.map(|other| jaccard_from(floor, hashes, &other)))
     }
 
-    fn place(&self, id: DocumentId) -> Option<&Place> {
+    fn place(&self, id: DocumentId) -> Option<&FeaturePlace> {
         let index = id.get().checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let place = index.and_then(|index| self.places.get(index)?.as_ref());
@@ -264,16 +264,16 @@ impl FeatureSets {
 
     fn size(&self, id: DocumentId) -> Option<u64> {
         Some(match self.place(id)? {
-            Place::Memory(hashes) => hashes.len() as u64,
-            Place::File(numbers) => numbers.end - numbers.start,
+            FeaturePlace::Memory(hashes) => hashes.len() as u64,
+            FeaturePlace::File(numbers) => numbers.end - numbers.start,
         })
     }
 
     fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
         let numbers = match self.place(id) {
             None => return Ok(None),
-            Some(Place::Memory(hashes)) => return Ok(Some(Cow::Borrowed(hashes))),
-            Some(Place::File(numbers)) => numbers,
+            Some(FeaturePlace::Memory(hashes)) => return Ok(Some(Cow::Borrowed(hashes))),
+            Some(FeaturePlace::File(numbers)) => numbers,
         };
         let file = self.file.as_ref().or_bug("a file of features")?;
         let read = file.read(numbers.start, numbers.end - numbers.start);
