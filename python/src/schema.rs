@@ -393,7 +393,9 @@ impl Schema {
         let chosen = chosen.as_ref().and_then(|schema| schema.simhash());
         let groups = simhash.design().groups();
         let is_chosen = chosen.is_some_and(|chosen| chosen.design().groups() == groups);
-        let tables = (!is_chosen).then(|| PyTuple::new(py, groups.iter().copied())).transpose()?;
+        let tables = (!is_chosen)
+            .then(|| PyTuple::new(py, groups.iter().copied()))
+            .transpose()?;
         let fields = fields!(py,
             bits: simhash.bits(),
             max_distance: simhash.max_distance(),

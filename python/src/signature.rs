@@ -60,7 +60,8 @@ impl Signature {
         let py = class.py();
         if bits == 32 {
             let short = u32::try_from(fingerprint);
-            let short = short.map_err(|_| invalid(py, "fingerprint", fingerprint, "one of 32 bits"))?;
+            let short =
+                short.map_err(|_| invalid(py, "fingerprint", fingerprint, "one of 32 bits"))?;
             return Ok(Self::bare(resemblance::Signature::from_simhash32(short)));
         }
         match (bits, u64::try_from(fingerprint)) {

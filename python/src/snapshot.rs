@@ -306,7 +306,7 @@ impl Snapshot {
             scan,
             payloads,
         };
-        self.run_nearest(py, document, n, fields, resemblance::Nearest::run)
+        self.run_nearest(py, document, n, fields, |nearest| nearest.run())
     }
 
     /// Returns one document within the distance `factor` * `radius`, or none if there is none within

@@ -475,7 +475,7 @@ impl Store {
             payloads,
         };
         self.reader(py)?
-            .run_nearest(py, document, n, fields, resemblance::Nearest::run)
+            .run_nearest(py, document, n, fields, |nearest| nearest.run())
     }
 
     /// Returns one document within the distance `factor` * `radius`, or none if there is none within

@@ -49,13 +49,13 @@ pub(super) fn kinds() -> Vec<Schema> {
         builder().simhash(simhash()),
         builder().simhash(simhash()).empty_documents(alike),
         builder().simhash(wide()),
-        builder().simhash(SimHash::bits32().tables(&[(4, 2)])),
         both(minhash(), simhash()),
         both(minhash(), simhash())
             .near(Near::Both)
             .empty_documents(alike),
         both(minhash().value_bits(1), wide()),
         both(minhash().value_bits(4), simhash()).near(Near::Both),
+        builder().simhash(SimHash::bits32().tables(&[(4, 2)])),
     ];
     builders
         .map(|builder| builder.expected_documents(1).build().unwrap())

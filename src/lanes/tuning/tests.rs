@@ -181,7 +181,8 @@ fn known_choices() {
 #[test]
 fn parameters_out_of_range_are_named() {
     for (bits, k, expected) in [
-        (32, 3, "bits"),
+        (16, 3, "bits"),
+        (32, 5, "max_distance"),
         (96, 3, "bits"),
         (128, 17, "max_distance"),
         (64, 0, "max_distance"),
