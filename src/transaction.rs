@@ -345,6 +345,19 @@ impl WriteTransaction {
 
     /// Begins a search for the `n` documents that are nearest to a signature, this transaction's own
     /// included: as [`Snapshot::nearest`](crate::Snapshot::nearest).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("all that glitters is not gold")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let id = transaction.insert("proverb", &page)?;
+    /// assert_eq!(transaction.nearest(&page, 1).run()?[0].id(), id);
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
         let view = self.transaction.view();
         Nearest::new(view, self.len(), signature, n)

@@ -295,6 +295,13 @@ impl SimHash {
 
     /// Fingerprints of 32 bits, the lower half of those of 64: for short texts and little space. Among many documents
     /// distances above 2 are met by chance.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).simhash(SimHash::bits32()).build()?;
+    /// assert_eq!(schema.sketcher().text("a few words")?.simhash_bits(), Some(32));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn bits32() -> Self {
         Self::of_bits(32)
