@@ -329,6 +329,10 @@ const BUFFERED_ROWS: usize = 64;
 /// The number of rows that lead the code of a band, if it has more.
 pub(super) const LEADING_ROWS: u16 = 2;
 
+/// The least number of bits of a value with which rows lead. Two rows of fewer bits are alike in too many documents
+/// to find any by them, and would say too little in the first bits of a code.
+pub(super) const MIN_LEADING_BITS: u8 = 8;
+
 /// The number of bits of a code that the leading rows get.
 pub(super) const fn leading_bits(code_bits: u8) -> u8 {
     code_bits * 3 / 5
@@ -337,17 +341,17 @@ pub(super) const fn leading_bits(code_bits: u8) -> u8 {
 /// The code of a band of `code_bits` bits, 32 to 64. Frozen by the format.
 ///
 /// Hashes are XXH3-64, seed 0, of rows as little-endian 32-bit words, of which the top bits are taken.
-/// A band of one or two rows has the hash of its rows. A longer one has the hash of its first two rows
-/// in the first three fifths of its code, and that of the others in the rest: the documents that share
+/// Where rows do not lead, and of one or two rows, it is the hash of all rows. Where they lead, the hash of the first two rows
+/// is in the first three fifths of the code, and that of the others in the rest: the documents that share
 /// the first two rows are neighbours, so the bands can be asked as bands of two rows as well.
 ///
 /// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
 /// compared.
-pub(super) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
+pub(super) fn band_code(rows: &[u32], code_bits: u8, rows_lead: bool) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
     let top = |rows, bits: u8| hash_rows(rows) >> (MAX_CODE_BITS - bits);
     match rows.split_at_checked(LEADING_ROWS.into()) {
-        Some((leading, others)) if !others.is_empty() => {
+        Some((leading, others)) if rows_lead && !others.is_empty() => {
             let other_bits = code_bits - leading_bits(code_bits);
             top(leading, leading_bits(code_bits)) << other_bits | top(others, other_bits)
         }
@@ -528,12 +532,23 @@ mod tests {
             xxh3_64(&bytes)
         };
         for n in [0, 1, 2] {
-            assert_eq!(band_code(&rows[..n], 64), hash(&rows[..n]), "{n} rows");
+            assert_eq!(
+                band_code(&rows[..n], 64, true),
+                hash(&rows[..n]),
+                "{n} rows"
+            );
+        }
+        for n in [0, 2, 3, 64, 65, 500] {
+            assert_eq!(
+                band_code(&rows[..n], 64, false),
+                hash(&rows[..n]),
+                "{n} rows"
+            );
         }
         for n in [3, 64, 65, 66, 67, 128, 500] {
             for bits in [32, 40, 64] {
                 let first_bits = 3 * bits / 5;
-                let code = band_code(&rows[..n], bits);
+                let code = band_code(&rows[..n], bits, true);
                 let others = hash(&rows[2..n]) >> (64 - (bits - first_bits));
                 assert_eq!(
                     code >> (bits - first_bits),
@@ -552,7 +567,7 @@ mod tests {
         for bits in [32, 40, 64] {
             let (mut top, mut bottom) = ([0_u32; 256], [0_u32; 256]);
             for i in 0..65_536_u32 {
-                let code = band_code(&[i, i + 1, i + 2, 0, 0], bits);
+                let code = band_code(&[i, i + 1, i + 2, 0, 0], bits, true);
                 assert!(bits == 64 || code < 1 << bits);
                 top[(code >> (bits - 8)) as usize] += 1;
                 bottom[(code & 255) as usize] += 1;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::bands::{Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, band_code, leading_bits};
+use super::bands::{
+    Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, MIN_LEADING_BITS, band_code, leading_bits,
+};
 use super::tables::{PermutedTable, TableDesign, first_bits_range};
 use crate::error::{Error, Result};
 use crate::invariant::invariant;
@@ -63,6 +65,8 @@ impl BucketBits {
 pub(crate) struct LaneSet {
     /// The banding, and the bits of a band's code.
     banding: Option<(Banding, u8)>,
+    /// True if the first rows of a band lead its code.
+    rows_lead: bool,
     design: Option<TableDesign>,
 }
 
@@ -86,7 +90,19 @@ impl LaneSet {
                 return Err(Error::invalid("bands", banding.bands(), expected));
             }
         }
-        Ok(Self { banding, design })
+        Ok(Self {
+            banding,
+            rows_lead: true,
+            design,
+        })
+    }
+
+    /// The lanes of values of so many bits.
+    pub(crate) fn of_value_bits(self, bits: u8) -> Self {
+        Self {
+            rows_lead: bits >= MIN_LEADING_BITS,
+            ..self
+        }
     }
 
     /// The roles in the order of the lanes' numbers.
@@ -129,7 +145,7 @@ impl LaneSet {
     pub(crate) fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
         match (self.table(lane), self.banding) {
             (Some(table), _) => table.shorter_prefix_range(code, dropped),
-            (None, Some((banding, code_bits))) if banding.rows() > LEADING_ROWS && dropped > 0 => {
+            (None, Some((_, code_bits))) if self.leading_banding().is_some() && dropped > 0 => {
                 let unused = MAX_CODE_BITS - code_bits;
                 let (low, high) = first_bits_range(code << unused, leading_bits(code_bits));
                 (low >> unused, high >> unused)
@@ -140,7 +156,10 @@ impl LaneSet {
 
     /// The bands as they are asked by their first rows; `None` where bands have no other rows.
     pub(crate) fn leading_banding(&self) -> Option<Banding> {
-        let (banding, _) = self.banding.filter(|(b, _)| b.rows() > LEADING_ROWS)?;
+        let (banding, _) = self.banding.filter(|_| self.rows_lead)?;
+        if banding.rows() <= LEADING_ROWS {
+            return None;
+        }
         Banding::try_from((banding.bands(), LEADING_ROWS)).ok()
     }
 
@@ -181,7 +200,7 @@ impl LaneSet {
         };
         let before = codes.len();
         let bands = values.chunks_exact(usize::from(banding.rows()));
-        codes.extend(bands.map(|rows| band_code(rows, code_bits)));
+        codes.extend(bands.map(|rows| band_code(rows, code_bits, self.rows_lead)));
         let found = codes.len() - before;
         invariant!(
             found == usize::from(banding.bands()),
@@ -237,9 +256,9 @@ mod tests {
         lanes.table_codes(0x0123_4567_89ab_cdef, &mut codes);
         let expected = [
             99,
-            band_code(&[1, 2], 40),
-            band_code(&[3, 4], 40),
-            band_code(&[5, 6], 40),
+            band_code(&[1, 2], 40, true),
+            band_code(&[3, 4], 40, true),
+            band_code(&[5, 6], 40, true),
             0x0123_4567_89ab_cdef,
             0x89ab_cdef_0123_4567,
         ];

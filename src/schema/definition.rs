@@ -383,6 +383,8 @@ impl Schema {
     /// The lanes of a store with this schema.
     pub(crate) fn lane_set(&self) -> Result<LaneSet> {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
-        LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))
+        let lanes = LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))?;
+        let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
+        Ok(lanes.of_value_bits(bits))
     }
 }

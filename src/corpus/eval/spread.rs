@@ -253,7 +253,8 @@ impl SeedRecall {
             let expected = "MinHash of sets of features, which other seeds can be tried with";
             Error::invalid("schema", "none", expected)
         })?;
-        let lanes = LaneSet::new(Some((minhash.banding(), minhash.code_bits())), None)?;
+        let lanes = LaneSet::new(Some((minhash.banding(), minhash.code_bits())), None)?
+            .of_value_bits(minhash.layout().bits());
         let sketchers = (1..=seeds).map(|seed| schema.minhash_sketcher(seed));
         let sketchers: Vec<_> = sketchers.collect::<Result<_>>()?;
         let mut codes = Vec::new();

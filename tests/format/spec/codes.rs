@@ -6,12 +6,12 @@ pub(crate) fn key_code(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, 0x6b65_7920_6c61_6e65)
 }
 
-pub(crate) fn band_code(rows: &[u32], code_bits: u8) -> u64 {
+pub(crate) fn band_code(rows: &[u32], code_bits: u8, value_bits: u8) -> u64 {
     let top = |rows: &[u32], bits: u8| {
         let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
         xxh3_64(&bytes) >> (64 - bits)
     };
-    if rows.len() <= 2 {
+    if rows.len() <= 2 || value_bits < 8 {
         return top(rows, code_bits);
     }
     let first_bits = 3 * code_bits / 5;

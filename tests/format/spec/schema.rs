@@ -26,7 +26,7 @@ impl MinHash {
         };
         let bands = rows.chunks(self.rows.into()).take(self.bands.into());
         bands
-            .map(|band| codes::band_code(band, self.code_bits))
+            .map(|band| codes::band_code(band, self.code_bits, self.value_bits))
             .collect()
     }
 }

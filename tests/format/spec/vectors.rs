@@ -222,7 +222,7 @@ fn codes() {
     check("band", |input| {
         let (bits, rows) = input.split_once(": ").unwrap();
         let rows: Vec<u32> = numbers(rows).into_iter().map(|row| row as u32).collect();
-        format!("{:x}", codes::band_code(&rows, number(bits) as u8))
+        format!("{:x}", codes::band_code(&rows, number(bits) as u8, 32))
     });
     check("permuted", |input| {
         let (groups, fingerprint) = input.split_once(": ").unwrap();
