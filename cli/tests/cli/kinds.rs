@@ -251,7 +251,7 @@ fn what_does_not_go_together_is_named() {
         ),
         ("--simhash 64 --distance 9", &["--distance", "9"]),
         ("--simhash 128 --distance 17", &["--distance", "17"]),
-        ("--distance 3", &["--simhash 64 or 128"]),
+        ("--distance 3", &["--simhash 32, 64 or 128"]),
     ] {
         let options: Vec<&str> = options.split(' ').collect();
         run(&folder, &["build", "a.rsm", "c.jsonl"], &options, 2).says(parts);
