@@ -130,8 +130,8 @@ impl Matches {
     }
 
     /// Returns the probability that a document right at the similarity bound is among the candidates.
-    /// `None` means that no document within the bounds can be missing, since the bound is a distance or
-    /// all documents were scanned; or, for `nearest`, that there was no bound. If a budget left
+    /// `None` means that no document within the bounds can be missing, since the bound is a distance (of
+    /// both bounds that must be met one is), or all documents were scanned; or, for `nearest`, that there was no bound. If a budget left
     /// documents out, neither holds: see [`beyond_budget`](Self::beyond_budget).
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
