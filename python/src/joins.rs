@@ -21,7 +21,7 @@ use crate::waiting::{Home, Stop, abandon, in_background, lock, receive, released
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
 
-const BY: [(&str, By); 4] = [
+pub(crate) const BY: [(&str, By); 4] = [
     ("minhash", By::MinHash),
     ("simhash", By::SimHash),
     ("any", By::Any),
