@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use clap::Args;
-use resemblance::{Bounds, Schema};
+use clap::{Args, ValueEnum};
+use resemblance::{Bounds, By, Schema};
 
 use crate::failure::{Failure, Result};
 
@@ -65,6 +65,45 @@ impl BoundOptions {
             )));
         }
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ByOption {
+    /// By estimated or exact similarity alone
+    Minhash,
+    /// By distance alone
+    Simhash,
+    /// By either
+    Any,
+    /// By both
+    Both,
+}
+
+/// Which family decides.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct ByOptions {
+    /// Which family decides, where there are both [default: the rule of --near, or of the store]
+    #[arg(long, value_name = "FAMILY")]
+    by: Option<ByOption>,
+}
+
+impl ByOptions {
+    /// True if a family was given.
+    pub(crate) fn is_given(self) -> bool {
+        self.by.is_some()
+    }
+
+    /// The bounds with the family that decides.
+    pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
+        match self.by {
+            None => bounds,
+            Some(ByOption::Minhash) => bounds.by(By::MinHash),
+            Some(ByOption::Simhash) => bounds.by(By::SimHash),
+            Some(ByOption::Any) => bounds.by(By::Any),
+            Some(ByOption::Both) => bounds.by(By::Both),
+        }
     }
 }
 

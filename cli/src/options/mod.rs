@@ -12,7 +12,7 @@ mod stamp;
 mod text;
 mod verify;
 
-pub(crate) use bounds::{BoundOptions, JoinLimits};
+pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits};
 pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::FormatOptions;

@@ -6,26 +6,18 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
-use resemblance::{Bounds, By, DocumentId, Match, Matches, Query, Scope, Signature, Snapshot};
+use clap::Args;
+use resemblance::{Bounds, DocumentId, Match, Matches, Query, Scope, Signature, Snapshot};
 
-use crate::corpus::read_bounded;
+use crate::corpus::{ContentRule, read_bounded};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
+use crate::options::{BoundOptions, ByOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ProgressDisplay, Results, Value, nearness_columns};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, must_take_text, open_to_read, resolve_corpus,
     sketch_documents,
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ByOption {
-    Minhash,
-    Simhash,
-    Any,
-    Both,
-}
 
 /// Find the documents of a store that are like a text
 ///
@@ -71,9 +63,8 @@ pub(crate) struct QueryArguments {
     limit: Option<usize>,
     #[command(flatten)]
     bounds: BoundOptions,
-    /// Which family decides [default: the store's rule]
-    #[arg(long, value_name = "FAMILY")]
-    by: Option<ByOption>,
+    #[command(flatten)]
+    by: ByOptions,
     /// Compare with every document of the store: complete, slow, and with any bound
     #[arg(long)]
     scan: bool,
@@ -101,15 +92,7 @@ struct StoreQuestion {
 
 impl StoreQuestion {
     fn new(arguments: &QueryArguments) -> Self {
-        let mut bounds = arguments.bounds.bounds();
-        if let Some(by) = arguments.by {
-            bounds = bounds.by(match by {
-                ByOption::Minhash => By::MinHash,
-                ByOption::Simhash => By::SimHash,
-                ByOption::Any => By::Any,
-                ByOption::Both => By::Both,
-            });
-        }
+        let mut bounds = arguments.by.apply(arguments.bounds.bounds());
         if arguments.accept_lower_recall {
             bounds = bounds.accept_lower_recall();
         }
@@ -369,17 +352,17 @@ fn query_corpus(
     snapshot: &Snapshot,
     question: StoreQuestion,
 ) -> Result<Outcome> {
-    must_take_text(snapshot.schema())?;
     let corpus = Arc::new(resolve_corpus(
         context,
         &arguments.corpus,
         &arguments.options,
+        ContentRule::new(snapshot.schema(), false),
     )?);
     let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
     let mut items = if question.scan {
         CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
-            let signature: Signature = sketcher.text(&document.text)?;
+            let signature = document.content.sketch(&sketcher, false)?.signature;
             let matches = question.run(searched.query(&signature))?;
             Ok((signature.is_empty(), matches))
         })
