@@ -5,12 +5,18 @@
 //! cargo run --example generate_unicode_tables
 //! ```
 //!
+//! What composes with what comes before it, it asks the crate `unicode-normalization` about the scalar
+//! values that the files say are assigned.
+//!
 //! The tables are checked in because hashes of texts must not change with the compiler or with a
 //! dependency. A test compares them with what this program generates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, is_nfc_quick};
 
 const ALPHABETIC: &str = include_str!("../src/text/data/ucd_17/Alphabetic.txt");
 const GENERAL_CATEGORY: &str = include_str!("../src/text/data/ucd_17/General_Category.txt");
@@ -28,6 +34,7 @@ fn main() -> Result<(), String> {
     let files = [
         ("unicode_17.rs", properties()?),
         ("assigned_17.rs", assigned()?),
+        ("unsettled_17.rs", unsettled()?),
     ];
     for (name, contents) in files {
         let path = format!("{}/src/text/data/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -84,6 +91,29 @@ pub(crate) fn assigned() -> Result<String, String> {
         "Inclusive ranges of the assigned scalar values, those of private use left out.",
         ("ASSIGNED", "(u32, u32)"),
         &range_items(&gaps(&others)),
+    );
+    Ok(file)
+}
+
+/// The whole file `unsettled_17.rs`.
+pub(crate) fn unsettled() -> Result<String, String> {
+    let others = joined(ranges(GENERAL_CATEGORY, &["Cn", "Co", "Cs"])?);
+    let assigned = gaps(&others).into_iter();
+    let is_unsettled = |number: &u32| {
+        let c = char::from_u32(*number);
+        c.is_some_and(|c| {
+            let is_composed = is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes;
+            canonical_combining_class(c) != 0 || !is_composed
+        })
+    };
+    let numbers = assigned.flat_map(|(first, last)| (first..=last).filter(is_unsettled));
+    let mut file = file_header();
+    table(
+        &mut file,
+        "Inclusive ranges of the assigned scalar values that have a combining class other than 0 or \
+         an NFC_Quick_Check other than Yes.",
+        ("UNSETTLED", "(u32, u32)"),
+        &range_items(&joined(numbers.map(|number| (number, number)).collect())),
     );
     Ok(file)
 }

@@ -62,6 +62,7 @@
 //!   and long documents.
 //! - [`MinHash::bottom_k`]: the k smallest hashes, exact for small sets.
 //! - [`MinHash::weighted`]: weighted Jaccard similarity, where it matters how often a feature comes.
+//! - [`MinHash::probability`]: probability Jaccard similarity, where only the shares of features matter.
 //! - [`MinHash::external`]: made elsewhere; [`Signature::from_minhash`] and its kin bring them in.
 //! - [`MinHash::value_bits`]: any of them but bottom-k with 1 to 32 bits a value, 16 if not given.
 //! - [`SimHash::bits64`] and [`SimHash::bits128`]: fingerprints that differ in few bits where
@@ -89,7 +90,7 @@
 //!
 //! # Features
 //!
-//! None by default. `languages` has the optional steps of [`Text`]: NFKC, accents, stop words, stems.
+//! None by default. `languages` has those steps of [`Text`] that know a language: stop words and stems.
 //! `log` tells of what happens to stores through the crate of that name, under targets that begin with
 //! `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a package of its own,
 //! `resemblance-cli`, with `languages`.
@@ -154,7 +155,7 @@ pub use schema::{
 };
 pub use sketch::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature, Sketcher,
-    StreamedText, exact,
+    StreamedText, exact, feature_hash,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

@@ -27,6 +27,10 @@ A CORPUS is
     relative path; tables, archives and the like are refused. Names that begin with a dot are left
     out, links to files are read, links to folders are not followed.
   - - for JSON Lines on standard input.
+In the place of \"text\" a line may have \"features\" (an array of strings and numbers), \"hashes\" (64-bit
+integers), \"weights\" (an object of features and weights, or an array beside one of these), or a
+\"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
+\"simhash\". A \"stamp\" and a \"payload\" are stored by build and add.
 --as lines and --as files take all files as one or the other. A document without an id gets the
 key path:line, and an id that an earlier file has gets the path in front, path:id.
 Documents count in this order: arguments as given, paths in a folder in byte order.

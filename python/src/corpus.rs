@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 use resemblance::eval::{Evaluation, SampleAddition, SampleLimits, Sampler};
 use resemblance::tune::Background;
 use resemblance::verification::FeatureSets;
@@ -14,10 +14,10 @@ use resemblance::{BulkOptions, Document, DuplicateKeys, Error, StoreOptions};
 use crate::answers::Match;
 use crate::batches::{Batches, Beside, sketch_texts, threads_or_all};
 use crate::errors::{OrRaise, invalid};
-use crate::joins::{BoundFields, Clusters, JoinSettings, Pairs};
+use crate::joins::{BY, BoundFields, Clusters, JoinSettings, Pairs};
 use crate::keys::{Key, optional_key};
 use crate::python::{choice, fields, object};
-use crate::schema::Schema;
+use crate::schema::{Schema, name_of};
 use crate::transaction::ManyFields;
 use crate::waiting::{Home, Passage, closed, in_background, lock, released, settle};
 
@@ -732,5 +732,11 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
     if let Some(tally) = &evaluation.simhash {
         fields.set_item("distances", tally.distances.clone())?;
     }
+    let families = PyDict::new(py);
+    for tally in &evaluation.families {
+        let returned = &tally.returned;
+        families.set_item(name_of(&BY, &tally.by), (returned.pairs, returned.right))?;
+    }
+    fields.set_item("families", families)?;
     object(py, "reports", "Evaluation", &fields)
 }

@@ -3,12 +3,13 @@
 //!
 //! Files import from those above them in this list: `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `signature`, `batches`, `answers`, `progress`, `joins`, `snapshot`, `transaction`, `tickets`,
-//! `store`, `maintain`, `corpus`.
+//! `store`, `maintain`, `corpus`, `exact`.
 
 mod answers;
 mod batches;
 mod corpus;
 mod errors;
+mod exact;
 mod joins;
 mod keys;
 mod maintain;
@@ -36,6 +37,8 @@ mod _native {
         BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
         table_choice,
     };
+    #[pymodule_export]
+    use crate::exact::{similarity_of_sets, similarity_of_weights};
     #[pymodule_export]
     use crate::joins::{Cluster, Clusters, Pair, Pairs};
     #[pymodule_export]

@@ -51,7 +51,10 @@ struct TextFields {
     unit: String,
     length: i64,
     nfkc: bool,
+    keep_case: bool,
     strip_accents: bool,
+    remove_spaces: bool,
+    unordered: bool,
     stop_words: Option<String>,
     stem: Option<String>,
 }
@@ -99,7 +102,10 @@ const EMPTY: [(&str, EmptyDocuments); 2] = [
     ("alike", EmptyDocuments::Alike),
 ];
 
-fn name_of<T: PartialEq>(choices: &[(&'static str, T)], value: &T) -> Option<&'static str> {
+pub(crate) fn name_of<T: PartialEq>(
+    choices: &[(&'static str, T)],
+    value: &T,
+) -> Option<&'static str> {
     choices
         .iter()
         .find(|(_, known)| known == value)
@@ -123,8 +129,17 @@ impl TextFields {
         if self.nfkc {
             text = text.nfkc();
         }
+        if self.keep_case {
+            text = text.keep_case();
+        }
         if self.strip_accents {
             text = text.strip_accents();
+        }
+        if self.remove_spaces {
+            text = text.remove_spaces();
+        }
+        if self.unordered {
+            text = text.unordered();
         }
         if let Some(code) = &self.stop_words {
             text = text.stop_words(language(py, "stop_words", code)?);
@@ -139,12 +154,13 @@ impl TextFields {
 impl MinHashFields {
     fn build(&self, py: Python<'_>) -> PyResult<resemblance::MinHash> {
         let values = number(py, "values", self.values)?;
-        let kinds: [(&str, KindOfMinHash); 5] = [
+        let kinds: [(&str, KindOfMinHash); 6] = [
             ("functions", resemblance::MinHash::new),
             ("one-pass", resemblance::MinHash::one_pass),
             ("bottom-k", resemblance::MinHash::bottom_k),
             ("weighted", resemblance::MinHash::weighted),
             ("external", resemblance::MinHash::external),
+            ("probability", resemblance::MinHash::probability),
         ];
         let mut minhash = choice(py, "kind", &self.kind, &kinds)?(values);
         if let Some(threshold) = self.threshold {
@@ -333,7 +349,10 @@ impl Schema {
             unit: name_of(&UNITS, &text.unit()),
             length: text.length(),
             nfkc: text.is_nfkc(),
+            keep_case: text.is_case_kept(),
             strip_accents: text.is_accent_stripped(),
+            remove_spaces: text.is_without_spaces(),
+            unordered: text.is_unordered(),
             stop_words: text.stop_words_language().map(Language::code),
             stem: text.stem_language().map(Language::code),
         );
@@ -351,6 +370,7 @@ impl Schema {
             MinHashKind::BottomK => ("bottom-k", None),
             MinHashKind::Weighted => ("weighted", None),
             MinHashKind::External => ("external", None),
+            MinHashKind::Probability => ("probability", None),
             other => {
                 return Err(invalid(
                     py,

@@ -130,6 +130,12 @@ impl Signature {
         })
     }
 
+    /// Returns the positions of ones in a vector of 2^value_bits zeros for each value, for linear models.
+    fn one_hot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let positions = self.signature.one_hot().or_raise(py)?;
+        Ok(PyArray1::from_vec(py, positions))
+    }
+
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
         let values = self.signature.minhash();

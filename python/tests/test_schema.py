@@ -28,9 +28,12 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.code(4), minhash=rs.MinHash(128, kind="one-pass", value_bits=8)),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="bottom-k")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
+    rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
     rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(32)),
     rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(tables=((5, 2),))),
+    rs.Schema(text=rs.Text("words", 3, keep_case=True, unordered=True), minhash=rs.MinHash(64)),
+    rs.Schema(text=rs.Text("characters", 9, remove_spaces=True), minhash=rs.MinHash(64)),
 ]
 
 

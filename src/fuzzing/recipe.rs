@@ -30,13 +30,14 @@ pub fn recipe(data: &[u8]) {
     let mut builder = Schema::builder().text(text).seed(seed);
     let values = input.pick(&[16, 17, 31, 64, 128, 200]);
     let family = input.pick(&FAMILIES);
-    let kind = input.byte() % 5;
+    let kind = input.byte() % 6;
     let minhash = match kind {
         0 => None,
         1 => Some(MinHash::new(values).permutations(family)),
         2 => Some(MinHash::one_pass(values)),
         3 => Some(MinHash::bottom_k(values.max(64))),
-        _ => Some(MinHash::weighted(values)),
+        4 => Some(MinHash::weighted(values)),
+        _ => Some(MinHash::probability(values)),
     };
     let bits = input.pick(&[32, 32, 16, 8, 4, 2, 1]);
     if let Some(minhash) = minhash {
@@ -107,6 +108,15 @@ fn text_recipe(input: &mut Input<'_>) -> Text {
     }
     if steps & 8 != 0 {
         text = text.stem(language);
+    }
+    if steps & 16 != 0 {
+        text = text.keep_case();
+    }
+    if steps & 32 != 0 {
+        text = text.remove_spaces();
+    }
+    if steps & 64 != 0 {
+        text = text.unordered();
     }
     text
 }

@@ -1,7 +1,8 @@
 //! Exact similarities in the place of estimates.
 //!
 //! The module [`exact`](crate::exact) computes what signatures estimate: Jaccard similarity, weighted Jaccard
-//! similarity and containment of two sets, and of fingerprints the Hamming distance and the angle that it stands
+//! and probability Jaccard similarity and containment of two sets, beside them cosine, Dice and overlap
+//! coefficients, and of fingerprints the Hamming distance and the angle that it stands
 //! for.
 //!
 //! Where the documents are at hand, a closure gives exact similarities: `Query::verify`,

@@ -232,8 +232,10 @@ impl Comparer<'_> {
             .codes(a.slot)
             .iter()
             .zip(signatures.codes(b.slot));
-        // Lane 1 is the first band.
-        let mut earlier = (1..lane).zip(codes);
+        // Lane 1 is the first band. Signatures that stay in memory have the codes of all bands, those too
+        // that this join does not read.
+        let is_read = |lane: &u16| self.settings.lanes.contains(lane);
+        let mut earlier = (1..lane).zip(codes).filter(|(lane, _)| is_read(lane));
         if earlier.any(|(lane, (a_code, b_code))| {
             a_code == b_code && self.is_compared_in(lane, *a_code, a)
         }) {

@@ -26,9 +26,16 @@ pub enum By {
     MinHash,
     /// By distance alone.
     SimHash,
-    /// By either: one bound met is enough.
+    /// By either: one bound met is enough. No document within the distance is missing; one that is near by
+    /// similarity alone is found with the probability of the bands,
+    /// [`Matches::recall`](crate::Matches::recall).
     Any,
-    /// By both: both bounds must be met.
+    /// By both: both bounds must be met. The tables give the candidates, and they miss none within the
+    /// distance: so no document within both bounds is missing, and
+    /// [`Matches::recall`](crate::Matches::recall) is `None`. How many pairs of some exact similarity are
+    /// within both bounds is another matter. The families hash independently of each other, so that it is
+    /// the product of two shares: of those within the distance and of those whose estimate is within its
+    /// bound.
     Both,
 }
 

@@ -93,6 +93,26 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::Weighted, values)
     }
 
+    /// Signatures of `values` values, 16 to 1,024, of weighted features: they estimate the
+    /// [probability Jaccard similarity](crate::exact::probability_jaccard) of the distributions which the
+    /// weights are in proportion to (Moulton and Jiang 2018). Documents with the same shares of features
+    /// are equal, however long they are. A text's shingle, or a feature given without a weight, weighs 1
+    /// each time it occurs.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::probability(128)).build()?;
+    /// let sketcher = schema.sketcher();
+    /// let short = sketcher.weighted_features([("bread", 1.0), ("milk", 2.0)])?;
+    /// let long = sketcher.weighted_features([("bread", 10.0), ("milk", 20.0)])?;
+    /// assert_eq!(short.jaccard(&long)?, 1.0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn probability(values: u16) -> Self {
+        Self::new_of_kind(MinHashKind::Probability, values)
+    }
+
     /// Signatures of `values` values, 16 to 1,024, that are made elsewhere, by any method whose
     /// values are equal with the probability of the similarity. They have 32 bits unless
     /// [`value_bits`](Self::value_bits) says otherwise: then they are given with so many bits, or

@@ -283,7 +283,7 @@ impl Schema {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the schema has nothing that uses weights: neither SimHash nor
-    /// [weighted](crate::MinHash::weighted) MinHash.
+    /// [weighted](crate::MinHashKind::is_weighted) MinHash.
     ///
     /// ```
     /// use resemblance::{DocumentFrequencies, Schema, SimHash, Store, Text};
@@ -306,7 +306,8 @@ impl Schema {
     pub fn with_weights(mut self, frequencies: DocumentFrequencies) -> Result<Self> {
         let kind = self.minhash.map(|minhash| minhash.kind);
         let is_external = kind == Some(MinHashKind::External);
-        if is_external || (self.simhash.is_none() && kind != Some(MinHashKind::Weighted)) {
+        let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
+        if is_external || (self.simhash.is_none() && !is_weighted) {
             let expected = "none: only SimHash and weighted MinHash of this crate use weights";
             return Err(Error::invalid("weights", "document frequencies", expected));
         }

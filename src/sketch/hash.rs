@@ -5,9 +5,19 @@ use xxhash_rust::xxh3::xxh3_64;
 /// 2^64 divided by the golden ratio: the step of a splitmix64 stream.
 pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a feature's bytes: XXH3-64 with seed 0. Ready-made hashes take its place.
+/// Returns the hash of a feature's bytes: XXH3-64 with seed 0. A [`Sketcher`](crate::Sketcher) makes the
+/// same signature of features and of their hashes.
+///
+/// ```
+/// use resemblance::{MinHash, Schema, feature_hash};
+/// let sketcher = Schema::builder().minhash(MinHash::new(64)).build()?.sketcher();
+/// let hashes = ["a", "b"].map(|feature| feature_hash(feature.as_bytes()));
+/// assert_eq!(sketcher.hashes(hashes)?, sketcher.features(["a", "b"])?);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use]
 #[inline(always)]
-pub(crate) fn feature_hash(bytes: &[u8]) -> u64 {
+pub fn feature_hash(bytes: &[u8]) -> u64 {
     match bytes.len() {
         17..=64 => hash_17_to_64(bytes),
         _ => hash_other_lengths(bytes),
@@ -100,6 +110,8 @@ pub(super) mod stream {
     pub(crate) const WEIGHTED_KEY: u64 = 4;
     /// The key of SimHash's projection words for the bits 64 to 127 of a fingerprint.
     pub(crate) const HIGH_PROJECTION_KEY: u64 = 5;
+    /// The key of MinHash of distributions.
+    pub(crate) const PROBABILITY_KEY: u64 = 6;
     /// The first number of MinHash's functions; each family says which follow.
     pub(crate) const MINHASH: u64 = 16;
 }

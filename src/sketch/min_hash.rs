@@ -6,7 +6,7 @@ use super::one_pass::{OnePass, OnePassState};
 use super::recipe::{MinHashKind, MinHashRecipe};
 use super::simhash::WeightedHash;
 use super::values::MinHashValues;
-use super::weighted::WeightedMinHasher;
+use super::weighted::{WeightProcess, WeightedMinHasher};
 
 /// The MinHash functions of one recipe, of the kind that it chose.
 #[derive(Debug)]
@@ -39,7 +39,12 @@ impl AnyMinHasher {
                 sketch: BottomK::new(seed, values),
                 max_values: values,
             },
-            MinHashKind::Weighted => Self::Weighted(WeightedMinHasher::new(seed, values)),
+            MinHashKind::Weighted => {
+                Self::Weighted(WeightedMinHasher::new(WeightProcess::Steps, seed, values))
+            }
+            MinHashKind::Probability => {
+                Self::Weighted(WeightedMinHasher::new(WeightProcess::Rates, seed, values))
+            }
             MinHashKind::External => Self::External,
         }
     }

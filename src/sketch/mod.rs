@@ -28,14 +28,14 @@ mod weighting;
 
 pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
-#[cfg(any(test, fuzzing))]
-pub(crate) use hash::feature_hash;
+pub use hash::feature_hash;
 pub(crate) use hash::mix64;
 pub use minhash::Permutations;
 pub use recipe::{EmptyDocuments, MinHashKind};
 pub(crate) use recipe::{MinHashRecipe, Recipe, RecipeMark};
 pub(crate) use signature::Fingerprint;
 pub use signature::Signature;
+pub(crate) use simhash::is_present;
 pub use sketcher::Sketcher;
 #[cfg(any(test, fuzzing))]
 pub(crate) use sketcher::values_by_every_kernel;

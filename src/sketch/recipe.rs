@@ -44,9 +44,26 @@ pub enum MinHashKind {
     Weighted,
     /// Made elsewhere: signatures are given, never made from texts or features.
     External,
+    /// Samples of weighted features that are equal with the probability Jaccard similarity of the
+    /// distributions which the weights are in proportion to (Moulton and Jiang 2018): see
+    /// [`probability_jaccard`](crate::exact::probability_jaccard). How long a document is does not matter,
+    /// only the shares of its features. A feature without a weight weighs 1 each time it occurs.
+    Probability,
 }
 
 impl MinHashKind {
+    /// Returns true if the values depend on the weights of features: those of
+    /// [`Weighted`](Self::Weighted) and of [`Probability`](Self::Probability).
+    ///
+    /// ```
+    /// use resemblance::MinHashKind;
+    /// assert!(MinHashKind::Weighted.is_weighted() && !MinHashKind::OnePass.is_weighted());
+    /// ```
+    #[must_use]
+    pub fn is_weighted(self) -> bool {
+        matches!(self, Self::Weighted | Self::Probability)
+    }
+
     /// The number of rows for bands that a signature of `values` values has.
     pub(crate) fn row_count(self, values: u16) -> u16 {
         match self {
@@ -69,6 +86,7 @@ impl MinHashKind {
             Self::BottomK => 17,
             Self::Weighted => 18,
             Self::External => 19,
+            Self::Probability => 20,
         }
     }
 }
@@ -81,6 +99,7 @@ impl fmt::Display for MinHashKind {
             Self::BottomK => f.write_str("bottom-k"),
             Self::Weighted => f.write_str("weighted"),
             Self::External => f.write_str("external"),
+            Self::Probability => f.write_str("probability"),
         }
     }
 }

@@ -483,6 +483,38 @@ impl Signature {
         Ok(self.clone().into_cut(bits))
     }
 
+    /// The document as a vector for linear models (Li, Shrivastava, Moore and König, *Hashing algorithms for
+    /// large-scale learning*, 2011): of k values of b [bits](Self::value_bits) the positions of the k ones in
+    /// a vector of 2ᵇ · k zeros, ascending; value i is at 2ᵇ · i + the value. The inner product of two such
+    /// vectors is the number of equal values, so that a linear model learns with the similarity as its
+    /// kernel. [`cut`](Self::cut) makes shorter vectors. A document without features has no ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureMismatch`] if there are no MinHash values, or those of bottom-k.
+    ///
+    /// ```
+    /// use resemblance::Signature;
+    /// let signature = Signature::from_minhash(vec![7, 0, 9]).cut(4)?;
+    /// let values = signature.minhash().unwrap().to_vec();
+    /// let expected = (0..).zip(&values).map(|(i, value)| 16 * i + u64::from(*value));
+    /// assert_eq!(signature.one_hot()?, expected.collect::<Vec<_>>());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn one_hot(&self) -> Result<Vec<u64>> {
+        let (Some(values), Some(bits)) = (self.minhash(), self.value_bits()) else {
+            let expected = "MinHash values other than the hashes of bottom-k";
+            return Err(Error::signature("MinHash values", "none", expected));
+        };
+        if self.is_empty {
+            return Ok(Vec::new());
+        }
+        let positions = (0_u64..).zip(values);
+        Ok(positions
+            .map(|(i, value)| (i << bits) + u64::from(*value))
+            .collect())
+    }
+
     /// This signature with its MinHash values cut to `bits` bits, if they have more. Those of bottom-k
     /// stay as they are.
     pub(super) fn into_cut(self, bits: u8) -> Self {

@@ -226,6 +226,11 @@ pub(super) fn quantise(weight: f64) -> Result<u64> {
     ))
 }
 
+/// Returns true if a feature of this weight, which is within range, is present after it was rounded.
+pub(crate) fn is_present(weight: f64) -> bool {
+    quantise(weight).is_ok_and(|steps| steps > 0)
+}
+
 /// Sorts features by hash, adds up the weights of repeated ones, and returns the sum of all weights.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
-//! MinHash of weighted features: two signatures agree in a value with probability Σ min / Σ max of
-//! the weights, the weighted Jaccard similarity.
+//! MinHash of weighted features, by two processes: two signatures agree in a value with the probability
+//! Σ min / Σ max of the weights, the weighted Jaccard similarity, or with the probability Jaccard
+//! similarity of the distributions that the weights are in proportion to.
 //!
+//! **Steps.**
 //! Weights are whole numbers of steps. Over the steps of every feature, events happen at random
 //! times, one a step in a unit of time on average, and each is of one of the k values at random. A
 //! value takes the first of its events that falls on the steps below the feature's weight. Of two
@@ -18,18 +20,38 @@
 //! again with twice the time. What is found does not depend on that limit. Cost: one look at each
 //! block, and at most about 2 k (ln k + 3) events.
 //!
+//! **Rates.** A feature has one stream of events, the w-th part of a unit of time apart on average for a
+//! weight of w, and each is of one of the k values at random. A value takes its first event: of feature i
+//! with the time E / w, where E is exponential, independent of other features and values, and the same
+//! whatever the weight. That is the P-MinHash of Moulton and Jiang (*Maximally Consistent Sampling and the
+//! Jaccard Index of Probability Distributions*, 2018), whose values of two sets x and y are of the same
+//! feature with the probability Σ 1 / Σ max(xⱼ / xᵢ, yⱼ / yᵢ), the sums over all i of both sets and over
+//! all j: it does not change when all weights of a set are multiplied. To take all values from one stream
+//! is due to Ertl (*ProbMinHash*, 2020). The same limit of time holds, and the same cost.
+//!
 //! Gaps are ideal but for rounding to 2^-53. A value is a hash of its event: different events
 //! have equal ones with probability 2^-32.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 use super::simhash::WeightedHash;
 
-/// Random words of an event. Frozen.
-const EVENT_WORDS: u64 = 3;
+/// Random words of an event of each process. Frozen.
+const STEP_EVENT_WORDS: u64 = 3;
+const RATE_EVENT_WORDS: u64 = 2;
+
+/// How the weight of a feature decides on its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WeightProcess {
+    /// The more steps, the more events: Σ min / Σ max.
+    Steps,
+    /// The greater, the earlier the same events: the probability Jaccard similarity.
+    Rates,
+}
 
 /// The process of one seed.
 #[derive(Debug)]
 pub(super) struct WeightedMinHasher {
+    process: WeightProcess,
     key: u64,
     values: usize,
 }
@@ -42,9 +64,14 @@ const NO_EVENT: FirstEvent = (f64::INFINITY, u32::MAX);
 
 impl WeightedMinHasher {
     /// The process of a seed, for signatures of `values` values.
-    pub(crate) fn new(seed: u64, values: u16) -> Self {
+    pub(super) fn new(process: WeightProcess, seed: u64, values: u16) -> Self {
+        let key = match process {
+            WeightProcess::Steps => stream::WEIGHTED_KEY,
+            WeightProcess::Rates => stream::PROBABILITY_KEY,
+        };
         Self {
-            key: derive(seed, stream::WEIGHTED_KEY),
+            process,
+            key: derive(seed, key),
             values: usize::from(values),
         }
     }
@@ -73,6 +100,10 @@ impl WeightedMinHasher {
         let mut firsts = vec![NO_EVENT; self.values];
         for &(hash, weight) in features {
             let word = mix64(hash ^ self.key);
+            if self.process == WeightProcess::Rates {
+                offer_at_rate(word, weight, limit, &mut firsts);
+                continue;
+            }
             // Block 0 has step 0; block b has the 2^(b - 1) steps from 2^(b - 1) on.
             for block in 0..=u64::BITS {
                 let first_step = match block {
@@ -126,34 +157,65 @@ impl BlockEvents {
                 return;
             }
             if has_all_steps || self.step(size) < self.weight {
-                self.offer_event(sum / size as f64, firsts);
+                offer_event(sum / size as f64, self.word(3), firsts);
             }
             self.state = self
                 .state
-                .wrapping_add(EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA));
+                .wrapping_add(STEP_EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA));
         }
     }
 
     #[inline]
     fn word(&self, index: u64) -> u64 {
-        mix64(self.state.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
+        word_at(self.state, index)
     }
 
     /// The step of an event in a block of more than one: the leading bits of a word.
     fn step(&self, size: u64) -> u64 {
         self.first_step + (self.word(2) >> (size.leading_zeros() + 1))
     }
+}
 
-    fn offer_event(&self, time: f64, firsts: &mut [FirstEvent]) {
-        let word = self.word(3);
-        // The high half of word × k is below k.
-        let value = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
-        if let Some(first) = firsts.get_mut(value as usize) {
-            let hash = (word as u32).min(u32::MAX - 1);
-            // Of events at the same time the least hash counts, so that no order matters.
-            if time < first.0 || (time == first.0 && hash < first.1) {
-                *first = (time, hash);
-            }
+/// Offers the events of a feature up to the limit, the same whatever its weight but for their times.
+fn offer_at_rate(start: u64, weight: u64, limit: f64, firsts: &mut [FirstEvent]) {
+    if weight == 0 {
+        return;
+    }
+    let weight = weight as f64;
+    // More than any sum of gaps whose time is within the limit, whatever is rounded.
+    let bound = limit * weight * 1.001;
+    let (mut state, mut sum) = (mix64(start), 0.0);
+    loop {
+        let share = unit(word_at(state, 1));
+        // As above: most features have no event in time.
+        if sum + (1.0 - share) * 0.999 > bound {
+            return;
+        }
+        sum += negative_ln(share);
+        let time = sum / weight;
+        if time > limit {
+            return;
+        }
+        offer_event(time, word_at(state, 2), firsts);
+        state = state.wrapping_add(RATE_EVENT_WORDS.wrapping_mul(GOLDEN_GAMMA));
+    }
+}
+
+/// The word at an index, from 1, of the stream that begins with this state.
+#[inline]
+fn word_at(state: u64, index: u64) -> u64 {
+    mix64(state.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
+}
+
+/// Offers an event to the value that its word says.
+fn offer_event(time: f64, word: u64, firsts: &mut [FirstEvent]) {
+    // The high half of word × k is below k.
+    let value = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
+    if let Some(first) = firsts.get_mut(value as usize) {
+        let hash = (word as u32).min(u32::MAX - 1);
+        // Of events at the same time the least hash counts, so that no order matters.
+        if time < first.0 || (time == first.0 && hash < first.1) {
+            *first = (time, hash);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::lanes::LaneSet;
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
 use crate::schema::Schema;
-use crate::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher};
+use crate::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
 use crate::sync::{HomeProcess, IgnorePoison};
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
@@ -166,7 +166,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let bits = schema.simhash().map_or(0, |simhash| simhash.bits());
     Shape {
         values: layout,
-        are_samples: minhash.is_some_and(|minhash| minhash.kind() == MinHashKind::Weighted),
+        are_samples: minhash.is_some_and(|minhash| minhash.kind().is_weighted()),
         fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
     }
 }

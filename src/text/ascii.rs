@@ -16,6 +16,10 @@ pub(super) enum AsciiForm {
     Words,
     /// Lower case; only White_Space separates.
     Characters,
+    /// As [`Words`](Self::Words), with their case.
+    CasedWords,
+    /// As [`Characters`](Self::Characters), with their case.
+    CasedCharacters,
 }
 
 /// Up to [`BLOCK_BYTES`] of ASCII, normalised.
@@ -28,20 +32,24 @@ pub(super) struct AsciiBlock {
 
 impl AsciiBlock {
     pub(super) fn new(form: AsciiForm, ascii: &[u8; BLOCK_BYTES]) -> Self {
+        let is_of_word =
+            |byte: u8, lower: u8| lower.wrapping_sub(b'a') < 26 || byte.wrapping_sub(b'0') < 10;
+        let is_no_space = |byte: u8, _: u8| byte != b' ' && byte.wrapping_sub(0x09) >= 5;
         match form {
-            AsciiForm::Words => Self::with(ascii, |byte, lower| {
-                lower.wrapping_sub(b'a') < 26 || byte.wrapping_sub(b'0') < 10
-            }),
-            AsciiForm::Characters => Self::with(ascii, |byte, _| {
-                byte != b' ' && byte.wrapping_sub(0x09) >= 5
-            }),
+            AsciiForm::Words => Self::with::<false>(ascii, is_of_word),
+            AsciiForm::Characters => Self::with::<false>(ascii, is_no_space),
+            AsciiForm::CasedWords => Self::with::<true>(ascii, is_of_word),
+            AsciiForm::CasedCharacters => Self::with::<true>(ascii, is_no_space),
         }
     }
 
     /// No branch depends on the text, and each loop has a fixed length: the compiler makes vector
     /// instructions of them. `is_inside` takes a byte and its lower case.
     #[inline(always)]
-    fn with(ascii: &[u8; BLOCK_BYTES], is_inside: impl Fn(u8, u8) -> bool) -> Self {
+    fn with<const KEEPS_CASE: bool>(
+        ascii: &[u8; BLOCK_BYTES],
+        is_inside: impl Fn(u8, u8) -> bool,
+    ) -> Self {
         let mut bytes = [SEPARATOR; BLOCK_BYTES + COPY_BYTES];
         let mut inside = [0_u8; BLOCK_BYTES];
         for ((normal, inside), &byte) in bytes.iter_mut().zip(&mut inside).zip(ascii) {
@@ -49,7 +57,8 @@ impl AsciiBlock {
             let lower = byte | u8::from(is_upper) << 5;
             let is_inside = is_inside(byte, lower);
             *inside = u8::from(is_inside);
-            *normal = if is_inside { lower } else { SEPARATOR };
+            let kept = if KEEPS_CASE { byte } else { lower };
+            *normal = if is_inside { kept } else { SEPARATOR };
         }
         Self {
             bytes,

@@ -30,8 +30,7 @@ impl WordFilter {
         let stop_words = text.stop_words_language();
         let stem = text.stem_language();
         (stop_words.is_some() || stem.is_some()).then(|| Self {
-            stop_words: stop_words
-                .map(|language| normalised_stop_words(language, text.nfkc, text.strip_accents)),
+            stop_words: stop_words.map(|language| normalised_stop_words(language, text)),
             stemmer: stem.map(stemmer),
             units: UnitBuffer::new(),
         })
@@ -56,22 +55,30 @@ impl WordFilter {
     }
 }
 
+/// The number of sets of stop words of a language: one for each choice of three steps.
+const STEP_CHOICES: usize = 8;
+
 /// The stop words of a language after the same steps as the text. Computed once a process.
-fn normalised_stop_words(language: Language, nfkc: bool, strip_accents: bool) -> &'static WordSet {
-    static PLAIN: LanguageCells<WordSet> = LanguageCells::new();
-    static WITHOUT_ACCENTS: LanguageCells<WordSet> = LanguageCells::new();
-    static NFKC: LanguageCells<WordSet> = LanguageCells::new();
-    static NFKC_WITHOUT_ACCENTS: LanguageCells<WordSet> = LanguageCells::new();
-    let cells = match (nfkc, strip_accents) {
-        (false, false) => &PLAIN,
-        (false, true) => &WITHOUT_ACCENTS,
-        (true, false) => &NFKC,
-        (true, true) => &NFKC_WITHOUT_ACCENTS,
-    };
+fn normalised_stop_words(language: Language, text: &Text) -> &'static WordSet {
+    static SETS: [LanguageCells<WordSet>; STEP_CHOICES] =
+        [const { LanguageCells::new() }; STEP_CHOICES];
+    let Text {
+        nfkc,
+        strip_accents,
+        keeps_case,
+        ..
+    } = *text;
+    let choice = usize::from(nfkc) | usize::from(strip_accents) << 1 | usize::from(keeps_case) << 2;
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "three bits choose among eight sets"
+    )]
+    let cells = &SETS[choice];
     cells.get_or_init(language, || {
         let text = Text {
             nfkc,
             strip_accents,
+            keeps_case,
             ..Text::words(1)
         };
         let mut words = WordSet::new();

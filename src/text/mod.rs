@@ -10,7 +10,6 @@ mod filter;
 mod language;
 #[cfg(feature = "languages")]
 mod language_data;
-#[cfg(feature = "languages")]
 mod normal;
 mod recipe;
 mod recorded;

@@ -1,18 +1,18 @@
-//! Normalization Form KC of a text that comes in pieces, and letters without accents.
+//! Normalization Forms C and KC of a text that comes in pieces, and letters without accents.
 //!
 //! Later versions of Unicode normalise a scalar value that is assigned in an earlier one in the same
 //! way (the Normalization Stability Policy), and scalar values that are not assigned in Unicode 17
 //! are never touched here. So the data of any later version give the same texts.
 
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::{
-    canonical_combining_class, decompose_canonical, decompose_compatible,
-};
+use unicode_normalization::char::{decompose_canonical, decompose_compatible};
 use unicode_normalization::{IsNormalized, is_nfc_quick, is_nfkc_quick};
 
 use super::ascii::split_runs;
 use super::data::ASSIGNED;
-use super::unicode;
+use super::unicode::{self, BasicPlane, is_settled};
 
 /// Bytes of complete sequences that are collected before they are normalised together.
 const BATCH_BYTES: usize = 256;
@@ -20,33 +20,77 @@ const BATCH_BYTES: usize = 256;
 /// The longest sequence that is normalised as a whole, in scalar values. Frozen.
 pub(super) const MAX_SEQUENCE_CHARS: usize = 1024;
 
-fn is_assigned(c: char) -> bool {
-    unicode::is_in(&ASSIGNED, c)
+/// The scalar values whose NFC_Quick_Check is not Yes, computed once a process.
+static PLANE_COMPOSING: LazyLock<Box<BasicPlane>> = LazyLock::new(|| {
+    let mut plane = [0; 1024];
+    for (page, word) in (0_u32..).zip(&mut plane) {
+        for bit in 0..64 {
+            let c = char::from_u32(page << 6 | bit).filter(|c| !is_settled(*c));
+            let composes = c.is_some_and(|c| !is_composed_alone(c));
+            *word |= u64::from(composes) << bit;
+        }
+    }
+    Box::new(plane)
+});
+
+fn is_composed_alone(c: char) -> bool {
+    is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes
 }
 
-/// Returns true if `c` is never normalised together with the character before it: its decomposition
-/// begins with a starter that composes with nothing before it (Unicode Standard Annex 15, section 9).
-fn begins_sequence(c: char) -> bool {
-    let mut first = None;
-    decompose_compatible(c, |part| {
-        first.get_or_insert(part);
-    });
-    let first = first.unwrap_or(c);
-    canonical_combining_class(first) == 0
-        && is_nfc_quick(std::iter::once(first)) == IsNormalized::Yes
+fn is_assigned(c: char) -> bool {
+    c.is_ascii() || unicode::is_in(&ASSIGNED, c)
+}
+
+/// Returns true if a character that is not settled may compose with one before it.
+pub(super) fn composes(c: char) -> bool {
+    let composing = unicode::in_plane(&PLANE_COMPOSING, c);
+    composing.unwrap_or_else(|| !is_composed_alone(c))
+}
+
+/// The form that texts are brought into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NormalForm {
+    /// Normalization Form C.
+    Composed,
+    /// Normalization Form KC.
+    Compatible,
+}
+
+impl NormalForm {
+    /// Returns true if `c` is never normalised together with the character before it: its decomposition
+    /// begins with a starter that composes with nothing before it (Unicode Standard Annex 15, section 9).
+    fn begins_sequence(self, c: char) -> bool {
+        if self == Self::Composed {
+            return is_settled(c);
+        }
+        let mut first = None;
+        decompose_compatible(c, |part| {
+            first.get_or_insert(part);
+        });
+        is_settled(first.unwrap_or(c))
+    }
 }
 
 /// Normalises a text piece by piece. Holds back its last sequences, because the next piece may
 /// continue them.
-#[derive(Default)]
-pub(super) struct Nfkc {
+pub(super) struct Normaliser {
+    form: NormalForm,
     held: String,
     /// Length of the last sequence in `held`, in scalar values.
     sequence_chars: usize,
     normal: String,
 }
 
-impl Nfkc {
+impl Normaliser {
+    pub(super) fn new(form: NormalForm) -> Self {
+        Self {
+            form,
+            held: String::new(),
+            sequence_chars: 0,
+            normal: String::new(),
+        }
+    }
+
     /// Calls `visit` with the part of the text so far whose normal form is certain.
     pub(super) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let mut rest = piece;
@@ -66,13 +110,19 @@ impl Nfkc {
         }
     }
 
-    fn push_char(&mut self, c: char, visit: &mut impl FnMut(&str)) {
+    /// Returns true if no text is held back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Adds a character, and calls `visit` as [`push`](Self::push) does.
+    pub(super) fn push_char(&mut self, c: char, visit: &mut impl FnMut(&str)) {
         if !is_assigned(c) {
             self.flush(visit);
             visit(c.encode_utf8(&mut [0; 4]));
             return;
         }
-        if begins_sequence(c) {
+        if self.form.begins_sequence(c) {
             self.sequence_chars = 0;
             if self.held.len() >= BATCH_BYTES {
                 self.flush(visit);
@@ -87,14 +137,26 @@ impl Nfkc {
     /// Calls `visit` with the normal form of the text that is held back, as if the text ended here.
     pub(super) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
         self.sequence_chars = 0;
-        if is_nfkc_quick(self.held.chars()) == IsNormalized::Yes {
+        if self.held.len() <= 1 || self.is_normal() {
             visit(&self.held);
         } else {
             self.normal.clear();
-            self.normal.extend(self.held.nfkc());
+            match self.form {
+                NormalForm::Composed => self.normal.extend(self.held.nfc()),
+                NormalForm::Compatible => self.normal.extend(self.held.nfkc()),
+            }
             visit(&self.normal);
         }
         self.held.clear();
+    }
+
+    fn is_normal(&self) -> bool {
+        let held = self.held.chars();
+        let quick = match self.form {
+            NormalForm::Composed => is_nfc_quick(held),
+            NormalForm::Compatible => is_nfkc_quick(held),
+        };
+        quick == IsNormalized::Yes
     }
 }
 

@@ -13,13 +13,20 @@ use crate::error::{Error, Result};
 /// The lengths of shingle that a schema accepts, in units.
 const LENGTHS: RangeInclusive<u16> = 1..=256;
 
+/// The edition of the steps: with the first one, texts were not normalised. Frozen.
+const EDITION: u8 = 2;
+
 /// Bits of the optional steps in [`Text::kind`]. Frozen.
 pub(super) mod step {
+    pub(in crate::text) const KEEP_CASE: u8 = 0x04;
+    /// Spaces removed, of characters; the order of units ignored, of words and code tokens.
+    pub(in crate::text) const OTHER_FORM: u8 = 0x08;
     pub(in crate::text) const NFKC: u8 = 0x10;
     pub(in crate::text) const STRIP_ACCENTS: u8 = 0x20;
     pub(in crate::text) const STOP_WORDS: u8 = 0x40;
     pub(in crate::text) const STEM: u8 = 0x80;
-    pub(in crate::text) const ALL: u8 = NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
+    pub(in crate::text) const ALL: u8 =
+        KEEP_CASE | OTHER_FORM | NFKC | STRIP_ACCENTS | STOP_WORDS | STEM;
 }
 
 /// The unit of which shingles are made.
@@ -60,16 +67,19 @@ pub enum ShingleUnit {
 /// words let one changed word spoil many: 5 words or 9 characters are usual for duplicates of pages
 /// (Broder, *On the resemblance and containment of documents*, 1997).
 ///
-/// A text goes through these steps, in this order whatever the order of the calls. Lower case is
-/// always there, except for code; the others are optional and need the crate's feature `languages`:
+/// A text goes through these steps, in this order whatever the order of the calls. The first two and the
+/// fourth are always there; stop words and stems need the crate's feature `languages`:
 ///
-/// 1. [`nfkc`](Self::nfkc): Unicode Normalization Form KC.
-/// 2. Lower case: every scalar value is replaced by its own full lower-case mapping, one at a time
-///    and without context (so a capital sigma is always `σ`).
+/// 1. Unicode Normalization Form C, which composes letters and their marks: `e` and U+0301 become `é`.
+///    With [`nfkc`](Self::nfkc) Form KC instead.
+/// 2. Lower case, except for code, and unless you [keep the case](Self::keep_case): every scalar value is
+///    replaced by its own full lower-case mapping, one at a time and without context (so a capital sigma
+///    is always `σ`).
 /// 3. [`strip_accents`](Self::strip_accents).
-/// 4. The text is cut into units.
+/// 4. The text is cut into units; of characters, spaces may be [removed](Self::remove_spaces).
 /// 5. [`stop_words`](Self::stop_words): words of a list are left out.
 /// 6. [`stem`](Self::stem): each word is replaced by its stem.
+/// 7. [`unordered`](Self::unordered): the units of a shingle are sorted.
 ///
 /// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: a store keeps
 /// finding what it found after an upgrade. All steps are a part of the schema: of a store, and of
@@ -98,7 +108,10 @@ pub struct Text {
     pub(super) unit: ShingleUnit,
     pub(super) length: u16,
     pub(super) nfkc: bool,
+    pub(super) keeps_case: bool,
     pub(super) strip_accents: bool,
+    pub(super) removes_spaces: bool,
+    pub(super) is_unordered: bool,
     pub(super) stop_words: Option<FrozenLanguage>,
     pub(super) stem: Option<FrozenLanguage>,
     /// The Unicode version of the data behind `nfkc` and `strip_accents`.
@@ -145,15 +158,18 @@ impl Text {
             unit,
             length,
             nfkc: false,
+            keeps_case: false,
             strip_accents: false,
+            removes_spaces: false,
+            is_unordered: false,
             stop_words: None,
             stem: None,
             normal_version: UNICODE_VERSION,
         }
     }
 
-    /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first: one
-    /// form for composed and decomposed letters, full-width and half-width ones, ligatures.
+    /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first, in place of
+    /// Form C: one form for full-width and half-width letters, too, and for ligatures.
     ///
     /// Scalar values that are not assigned in [`UNICODE_VERSION`] stay as they are. A run of 1,024
     /// scalar values that begins no new sequence is normalised by itself, as if the text ended
@@ -170,6 +186,55 @@ impl Text {
     #[must_use]
     pub const fn nfkc(mut self) -> Self {
         self.nfkc = true;
+        self
+    }
+
+    /// Keeps capital letters: `The` and `the` are two words. Code keeps its case anyway, and a schema
+    /// refuses this for it.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::words(2).keep_case().for_each_shingle("The cat, the CAT", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["The cat", "cat the", "the CAT"]);
+    /// ```
+    #[must_use]
+    pub const fn keep_case(mut self) -> Self {
+        self.keeps_case = true;
+        self
+    }
+
+    /// Removes all White_Space: shingles go on from word to word, and a text resembles itself however its
+    /// lines are broken or its words are spaced. Characters only.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::characters(4).remove_spaces().for_each_shingle("A b c\nde", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["abcd", "bcde"]);
+    /// ```
+    #[must_use]
+    pub const fn remove_spaces(mut self) -> Self {
+        self.removes_spaces = true;
+        self
+    }
+
+    /// Ignores the order of the units of a shingle, which are sorted by their bytes: a shingle is the
+    /// histogram of the words in a portion of `n` words, each as often as it occurs there. Two texts share
+    /// more of them than of shingles in order where words change places near by. Words and code only.
+    ///
+    /// ```
+    /// use resemblance::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// Text::words(3).unordered().for_each_shingle("the cat the dog", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["cat the the", "cat dog the"]);
+    /// ```
+    #[must_use]
+    pub const fn unordered(mut self) -> Self {
+        self.is_unordered = true;
         self
     }
 
@@ -249,7 +314,25 @@ impl Text {
         self.length
     }
 
-    /// Whether texts are brought into Normalization Form KC.
+    /// Returns true if capital letters are kept.
+    #[must_use]
+    pub const fn is_case_kept(&self) -> bool {
+        self.keeps_case
+    }
+
+    /// Returns true if White_Space is removed.
+    #[must_use]
+    pub const fn is_without_spaces(&self) -> bool {
+        self.removes_spaces
+    }
+
+    /// Returns true if the order of the units in a shingle is ignored.
+    #[must_use]
+    pub const fn is_unordered(&self) -> bool {
+        self.is_unordered
+    }
+
+    /// Whether texts are brought into Normalization Form KC, and not into Form C.
     #[must_use]
     pub const fn is_nfkc(&self) -> bool {
         self.nfkc
@@ -277,8 +360,8 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the length is not 1 to 256, or stop words or stems are asked
-    /// for other units than words. [`Error::MissingFeature`] if a step needs the feature
+    /// [`Error::InvalidParameter`] if the length is not 1 to 256, or a step is asked for units that do not
+    /// have it. [`Error::MissingFeature`] if a step needs the feature
     /// `languages` and the crate was built without it. [`Error::SelfTest`] if a language's data
     /// are others than those that the schema was made with.
     ///
@@ -292,8 +375,19 @@ impl Text {
             return Err(Error::invalid("text", self, "a length of 1 to 256"));
         }
         let has_word_steps = self.stop_words.is_some() || self.stem.is_some();
-        if has_word_steps && self.unit != ShingleUnit::Words {
-            let expected = "words, where there are stop words or stems";
+        let is_of = |unit| self.unit == unit;
+        let refused = if has_word_steps && !is_of(ShingleUnit::Words) {
+            Some("words, where there are stop words or stems")
+        } else if self.keeps_case && is_of(ShingleUnit::CodeTokens) {
+            Some("words or characters, where the case is kept: code keeps it anyway")
+        } else if self.removes_spaces && !is_of(ShingleUnit::Characters) {
+            Some("characters, where spaces are removed")
+        } else if self.is_unordered && is_of(ShingleUnit::Characters) {
+            Some("words or code tokens, where their order is ignored")
+        } else {
+            None
+        };
+        if let Some(expected) = refused {
             return Err(Error::invalid("text", self, expected));
         }
         if (self.nfkc || self.strip_accents) && self.normal_version != UNICODE_VERSION {
@@ -322,7 +416,7 @@ impl Text {
 
     #[cfg(not(feature = "languages"))]
     fn validate_languages(&self) -> Result<()> {
-        if !self.has_steps() {
+        if self.stop_words.is_none() && self.stem.is_none() {
             return Ok(());
         }
         Err(Error::MissingFeature {
@@ -333,7 +427,7 @@ impl Text {
 
     /// Whether the text has optional steps.
     pub(super) fn has_steps(&self) -> bool {
-        self.nfkc || self.strip_accents || self.stop_words.is_some() || self.stem.is_some()
+        self.kind() & step::ALL != 0
     }
 
     /// The unit and the steps in one byte. Frozen.
@@ -344,6 +438,8 @@ impl Text {
             ShingleUnit::CodeTokens => 3,
         };
         let steps = [
+            (self.keeps_case, step::KEEP_CASE),
+            (self.removes_spaces || self.is_unordered, step::OTHER_FORM),
             (self.nfkc, step::NFKC),
             (self.strip_accents, step::STRIP_ACCENTS),
             (self.stop_words.is_some(), step::STOP_WORDS),
@@ -354,14 +450,14 @@ impl Text {
     }
 
     /// Appends the bytes by which a recipe's fingerprint tells texts apart. Frozen: the unit and the
-    /// steps as one byte, the length, the Unicode version; then for stop words and for stems, if the
+    /// steps as one byte, the length, the Unicode version, the edition of the steps; then for stop words and for stems, if the
     /// text has them, the language's two letters and the checksum of its data. The bytes of one text
     /// are never the beginning of those of another.
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.kind());
         bytes.extend_from_slice(&self.length.to_le_bytes());
         let (major, minor, patch) = UNICODE_VERSION;
-        bytes.extend_from_slice(&[major, minor, patch]);
+        bytes.extend_from_slice(&[major, minor, patch, EDITION]);
         for frozen in [self.stop_words, self.stem].into_iter().flatten() {
             bytes.extend_from_slice(frozen.language.code().as_bytes());
             bytes.extend_from_slice(&frozen.checksum.to_le_bytes());
@@ -395,14 +491,23 @@ impl fmt::Display for Text {
         if self.nfkc {
             write!(f, ", NFKC")?;
         }
+        if self.keeps_case {
+            write!(f, ", with their case")?;
+        }
         if self.strip_accents {
             write!(f, ", without accents")?;
+        }
+        if self.removes_spaces {
+            write!(f, ", without spaces")?;
         }
         if let Some(frozen) = self.stop_words {
             write!(f, ", without stop words of {}", frozen.language)?;
         }
         if let Some(frozen) = self.stem {
             write!(f, ", stems of {}", frozen.language)?;
+        }
+        if self.is_unordered {
+            write!(f, ", in any order")?;
         }
         Ok(())
     }

@@ -108,8 +108,12 @@ impl TryFrom<RecordedText> for Text {
         if kind & step::ALL == 0 {
             return Err("found a text of steps that has none".to_owned());
         }
+        let has_other_form = kind & step::OTHER_FORM != 0;
         let text = Self {
             nfkc: kind & step::NFKC != 0,
+            keeps_case: kind & step::KEEP_CASE != 0,
+            removes_spaces: has_other_form && unit == ShingleUnit::Characters,
+            is_unordered: has_other_form && unit != ShingleUnit::Characters,
             strip_accents: kind & step::STRIP_ACCENTS != 0,
             stop_words: from_recorded(kind & step::STOP_WORDS != 0, stop_words)?,
             stem: from_recorded(kind & step::STEM != 0, stem)?,

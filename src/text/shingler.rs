@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::ascii::SEPARATOR;
 #[cfg(feature = "languages")]
 use super::filter::WordFilter;
 use super::recipe::{ShingleUnit, Text};
@@ -38,6 +39,7 @@ pub struct Shingler {
     reader: UnitReader,
     #[cfg(feature = "languages")]
     filter: Option<WordFilter>,
+    sorter: Option<UnitSorter>,
     has_visited: bool,
 }
 
@@ -50,6 +52,7 @@ impl Shingler {
             reader: UnitReader::new(text),
             #[cfg(feature = "languages")]
             filter: WordFilter::new(text),
+            sorter: text.is_unordered.then(UnitSorter::default),
             has_visited: false,
         }
     }
@@ -89,13 +92,24 @@ impl Shingler {
         self.visit(&mut visit);
         // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
         // remains is the end of the last one.
-        let units = self.units();
-        if !self.has_visited && !units.is_empty() {
-            visit(units.rest());
+        if !self.has_visited && !self.units().is_empty() {
+            let mut sorter = self.sorter.take();
+            let rest: &V = self.units().rest();
+            visit(sorter.as_mut().map_or(rest, |sorter| sorter.sorted(rest)));
         }
     }
 
-    fn visit<V: ShingleView + ?Sized>(&mut self, visit: impl FnMut(&V)) {
+    fn visit<V: ShingleView + ?Sized>(&mut self, mut visit: impl FnMut(&V)) {
+        match self.sorter.take() {
+            None => self.visit_ordered(visit),
+            Some(mut sorter) => {
+                self.visit_ordered(|shingle| visit(sorter.sorted(shingle)));
+                self.sorter = Some(sorter);
+            }
+        }
+    }
+
+    fn visit_ordered<V: ShingleView + ?Sized>(&mut self, visit: impl FnMut(&V)) {
         let units = self.reader.units_mut();
         #[cfg(feature = "languages")]
         if let Some(filter) = &mut self.filter {
@@ -116,6 +130,38 @@ impl Shingler {
             return &filter.units;
         }
         self.reader.units()
+    }
+}
+
+/// Sorts the units of shingles, where their order is ignored.
+#[derive(Default)]
+struct UnitSorter {
+    /// The beginning and the end of each unit of a shingle.
+    units: Vec<(usize, usize)>,
+    sorted: Vec<u8>,
+}
+
+impl UnitSorter {
+    /// The shingle with its units ascending by their bytes.
+    fn sorted<V: ShingleView + ?Sized>(&mut self, shingle: &V) -> &V {
+        let bytes = shingle.bytes();
+        self.units.clear();
+        let mut start = 0;
+        // No unit has a separator in it.
+        for unit in bytes.split(|byte| *byte == SEPARATOR) {
+            self.units.push((start, start + unit.len()));
+            start += unit.len() + 1;
+        }
+        let unit = |&(start, end): &(usize, usize)| bytes.get(start..end);
+        self.units.sort_unstable_by(|a, b| unit(a).cmp(&unit(b)));
+        self.sorted.clear();
+        for unit in self.units.iter().filter_map(unit) {
+            if !self.sorted.is_empty() {
+                self.sorted.push(SEPARATOR);
+            }
+            self.sorted.extend_from_slice(unit);
+        }
+        V::new(&self.sorted)
     }
 }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use flate2::read::GzDecoder;
+use unicode_normalization::UnicodeNormalization;
 
 use super::*;
 use crate::error::Error;
@@ -42,13 +43,31 @@ fn golden_shingles() {
     assert_eq!(documents, 21);
 }
 
-/// The definition without optional steps, on whole vectors.
+/// The definition without the steps of languages, on whole vectors.
 fn naive(text: Text, document: &str) -> Vec<String> {
-    shingles_of_units(text, units(text.unit, &lower(text.unit, document)))
+    let lower = lower(text, &normal_form(text, document));
+    shingles_of_units(text, units(text, &lower))
 }
 
-fn lower(unit: ShingleUnit, document: &str) -> Vec<char> {
-    if unit == ShingleUnit::CodeTokens {
+/// Unicode 17 has no more than what a later version has: what is assigned later is told by the table.
+fn is_assigned(c: char) -> bool {
+    unicode::is_in(&crate::text::data::ASSIGNED, c)
+}
+
+fn normal_form(text: Text, document: &str) -> String {
+    let chars: Vec<char> = document.chars().collect();
+    let runs = chars.chunk_by(|&a, &b| is_assigned(a) && is_assigned(b));
+    let runs = runs.map(|run| run.iter().collect::<String>());
+    let normal = runs.map(|run| match run.chars().all(is_assigned) {
+        true if text.nfkc => run.nfkc().collect(),
+        true => run.nfc().collect(),
+        false => run,
+    });
+    normal.collect()
+}
+
+fn lower(text: Text, document: &str) -> Vec<char> {
+    if text.unit == ShingleUnit::CodeTokens || text.keeps_case {
         return document.chars().collect();
     }
     let lower = document.chars().flat_map(|c| {
@@ -58,16 +77,17 @@ fn lower(unit: ShingleUnit, document: &str) -> Vec<char> {
     lower.collect()
 }
 
-fn units(unit: ShingleUnit, lower: &[char]) -> Vec<String> {
+fn units(text: Text, lower: &[char]) -> Vec<String> {
     let pieces = |is_between: fn(char) -> bool| -> Vec<String> {
         let pieces = lower.split(|&c| is_between(c));
         let pieces = pieces.filter(|piece| !piece.is_empty());
         pieces.map(|piece| piece.iter().collect()).collect()
     };
-    match unit {
+    match text.unit {
         ShingleUnit::Words => pieces(|c| !unicode::is_alphanumeric(c)),
         ShingleUnit::Characters => {
-            let text = pieces(unicode::is_white_space).join(" ");
+            let joint = if text.removes_spaces { "" } else { " " };
+            let text = pieces(unicode::is_white_space).join(joint);
             text.chars().map(String::from).collect()
         }
         ShingleUnit::CodeTokens => {
@@ -88,14 +108,15 @@ fn shingles_of_units(text: Text, units: Vec<String>) -> Vec<String> {
     } else {
         " "
     };
-    match units.len() {
-        0 => Vec::new(),
-        length if length <= size => vec![units.join(joint)],
-        _ => units
-            .windows(size)
-            .map(|window| window.join(joint))
-            .collect(),
-    }
+    let windows = units.windows(size.min(units.len()).max(1));
+    let shingle = |window: &[String]| {
+        let mut window = window.to_vec();
+        if text.is_unordered {
+            window.sort_unstable();
+        }
+        window.join(joint)
+    };
+    windows.map(shingle).collect()
 }
 
 /// The shingles of a document that comes in random pieces.
@@ -148,7 +169,17 @@ fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
         let length = random.next(if round % 50 == 0 { 12_000 } else { 60 });
         let document = random_text(&mut random, length);
         for n in [1, 2, 3, 5, 9, 256] {
-            for text in [Text::words(n), Text::characters(n), Text::code(n)] {
+            for text in [
+                Text::words(n),
+                Text::characters(n),
+                Text::code(n),
+                Text::words(n).keep_case(),
+                Text::words(n).unordered(),
+                Text::code(n).unordered(),
+                Text::characters(n).keep_case(),
+                Text::characters(n).remove_spaces(),
+                Text::characters(n).remove_spaces().keep_case(),
+            ] {
                 let expected = naive(text, &document);
                 assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
                 let found = in_pieces(&mut random, text, &document);
@@ -291,9 +322,9 @@ fn lengths_are_checked_and_shown() {
 #[test]
 fn texts_without_steps_are_recorded_as_ever() {
     for (text, recorded, appended) in [
-        (Text::words(5), "00000000 0500", "01 0500 110000"),
-        (Text::characters(9), "01000000 0900", "02 0900 110000"),
-        (Text::code(300), "02000000 2c01", "03 2c01 110000"),
+        (Text::words(5), "00000000 0500", "01 0500 110000 02"),
+        (Text::characters(9), "01000000 0900", "02 0900 110000 02"),
+        (Text::code(300), "02000000 2c01", "03 2c01 110000 02"),
     ] {
         assert_eq!(encoded(text), bytes(recorded));
         let found: Text = decode(&bytes(recorded)).unwrap();
@@ -313,8 +344,8 @@ fn texts_with_steps_come_back() {
     assert_eq!(found, all);
     let mut appended = Vec::new();
     all.append_to(&mut appended);
-    assert_eq!(appended[0], 0xf1);
-    assert_eq!(appended.len(), 1 + 2 + 3 + 2 * (2 + 8));
+    assert_eq!(appended[0], 0xfd);
+    assert_eq!(appended.len(), 1 + 2 + 3 + 1 + 2 * (2 + 8));
     for position in [4, 10, 11, 20] {
         // The kind, a language, its second letter, the other language.
         let mut damaged = recorded.clone();
@@ -323,24 +354,30 @@ fn texts_with_steps_come_back() {
     }
     assert_eq!(
         all.to_string(),
-        "words 3, NFKC, without accents, without stop words of fr, stems of de"
+        "words 3, NFKC, with their case, without accents, without stop words of fr, stems of de, in any \
+         order"
     );
     assert_eq!(all.stop_words_language(), Some(Language::French));
     assert_eq!(all.stem_language(), Some(Language::German));
     assert!(all.is_nfkc() && all.is_accent_stripped());
+    assert!(all.is_case_kept() && all.is_unordered() && !all.is_without_spaces());
+    let spaces = Text::characters(4).remove_spaces();
+    assert_eq!(decode::<Text>(&encoded(spaces)).unwrap(), spaces);
+    assert_eq!(spaces.to_string(), "characters 4, without spaces");
 }
 
 fn every_step() -> Text {
     let text = Text::words(3).stem(Language::German);
-    text.strip_accents().stop_words(Language::French).nfkc()
+    let text = text.strip_accents().stop_words(Language::French).nfkc();
+    text.keep_case().unordered()
 }
 
 #[cfg(not(feature = "languages"))]
 #[test]
 fn steps_need_their_feature() {
     for text in [
-        Text::characters(9).nfkc(),
-        Text::code(5).strip_accents(),
+        Text::words(9).stem(Language::English),
+        Text::words(5).stop_words(Language::German),
         every_step(),
     ] {
         let refused = text.validate();
@@ -355,6 +392,62 @@ fn steps_need_their_feature() {
             "{refused:?}"
         );
         assert!(shingles(text, "a b c").is_empty());
+    }
+}
+
+#[test]
+fn steps_that_units_do_not_have_are_refused() {
+    for text in [
+        Text::code(5).keep_case(),
+        Text::code(5).remove_spaces(),
+        Text::words(5).remove_spaces(),
+        Text::characters(5).unordered(),
+    ] {
+        let refused = text.validate();
+        assert!(
+            matches!(refused, Err(Error::InvalidParameter { .. })),
+            "{text}"
+        );
+    }
+}
+
+/// Letters and their marks in one scalar value or in two, syllables and their jamo, marks in any order.
+#[test]
+fn composed_and_decomposed_texts_have_the_same_shingles() {
+    let sentences = [
+        "L\u{2019}été dernier, Noël à l\u{2019}hôtel : çà et là, où les élèves révisaient",
+        "Tôi đã đọc quyển sách ấy, nhưng tôi không hiểu hết những điều tác giả viết",
+        "나는 어제 그 책을 읽었지만 작가가 쓴 모든 것을 이해하지는 못했다",
+        "ἐν ἀρχῇ ἦν ὁ λόγος",
+        "वह क़िताब ज़रूर पढ़ना",
+        "ที่นี่มีหนังสือดี",
+        "q\u{323}\u{307} a\u{315}\u{300}\u{5ae}\u{62}",
+        "Å \u{212b} ; \u{37e}",
+    ];
+    let mut random = SplitMix(8);
+    for sentence in sentences {
+        let long = format!("{sentence} ").repeat(200);
+        for document in [sentence, &long] {
+            let decomposed: String = document.nfd().collect();
+            for text in [Text::words(2), Text::characters(5), Text::code(3)] {
+                let expected = shingles(text, document);
+                assert_eq!(shingles(text, &decomposed), expected, "{text} {sentence}");
+                let found = in_pieces(&mut random, text, &decomposed);
+                assert_eq!(found, expected, "{text} {sentence}");
+            }
+        }
+    }
+}
+
+/// Each scalar value after a letter and before one, and after another of its kind.
+#[test]
+fn every_scalar_value_is_composed_as_the_standard_says() {
+    let text = Text::characters(256).keep_case();
+    for c in '\u{21}'..=char::MAX {
+        let document = format!("x{c}y\u{327}{c}\u{e9}{c}");
+        let normal = normal_form(text, &document);
+        let expected = shingles_of_units(text, units(text, &lower(text, &normal)));
+        assert_eq!(shingles(text, &document), expected, "{c:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
 
-use super::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
+use super::data::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, UNSETTLED, WHITE_SPACE};
 
 /// The version of the Unicode data that texts are read with. Part of a store's recipe.
 ///
@@ -13,11 +13,28 @@ pub const UNICODE_VERSION: (u8, u8, u8) = (17, 0, 0);
 
 /// One bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
 /// For the others the ranges are searched.
-type BasicPlane = [u64; 1024];
+pub(super) type BasicPlane = [u64; 1024];
 
 static PLANE_ALPHANUMERIC: BasicPlane = plane(&ALPHANUMERIC);
 static PLANE_WHITE_SPACE: BasicPlane = plane(&WHITE_SPACE);
 static PLANE_CASED: BasicPlane = plane(&cased());
+
+static PLANE_UNSETTLED: BasicPlane = plane(&UNSETTLED);
+static PLANE_PLAIN: BasicPlane = plain();
+
+/// Letters and digits that no step but the stripping of accents changes.
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn plain() -> BasicPlane {
+    let (letters, cased) = (plane(&ALPHANUMERIC), plane(&cased()));
+    let unsettled = plane(&UNSETTLED);
+    let mut plain = [0; 1024];
+    let mut at = 0;
+    while at < plain.len() {
+        plain[at] = letters[at] & !cased[at] & !unsettled[at];
+        at += 1;
+    }
+    plain
+}
 
 /// Number of ranges in [`cased`].
 const CASED: usize = LOWER_CASE.len() + LOWER_CASE_LONG.len();
@@ -57,7 +74,7 @@ const fn plane(ranges: &[(u32, u32)]) -> BasicPlane {
 
 /// Returns whether the bit of `c` is set; `None` beyond the basic plane.
 #[inline]
-fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
+pub(super) fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
     let number = u32::from(c);
     let word = plane.get((number >> 6) as usize)?;
     Some(word >> (number & 63) & 1 == 1)
@@ -67,6 +84,19 @@ fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
 #[inline]
 pub(super) fn is_alphanumeric(c: char) -> bool {
     in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
+}
+
+/// Returns true only if `c` is alphanumeric, its own lower case, and [settled](is_settled).
+#[inline]
+pub(super) fn is_plain(c: char) -> bool {
+    in_plane(&PLANE_PLAIN, c) == Some(true)
+}
+
+/// Returns true if nothing before `c` composes with it or changes places with it: its combining class is
+/// 0 and its NFC_Quick_Check is Yes, or it is not assigned.
+#[inline]
+pub(super) fn is_settled(c: char) -> bool {
+    !in_plane(&PLANE_UNSETTLED, c).unwrap_or_else(|| is_in(&UNSETTLED, c))
 }
 
 /// Returns whether one of the ranges, inclusive and ascending, contains `c`.
@@ -127,6 +157,8 @@ mod tests {
             let (first, second) = lower_case(c);
             let lower = [Some(first), second].into_iter().flatten();
             assert!(lower.eq(c.to_lowercase()), "{c:?}");
+            let is_same = c.to_lowercase().eq([c]) && c.is_alphanumeric() && is_settled(c);
+            assert!(!is_plain(c) || is_same, "{c:?}");
         }
     }
 
@@ -139,6 +171,10 @@ mod tests {
         assert_eq!(
             include_str!("data/assigned_17.rs"),
             generator::assigned().unwrap()
+        );
+        assert_eq!(
+            include_str!("data/unsettled_17.rs"),
+            generator::unsettled().unwrap()
         );
     }
 

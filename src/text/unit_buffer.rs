@@ -38,6 +38,9 @@ pub(super) trait ShingleView {
     /// The part from `start` to `end`, both between two characters. Empty where the buffer ends with
     /// a released separator, and `start` is after it.
     fn slice(&self, start: usize, end: usize) -> &Self;
+
+    /// Its bytes.
+    fn bytes(&self) -> &[u8];
 }
 
 impl ShingleView for [u8] {
@@ -53,6 +56,10 @@ impl ShingleView for [u8] {
             "found {start} to {end}"
         );
         self.get(start..end).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
     }
 }
 
@@ -70,6 +77,10 @@ impl ShingleView for str {
             "found {start} to {end}"
         );
         self.get(start..end).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.as_bytes()
     }
 }
 

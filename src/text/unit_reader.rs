@@ -1,10 +1,9 @@
-//! Text to normalised units: Normalization Form KC, lower case, accents, separators.
+//! Text to normalised units: normalization form, lower case, accents, separators.
 
 use super::ascii::{AsciiForm, split_runs};
-#[cfg(feature = "languages")]
-use super::normal::{Nfkc, strip_accents};
+use super::normal::{NormalForm, Normaliser, composes, strip_accents};
 use super::recipe::{ShingleUnit, Text};
-use super::unicode;
+use super::unicode::{self, is_settled};
 use super::unit_buffer::UnitBuffer;
 
 /// Shorter runs of ASCII are read character by character: a block has a fixed cost.
@@ -12,42 +11,109 @@ const MIN_RUN_BYTES: usize = 8;
 
 /// Reads a text piece by piece into units, and does the steps of a [`Text`] before stop words.
 pub(super) struct UnitReader {
-    #[cfg(feature = "languages")]
-    nfkc: Option<Nfkc>,
+    /// Whether texts are brought into Form C, most of which is there already.
+    composes: bool,
+    normaliser: Normaliser,
     splitter: UnitSplitter,
 }
 
 impl UnitReader {
     pub(super) fn new(text: &Text) -> Self {
+        let form = match text.nfkc {
+            true => NormalForm::Compatible,
+            false => NormalForm::Composed,
+        };
         Self {
-            #[cfg(feature = "languages")]
-            nfkc: text.nfkc.then(Nfkc::default),
-            splitter: UnitSplitter {
-                unit: text.unit,
-                #[cfg(feature = "languages")]
-                strips_accents: text.strip_accents,
-                units: UnitBuffer::new(),
-            },
+            composes: !text.nfkc,
+            normaliser: Normaliser::new(form),
+            splitter: UnitSplitter::new(text),
         }
     }
 
     /// Reads the next piece of the text.
     pub(super) fn read(&mut self, piece: &str) {
-        #[cfg(feature = "languages")]
-        if let Some(nfkc) = &mut self.nfkc {
-            nfkc.push(piece, |normal| self.splitter.split(normal));
-            return;
+        if !self.composes {
+            let splitter = &mut self.splitter;
+            return self.normaliser.push(piece, |normal| splitter.split(normal));
         }
-        self.splitter.split(piece);
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let (ascii, other, after) = split_runs(rest);
+            // A mark may follow the last character here, or in the next piece.
+            let may_compose = !other.chars().next().is_some_and(is_settled);
+            match ascii.chars().next_back().filter(|_| may_compose) {
+                Some(last) => {
+                    let (certain, _) = ascii.split_at(ascii.len() - 1);
+                    self.read_ascii(certain);
+                    self.flush();
+                    self.hold(last);
+                }
+                None => self.read_ascii(ascii),
+            }
+            self.read_other(other, after.is_empty());
+            rest = after;
+        }
     }
 
     /// Ends the text, and completes its last unit.
     pub(super) fn finish(&mut self) {
-        #[cfg(feature = "languages")]
-        if let Some(nfkc) = &mut self.nfkc {
-            nfkc.flush(&mut |normal| self.splitter.split(normal));
-        }
+        self.flush();
         self.splitter.units.separate();
+    }
+
+    /// Splits what was held back, if anything was: no mark follows it.
+    #[inline]
+    fn flush(&mut self) {
+        if !self.normaliser.is_empty() {
+            let splitter = &mut self.splitter;
+            self.normaliser.flush(&mut |normal| splitter.split(normal));
+        }
+    }
+
+    /// Holds a character back.
+    fn hold(&mut self, c: char) {
+        let splitter = &mut self.splitter;
+        self.normaliser
+            .push_char(c, &mut |normal| splitter.split(normal));
+    }
+
+    fn read_ascii(&mut self, ascii: &str) {
+        if !ascii.is_empty() {
+            self.flush();
+            self.splitter.split_ascii(ascii);
+        }
+    }
+
+    /// Reads characters that are not ASCII, after which the piece ends or a character of ASCII follows. A
+    /// settled one, and a mark after it that does not compose, are split as they are, once it is clear that
+    /// the next one is settled too.
+    fn read_other(&mut self, other: &str, is_end: bool) {
+        let (mut last, mut mark) = (None, None);
+        for c in other.chars() {
+            let is_plain = self.splitter.is_plain(c);
+            if is_plain || is_settled(c) {
+                self.flush();
+                if let Some((before, was_plain)) = last.replace((c, is_plain)) {
+                    self.splitter.push_plain(before, was_plain);
+                }
+                if let Some(mark) = mark.take() {
+                    self.splitter.push(mark);
+                }
+            } else if last.is_some() && mark.is_none() && !composes(c) {
+                mark = Some(c);
+            } else {
+                let last = last.take().map(|(last, _)| last);
+                let before = [last, mark.take()].into_iter().flatten();
+                before.chain([c]).for_each(|c| self.hold(c));
+            }
+        }
+        let last = last.map(|(last, _)| last);
+        let held = [last, mark].into_iter().flatten();
+        if is_end {
+            held.for_each(|c| self.hold(c));
+        } else {
+            held.for_each(|c| self.splitter.push(c));
+        }
     }
 
     /// The units read so far.
@@ -61,60 +127,91 @@ impl UnitReader {
     }
 }
 
-/// Cuts text into units, in lower case.
+/// Cuts text into units, in lower case unless the case is kept.
 struct UnitSplitter {
     unit: ShingleUnit,
-    #[cfg(feature = "languages")]
+    keeps_case: bool,
     strips_accents: bool,
+    removes_spaces: bool,
     units: UnitBuffer,
 }
 
 impl UnitSplitter {
+    fn new(text: &Text) -> Self {
+        Self {
+            unit: text.unit,
+            keeps_case: text.keeps_case || text.unit == ShingleUnit::CodeTokens,
+            strips_accents: text.strip_accents,
+            removes_spaces: text.removes_spaces,
+            units: UnitBuffer::new(),
+        }
+    }
+
     fn split(&mut self, piece: &str) {
-        let form = self.ascii_form();
         let mut rest = piece;
         while !rest.is_empty() {
             let (ascii, other, after) = split_runs(rest);
-            match form {
-                Some(form) if ascii.len() >= MIN_RUN_BYTES => {
-                    self.units.push_ascii(form, ascii.as_bytes());
-                }
-                _ => ascii.chars().for_each(|c| self.push(c)),
-            }
+            self.split_ascii(ascii);
             other.chars().for_each(|c| self.push(c));
             rest = after;
         }
     }
 
-    /// Code has none: its case is kept, and its punctuation marks are units.
+    fn split_ascii(&mut self, ascii: &str) {
+        match self.ascii_form() {
+            Some(form) if ascii.len() >= MIN_RUN_BYTES => {
+                self.units.push_ascii(form, ascii.as_bytes());
+            }
+            _ => ascii.chars().for_each(|c| self.push(c)),
+        }
+    }
+
+    /// There is none where punctuation marks are units, or units have nothing between them.
     fn ascii_form(&self) -> Option<AsciiForm> {
-        match self.unit {
-            ShingleUnit::Words => Some(AsciiForm::Words),
-            ShingleUnit::Characters => Some(AsciiForm::Characters),
-            ShingleUnit::CodeTokens => None,
+        match (self.unit, self.keeps_case) {
+            _ if self.removes_spaces => None,
+            (ShingleUnit::Words, false) => Some(AsciiForm::Words),
+            (ShingleUnit::Words, true) => Some(AsciiForm::CasedWords),
+            (ShingleUnit::Characters, false) => Some(AsciiForm::Characters),
+            (ShingleUnit::Characters, true) => Some(AsciiForm::CasedCharacters),
+            (ShingleUnit::CodeTokens, _) => None,
+        }
+    }
+
+    /// Returns true only if no step changes `c`.
+    #[inline]
+    fn is_plain(&self, c: char) -> bool {
+        unicode::is_plain(c) && !self.strips_accents
+    }
+
+    #[inline]
+    fn push_plain(&mut self, c: char, is_plain: bool) {
+        if is_plain {
+            self.units.push(c);
+        } else {
+            self.push(c);
         }
     }
 
     #[inline]
     fn push(&mut self, c: char) {
-        let (first, second) = match self.unit {
-            ShingleUnit::CodeTokens => (c, None),
-            ShingleUnit::Words | ShingleUnit::Characters => unicode::lower_case(c),
+        let (first, second) = match self.keeps_case {
+            true => (c, None),
+            false => unicode::lower_case(c),
         };
-        self.push_lower(first);
+        self.push_cased(first);
         if let Some(second) = second {
-            self.push_lower(second);
+            self.push_cased(second);
         }
     }
 
     #[inline]
-    fn push_lower(&mut self, c: char) {
-        #[cfg(feature = "languages")]
+    fn push_cased(&mut self, c: char) {
         if self.strips_accents {
             strip_accents(c, |c| self.push_normal(c));
-            return;
+        } else {
+            self.push_normal(c);
         }
-        self.push_normal(c);
     }
 
     #[inline]
@@ -122,8 +219,9 @@ impl UnitSplitter {
         match self.unit {
             ShingleUnit::Words if unicode::is_alphanumeric(c) => self.units.push(c),
             ShingleUnit::Words => self.units.separate(),
-            ShingleUnit::Characters if unicode::is_white_space(c) => self.units.separate(),
-            ShingleUnit::Characters => self.units.push(c),
+            ShingleUnit::Characters if !unicode::is_white_space(c) => self.units.push(c),
+            ShingleUnit::Characters if self.removes_spaces => {}
+            ShingleUnit::Characters => self.units.separate(),
             ShingleUnit::CodeTokens if c == '_' || unicode::is_alphanumeric(c) => {
                 self.units.push(c);
             }

@@ -198,9 +198,9 @@ impl Matches {
     }
 
     /// Returns the probability that a document right at the similarity bound is among the candidates.
-    /// `None` means that no document within the bounds can be missing, since the bound is a distance or
-    /// all documents were scanned. If a budget left documents out, neither holds: see
-    /// [`beyond_budget`](Self::beyond_budget).
+    /// `None` means that no document within the bounds can be missing, since the bound is a distance (of
+    /// both bounds that must be met one is), or all documents were scanned. If a budget left documents
+    /// out, neither holds: see [`beyond_budget`](Self::beyond_budget).
     ///
     /// Of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
     /// found, 1 after a scan, and 0 where fewer were found than asked for without a scan.

@@ -490,7 +490,7 @@ fn rare_shingles_weigh_more_where_weights_count() {
                 sketcher.weighted_features(shingles.map(weigh)).unwrap()
             );
             let plain = sketcher.text(text).unwrap();
-            let is_weighted = schema.minhash().unwrap().kind() == MinHashKind::Weighted;
+            let is_weighted = schema.minhash().unwrap().kind().is_weighted();
             // Weighted MinHash sees them; the others see the set.
             let is_same =
                 (found.minhash(), found.bottom_k()) == (plain.minhash(), plain.bottom_k());

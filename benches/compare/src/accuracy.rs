@@ -121,7 +121,7 @@ impl Estimator {
     }
 
     fn is_weighted(&self) -> bool {
-        self.minhash.kind() == MinHashKind::Weighted
+        self.minhash.kind().is_weighted()
     }
 
     fn signature(&self, shape: Shape, pair: u64, which: u64) -> Result<Signature> {

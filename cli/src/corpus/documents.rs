@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::bad_document::BadDocument;
+use super::content::Content;
 use super::error::CorpusError;
 use super::folder::{self, path_bytes};
 use super::form;
@@ -90,10 +91,17 @@ impl Corpus {
             return Err(BadDocument::new("the record belongs to no source"));
         };
         if source.kind == SourceKind::Text {
+            let rule = &self.settings.content;
+            if !rule.takes_texts {
+                let expected = rule.expected();
+                return Err(BadDocument::new(format!(
+                    "a text, expected JSON Lines with {expected}: the schema has no rule for texts"
+                )));
+            }
             return Ok(CorpusDocument {
                 key: self.made_key(source, None),
                 has_own_id: false,
-                text: line::utf8(form::without_mark(&record.bytes))?.into(),
+                content: Content::Text(line::utf8(form::without_mark(&record.bytes))?.into()),
                 stamp: self.settings.stamp,
                 payload: Cow::default(),
             });
@@ -105,7 +113,7 @@ impl Corpus {
                 Some(key) => key,
                 None => self.made_key(source, Some(record.line)),
             },
-            text: fields.text,
+            content: fields.content,
             stamp: fields.stamp.unwrap_or(self.settings.stamp),
             payload: fields.payload,
         })

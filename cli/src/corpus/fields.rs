@@ -19,7 +19,7 @@ const MAX_NAMED_BYTES: usize = 1 << 20;
 pub struct FieldPath(String);
 
 impl FieldPath {
-    pub(super) fn from_name(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         Self(name.into())
     }
 

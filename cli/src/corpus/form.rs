@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::bad_document::BadDocument;
 use super::compression::Compression;
+use super::content::CONTENT_FIELDS;
 use super::error::CorpusError;
 use super::fields;
 use super::opened::{self, Decoded};
@@ -186,15 +187,12 @@ pub(super) fn is_lines_name(name: &Path) -> bool {
     LINES_NAMES.iter().any(|end| name.ends_with(end))
 }
 
-/// True if a line is an object that has a field of the text, false if it is one without; `None` if it
+/// True if a line is an object that has a field of the text or what may stand in its place, false if it is one without; `None` if it
 /// is none.
 fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
     let json = std::str::from_utf8(line).ok()?;
-    let names: Vec<_> = settings
-        .text_fields
-        .iter()
-        .map(|path| path.name())
-        .collect();
+    let texts = settings.text_fields.iter().map(|path| path.name());
+    let names: Vec<_> = texts.chain(CONTENT_FIELDS).collect();
     let found = fields::find(json, &names).ok()?;
     Some(found.iter().any(Option::is_some))
 }

@@ -168,7 +168,8 @@ fn any_line(bytes: &[u8]) {
                 assert!(value.is_none());
                 return;
             };
-            assert_eq!(field("text").unwrap().as_str(), Some(&*document.text));
+            let text = field("text").map(|text| text.as_str().unwrap());
+            assert_eq!(text, document.content.text());
             match (field("id"), document.key) {
                 (None | Some(Value::Null), None) => {}
                 (Some(Value::String(id)), Some(key)) => assert_eq!(id.as_bytes(), &*key),

@@ -1,10 +1,11 @@
-//! One line of JSON: a key, a text, and what is kept beside them.
+//! One line of JSON: a key, a text or what stands in its place, and what is kept beside them.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
+use super::content::{self, CONTENT_FIELDS, Content};
 use super::fields::{self, FieldPath};
 use super::form;
 use super::settings::{CorpusSettings, IdRule};
@@ -15,7 +16,7 @@ use super::stamp;
 pub(super) struct LineFields<'a> {
     /// `None` where the line has no id, and one is to be made.
     pub(super) key: Option<Cow<'a, [u8]>>,
-    pub(super) text: Cow<'a, str>,
+    pub(super) content: Content<'a>,
     /// `None` where no field is asked for it.
     pub(super) stamp: Option<u64>,
     pub(super) payload: Cow<'a, [u8]>,
@@ -45,16 +46,25 @@ pub(super) fn parse<'a>(
         settings.payload_field.as_ref(),
     ];
     let texts = settings.text_fields.iter();
-    let paths: Vec<&str> = texts
+    let texts = texts.filter(|_| settings.content.takes_texts);
+    let mut paths: Vec<&str> = texts
         .chain(others.into_iter().flatten())
         .map(FieldPath::name)
         .collect();
+    paths.extend(CONTENT_FIELDS);
     let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
-    let value = |path: &FieldPath| {
-        let index = paths.iter().position(|known| *known == path.name());
+    let named = |name: &str| {
+        let index = paths.iter().position(|known| *known == name);
         index.and_then(|index| found.get(index).copied().flatten())
     };
-    let text = join_texts(settings, json, value)?;
+    let value = |path: &FieldPath| named(path.name());
+    let content = match join_texts(settings, value)? {
+        Some(text) => Content::Text(text),
+        None => {
+            let content = content::parse(&settings.content, CONTENT_FIELDS.map(named))?;
+            content.ok_or_else(|| without_content(settings, json))?
+        }
+    };
     let key = match id.map(|path| (path, value(path))) {
         None => None,
         Some((path, Some(value))) => parse_key(path, value, &settings.id)?,
@@ -64,16 +74,19 @@ pub(super) fn parse<'a>(
         Some((_, None)) => None,
     };
     let stamp = match &settings.stamp_field {
-        Some(path) => {
-            let value = value(path).ok_or_else(|| missing(path, json, "--stamp-field"))?;
-            Some(stamp::parse_json(path, value)?)
-        }
+        Some(path) => match value(path) {
+            Some(value) if settings.needs_stamp || value.get() != "null" => {
+                Some(stamp::parse_json(path, value)?)
+            }
+            None if settings.needs_stamp => return Err(missing(path, json, "--stamp-field")),
+            _ => None,
+        },
         None => None,
     };
     let payload = settings.payload_field.as_ref().and_then(value);
     Ok(LineFields {
         key,
-        text,
+        content,
         stamp,
         payload: payload.map(parse_payload).transpose()?.unwrap_or_default(),
     })
@@ -101,12 +114,15 @@ fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {
     }
 }
 
-/// The text: where several fields are asked for, those that are there, with a line between them.
+/// The text, if there is one: where several fields are asked for, those that are there, with a line between
+/// them.
 fn join_texts<'a>(
     settings: &CorpusSettings,
-    json: &str,
     value: impl Fn(&FieldPath) -> Option<&'a RawValue>,
-) -> Result<Cow<'a, str>, BadDocument> {
+) -> Result<Option<Cow<'a, str>>, BadDocument> {
+    if !settings.content.takes_texts {
+        return Ok(None);
+    }
     let is_one = settings.text_fields.len() == 1;
     let mut joined: Option<Cow<'_, str>> = None;
     for path in &settings.text_fields {
@@ -120,10 +136,22 @@ fn join_texts<'a>(
             Some(before) => format!("{before}\n{text}").into(),
         });
     }
-    match (joined, settings.text_fields.first()) {
-        (Some(text), _) => Ok(text),
-        (None, Some(first)) => Err(missing(first, json, "--text-field")),
-        (None, None) => Err(BadDocument::new("no field is named for the text")),
+    Ok(joined)
+}
+
+/// A line that has nothing to make a signature of.
+fn without_content(settings: &CorpusSettings, json: &str) -> BadDocument {
+    let rule = &settings.content;
+    match settings.text_fields.first() {
+        Some(first) if rule.takes_texts => missing(first, json, "--text-field"),
+        _ => {
+            let names = fields::names(json);
+            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            let (names, expected) = (names.join(", "), rule.expected());
+            BadDocument::new(format!(
+                "found the fields {names}, expected {expected}: the schema has no rule for texts"
+            ))
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! A corpus is a list of *sources* in a fixed order: the arguments in the order in which they were
 //! given, and the files of a folder in the byte order of their relative paths. A source yields
 //! *records*: the non-blank lines of a JSON Lines file, or the one text of a text file; which of the
-//! two a file of a folder is, its content tells. A record becomes a *document* (a key and a text) by
-//! [`Corpus::parse`], or is a bad one.
+//! two a file of a folder is, its content tells. A record becomes a *document* (a key and a text, or what
+//! stands in its place) by [`Corpus::parse`], or is a bad one.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,7 +21,8 @@
 //! for record in CorpusRecords::new(Arc::clone(&corpus), bytes_read) {
 //!     let record = record?;
 //!     let document = corpus.parse(&record)?;
-//!     assert_eq!((&*document.key, &*document.text), (&b"7"[..], "It was the best of times"));
+//!     assert_eq!(&*document.key, b"7");
+//!     assert_eq!(document.content.text(), Some("It was the best of times"));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -29,6 +30,7 @@
 mod bad_document;
 mod bounded;
 mod compression;
+mod content;
 mod documents;
 mod error;
 mod fields;
@@ -49,6 +51,7 @@ mod store_file;
 pub use bad_document::BadDocument;
 pub use bounded::read_bounded;
 pub use compression::{Compression, Encoder};
+pub use content::{Content, ContentRule};
 pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;

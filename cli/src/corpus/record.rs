@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::bad_document::BadDocument;
+use super::content::Content;
 
 /// One document's bytes as they stand in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,15 +73,15 @@ impl fmt::Display for ReadTotals {
     }
 }
 
-/// A key and a text, and what is kept beside them.
+/// A key and a text, or what stands in its place, and what is kept beside them.
 #[derive(Debug, PartialEq)]
 pub struct CorpusDocument<'a> {
     /// The string or the decimal text of the number in the line; else made of the path and the line.
     pub key: Cow<'a, [u8]>,
     /// The key is the id that stands in the line: other files may have it too.
     pub has_own_id: bool,
-    /// The text, decoded.
-    pub text: Cow<'a, str>,
+    /// The text, decoded, or features, or a signature.
+    pub content: Content<'a>,
     /// The stamp, 0 if none is asked for.
     pub stamp: u64,
     /// The payload, empty if none is asked for.

@@ -1,5 +1,6 @@
 //! How documents are found in the files of a corpus.
 
+use super::content::ContentRule;
 use super::fields::FieldPath;
 
 /// Where the keys of the documents in JSON Lines come from. The key of a text file is its path.
@@ -46,8 +47,12 @@ pub struct CorpusSettings {
     pub id: IdRule,
     /// The JSON fields that hold the text: of several, those that are there.
     pub text_fields: Vec<FieldPath>,
+    /// What documents may have in their place.
+    pub content: ContentRule,
     /// The JSON field that holds the stamp, an integer or a time as RFC 3339 writes it.
     pub stamp_field: Option<FieldPath>,
+    /// A document without that field is a bad one; else it has `stamp`.
+    pub needs_stamp: bool,
     /// The stamp of documents where no field holds it.
     pub stamp: u64,
     /// The JSON field that holds the payload.
@@ -78,7 +83,9 @@ impl Default for CorpusSettings {
         Self {
             id: IdRule::FieldOrPath(field("id")),
             text_fields: vec![field("text")],
+            content: ContentRule::default(),
             stamp_field: None,
+            needs_stamp: false,
             stamp: 0,
             payload_field: None,
             kind: None,

@@ -11,7 +11,8 @@ fn settings() -> CorpusSettings {
 
 fn parse(line: &[u8]) -> Result<(Vec<u8>, String), String> {
     let fields = line::parse(line, &settings()).map_err(|bad| bad.reason)?;
-    Ok((fields.key.unwrap().into_owned(), fields.text.into_owned()))
+    let text = fields.content.text().unwrap().to_owned();
+    Ok((fields.key.unwrap().into_owned(), text))
 }
 
 fn corpus(paths: &[&Path]) -> Arc<Corpus> {
@@ -301,7 +302,7 @@ fn a_text_file_is_one_document() {
         .collect();
     let document = corpus.parse(&records[0]).unwrap();
     assert_eq!(document.key.as_ref(), b"a/b.txt");
-    assert_eq!(document.text, "one\ntwo\n\n");
+    assert_eq!(document.content.text(), Some("one\ntwo\n\n"));
     assert_eq!(records[0].bytes, b"\xef\xbb\xbfone\ntwo\n\n");
     assert_eq!(
         corpus.parse(&records[1]).unwrap_err().reason,

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use clap::Args;
-use resemblance::{Bounds, Schema};
+use clap::{Args, ValueEnum};
+use resemblance::{Bounds, By, Schema};
 
 use crate::failure::{Failure, Result};
 
@@ -65,6 +65,49 @@ impl BoundOptions {
             )));
         }
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ByOption {
+    /// By estimated or exact similarity alone
+    Minhash,
+    /// By distance alone
+    Simhash,
+    /// By either
+    Any,
+    /// By both
+    Both,
+}
+
+/// Which family decides.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Bounds")]
+pub(crate) struct ByOptions {
+    /// Which family decides, where there are both [default: the rule of --near, or of the store]
+    #[arg(long, value_name = "FAMILY")]
+    by: Option<ByOption>,
+}
+
+impl ByOptions {
+    /// True if a family was given.
+    pub(crate) fn is_given(self) -> bool {
+        self.by.is_some()
+    }
+
+    /// The family that was given.
+    pub(crate) fn family(self) -> Option<By> {
+        self.by.map(|by| match by {
+            ByOption::Minhash => By::MinHash,
+            ByOption::Simhash => By::SimHash,
+            ByOption::Any => By::Any,
+            ByOption::Both => By::Both,
+        })
+    }
+
+    /// The bounds with the family that decides.
+    pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
+        self.family().into_iter().fold(bounds, Bounds::by)
     }
 }
 

@@ -13,7 +13,7 @@ mod tables;
 mod text;
 mod verify;
 
-pub(crate) use bounds::{BoundOptions, JoinLimits};
+pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits};
 pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::FormatOptions;

@@ -38,7 +38,9 @@ pub(crate) enum KindOption {
     BottomK,
     /// K samples of shingles weighted by their frequency, for weighted similarity
     Weighted,
-    /// K values that other programs compute (create only)
+    /// K samples of shingles weighted by their share of the document, for probability Jaccard similarity
+    Probability,
+    /// K values that other programs compute: documents have a "signature"
     External,
 }
 
@@ -49,6 +51,7 @@ impl KindOption {
             Self::OnePass => kind == MinHashKind::OnePass,
             Self::BottomK => kind == MinHashKind::BottomK,
             Self::Weighted => kind == MinHashKind::Weighted,
+            Self::Probability => kind == MinHashKind::Probability,
             Self::External => kind == MinHashKind::External,
         }
     }
@@ -59,6 +62,7 @@ impl KindOption {
             Self::OnePass => MinHash::one_pass(values),
             Self::BottomK => MinHash::bottom_k(values),
             Self::Weighted => MinHash::weighted(values),
+            Self::Probability => MinHash::probability(values),
             Self::External => MinHash::external(values),
         }
     }
@@ -96,6 +100,14 @@ impl From<PermutationsOption> for Permutations {
 pub(crate) struct SchemaOptions {
     #[command(flatten)]
     text: TextOptions,
+    /// Documents are no texts: their lines have "features" (strings and numbers), "hashes" (64-bit
+    /// integers), "weights", or a ready-made "signature" (see resemblance --help)
+    #[arg(long)]
+    features: bool,
+    /// Weigh features by their rarity in the corpus, which is read twice (tf-idf); for --simhash, and for
+    /// --minhash-kind weighted and probability. A store keeps the counts
+    #[arg(long)]
+    tf_idf: bool,
     /// MinHash with K values [default: 128, unless --simhash is given alone]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
@@ -140,30 +152,32 @@ pub(crate) struct SchemaOptions {
 }
 
 impl SchemaOptions {
-    /// A new schema for texts; `bounds` are its threshold and distance.
-    pub(crate) fn build_for_texts(&self, bounds: &BoundOptions) -> Result<Schema> {
-        if self.is_external() {
-            return Err(Failure::usage(
-                "--minhash-kind external: signatures are made of texts here; choose another kind, or \
-                 create an empty store, which programs fill",
-            ));
-        }
-        self.build(bounds)
-    }
-
     fn is_external(&self) -> bool {
         self.minhash_kind == Some(KindOption::External)
     }
 
-    /// A new schema, for texts unless signatures are made elsewhere.
+    /// True if features are to be weighed by their rarity in the documents that are read.
+    pub(crate) fn weighs_by_rarity(&self) -> bool {
+        self.tf_idf
+    }
+
+    /// A new schema, for texts unless documents are features or signatures; `bounds` are its threshold and
+    /// distance.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
         let mut schema = Schema::builder();
-        if !self.is_external() {
-            schema = schema.text(self.text.text());
-        } else if let Some((name, _)) = given(self.text.agreements(None)).next() {
-            return Err(Failure::usage(format!(
-                "{name} is for texts: with --minhash-kind external there are none"
-            )));
+        let without_texts = match (self.features, self.is_external()) {
+            (true, _) => Some("--features"),
+            (false, true) => Some("--minhash-kind external"),
+            (false, false) => None,
+        };
+        match (without_texts, given(self.text.agreements(None)).next()) {
+            (None, _) => schema = schema.text(self.text.text()),
+            (Some(_), None) => {}
+            (Some(option), Some((name, _))) => {
+                return Err(Failure::usage(format!(
+                    "{name} is for texts: with {option} there are none"
+                )));
+            }
         }
         if let Some(minhash) = self.minhash_options(bounds)? {
             schema = schema.minhash(minhash);
@@ -277,6 +291,16 @@ impl SchemaOptions {
             (
                 "--seed",
                 self.seed.map(|n| schema.is_some_and(|s| s.seed() == n)),
+            ),
+            (
+                "--features",
+                self.features
+                    .then(|| schema.is_some_and(|s| s.text().is_none())),
+            ),
+            (
+                "--tf-idf",
+                self.tf_idf
+                    .then(|| schema.is_some_and(|s| s.weights().is_some())),
             ),
             ("--near", self.near.map(|_| false)),
             ("--empty", self.empty.map(|_| false)),

@@ -15,21 +15,24 @@ pub(crate) struct StoredOptions {
     #[arg(long, value_name = "now|N|TIME", value_parser = parse_stamp, conflicts_with = "stamp_field")]
     stamp: Option<u64>,
     /// JSON field that holds the stamp: an integer from 0 on, or a time such as
-    /// "2026-01-31T08:00:00Z"
+    /// "2026-01-31T08:00:00Z" [default: stamp, for documents that have it]
     #[arg(long, value_name = "FIELD")]
     stamp_field: Option<FieldPath>,
     /// JSON field that is stored as the payload: the bytes of a string, or the JSON of another value
-    #[arg(long, value_name = "FIELD")]
-    payload_field: Option<FieldPath>,
+    #[arg(long, value_name = "FIELD", default_value = "payload")]
+    payload_field: FieldPath,
 }
 
 impl StoredOptions {
     /// Asks the corpus for what is to be stored.
     pub(crate) fn extend(&self, settings: CorpusSettings) -> CorpusSettings {
+        // A stamp that is given is that of all documents.
+        let own = self.stamp.is_none().then(|| FieldPath::from_name("stamp"));
         CorpusSettings {
             stamp: self.stamp.unwrap_or(settings.stamp),
-            stamp_field: self.stamp_field.clone(),
-            payload_field: self.payload_field.clone(),
+            stamp_field: self.stamp_field.clone().or(own),
+            needs_stamp: self.stamp_field.is_some(),
+            payload_field: Some(self.payload_field.clone()),
             ..settings
         }
     }

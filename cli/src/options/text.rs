@@ -5,7 +5,7 @@ use resemblance::{Language, Schema, ShingleUnit, Text};
 
 const DEFAULT_WORDS: u16 = 5;
 
-/// What a text goes through: NFKC, lower case, accents, words, stop words, stems; then shingles.
+/// What a text goes through: NFC or NFKC, lower case, accents, words, stop words, stems; then shingles.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TextOptions {
     /// Shingles of N words [default: 5]
@@ -17,9 +17,18 @@ pub(crate) struct TextOptions {
     /// Shingles of N tokens of source code instead
     #[arg(long, value_name = "N")]
     code: Option<u16>,
-    /// Normalise texts to Unicode form NFKC first
+    /// Normalise texts to Unicode form NFKC first, in place of NFC
     #[arg(long)]
     nfkc: bool,
+    /// Keep capital letters, which are made small otherwise; code keeps them anyway
+    #[arg(long, conflicts_with = "code")]
+    keep_case: bool,
+    /// Remove spaces and line breaks, which become one space otherwise; with --chars
+    #[arg(long, requires = "chars")]
+    remove_spaces: bool,
+    /// Ignore the order of the words in a shingle, which is the histogram of a portion of N words then
+    #[arg(long, conflicts_with = "chars")]
+    unordered: bool,
     /// Strip accents
     #[arg(long)]
     strip_accents: bool,
@@ -48,6 +57,15 @@ impl TextOptions {
         if self.nfkc {
             text = text.nfkc();
         }
+        if self.keep_case {
+            text = text.keep_case();
+        }
+        if self.remove_spaces {
+            text = text.remove_spaces();
+        }
+        if self.unordered {
+            text = text.unordered();
+        }
         if self.strip_accents {
             text = text.strip_accents();
         }
@@ -61,7 +79,7 @@ impl TextOptions {
     }
 
     /// The options with whether they agree with `schema`; `None` if not given.
-    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [(&'static str, Option<bool>); 7] {
+    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [(&'static str, Option<bool>); 10] {
         let text = schema.and_then(Schema::text);
         let has = |is: fn(&Text) -> bool| text.as_ref().is_some_and(is);
         let is_of =
@@ -77,6 +95,18 @@ impl TextOptions {
                 self.code.map(|n| is_of(ShingleUnit::CodeTokens, n)),
             ),
             ("--nfkc", self.nfkc.then(|| has(Text::is_nfkc))),
+            (
+                "--keep-case",
+                self.keep_case.then(|| has(Text::is_case_kept)),
+            ),
+            (
+                "--remove-spaces",
+                self.remove_spaces.then(|| has(Text::is_without_spaces)),
+            ),
+            (
+                "--unordered",
+                self.unordered.then(|| has(Text::is_unordered)),
+            ),
             (
                 "--strip-accents",
                 self.strip_accents.then(|| has(Text::is_accent_stripped)),

@@ -42,7 +42,9 @@ impl VerifyOptions {
             )),
             Some(VerifyOption::Exact) => must_compare_sets(schema).map(|()| true),
             None => {
-                let can_be = schema.minhash().is_some() && must_compare_sets(schema).is_ok();
+                let minhash = schema.minhash();
+                let has_features = minhash.is_some_and(|m| m.kind() != MinHashKind::External);
+                let can_be = has_features && must_compare_sets(schema).is_ok();
                 Ok(can_be && !has_budget)
             }
         }
@@ -57,11 +59,16 @@ pub(crate) fn similarity_name(is_exact: bool) -> &'static str {
 /// An error if the estimates are of weighted similarity: what is exact here is that of sets.
 pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
     let kind = schema.minhash().map(|minhash| minhash.kind());
-    if kind == Some(MinHashKind::Weighted) {
+    if kind == Some(MinHashKind::External) {
         return Err(Failure::usage(
-            "--minhash-kind weighted: the exact similarities here are of sets of shingles, \
-             unweighted; choose another kind",
+            "--minhash-kind external: signatures alone have no features to compare exactly",
         ));
+    }
+    if let Some(kind) = kind.filter(|kind| kind.is_weighted()) {
+        return Err(Failure::usage(format!(
+            "--minhash-kind {kind}: the exact similarities here are of sets of shingles, \
+             unweighted; choose another kind"
+        )));
     }
     Ok(())
 }

@@ -88,6 +88,7 @@ impl ChartAxis {
             ChartScale::Doubling => place.exp2(),
         };
         match value.abs() {
+            1.0.. if value.fract() == 0.0 => format!("{value}"),
             10.0.. => format!("{value:.0}"),
             0.1.. => format!("{value:.2}"),
             0.001.. => format!("{value:.4}"),
@@ -167,14 +168,35 @@ impl Chart {
         Ok(svg)
     }
 
-    /// Above a curve that rises, or above one that falls.
+    /// The corner that has the fewest points.
     fn empty_corner(&self) -> SeriesLabelPosition {
-        let points = self.series.first().map(|series| &series.points);
-        let ends = points.and_then(|points| points.first().zip(points.last()));
-        match ends {
-            Some(((_, first), (_, last))) if first > last => SeriesLabelPosition::UpperRight,
-            _ => SeriesLabelPosition::UpperLeft,
-        }
+        // From 0 to 1 along an axis.
+        let share = |axis: &ChartAxis, value: f64| {
+            let (from, to) = (axis.place(axis.from), axis.place(axis.to));
+            (axis.place(value) - from) / (to - from)
+        };
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let points: Vec<_> = points
+            .map(|(x, y)| (share(&self.x, *x), share(&self.y, *y)))
+            .collect();
+        let corners = [
+            (SeriesLabelPosition::UpperLeft, false, true),
+            (SeriesLabelPosition::UpperRight, true, true),
+            (SeriesLabelPosition::LowerRight, true, false),
+            (SeriesLabelPosition::LowerLeft, false, false),
+        ];
+        let is_in = |share: f64, is_high: bool| match is_high {
+            true => share > 0.6,
+            false => share < 0.4,
+        };
+        let crowd = |(_, right, up): &(_, bool, bool)| {
+            points
+                .iter()
+                .filter(|(x, y)| is_in(*x, *right) && is_in(*y, *up))
+                .count()
+        };
+        let emptiest = corners.into_iter().min_by_key(crowd);
+        emptiest.map_or(SeriesLabelPosition::UpperLeft, |(corner, ..)| corner)
     }
 
     fn draw<B: DrawingBackend>(

@@ -14,7 +14,9 @@ use super::interrupt::Interrupt;
 use super::key_ledger::KeyLedger;
 use super::tally::DocumentTally;
 use crate::bug::bug;
-use crate::corpus::{BadDocument, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals};
+use crate::corpus::{
+    BadDocument, ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, ReadTotals,
+};
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, StoredOptions};
 use crate::output::ProgressDisplay;
@@ -390,14 +392,15 @@ fn work_on<T>(
     read.collect()
 }
 
-/// The corpus of these inputs. An empty one is told, because a pattern with a slip in it would
+/// The corpus of these inputs, whose documents have what the rule says. An empty one is told, because a pattern with a slip in it would
 /// otherwise look like one.
 pub(crate) fn resolve_corpus(
     context: &Context,
     inputs: &[PathBuf],
     options: &CorpusOptions,
+    content: ContentRule,
 ) -> Result<Corpus> {
-    resolve_corpus_to_store(context, inputs, options, None)
+    resolve_corpus_to_store(context, inputs, options, content, None)
 }
 
 /// The same, where documents are stored with what `stored` asks for.
@@ -405,10 +408,12 @@ pub(crate) fn resolve_corpus_to_store(
     context: &Context,
     inputs: &[PathBuf],
     options: &CorpusOptions,
+    content: ContentRule,
     stored: Option<&StoredOptions>,
 ) -> Result<Corpus> {
     context.must_have_temp_dir()?;
     let mut settings = options.settings(context.memory_bytes)?;
+    settings.content = content;
     if let Some(stored) = stored {
         settings = stored.extend(settings);
     }
@@ -441,6 +446,6 @@ pub(crate) fn sketch_documents(
 ) -> Result<Vec<Signature>> {
     let signatures = documents
         .iter()
-        .map(|document| sketcher.text(&document.text));
-    Ok(signatures.collect::<resemblance::Result<_>>()?)
+        .map(|document| Ok(document.content.sketch(sketcher, false)?.signature));
+    signatures.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resemblance::verification::{FeatureSets, SketchedText};
+use resemblance::verification::FeatureSets;
 use resemblance::{DocumentId, Schema};
 
 use super::bit_list::BitList;
@@ -10,7 +10,6 @@ use super::build_forecast::BuildForecaster;
 use super::building::{Building, DocumentSink};
 use super::context::Context;
 use super::documents::CorpusDocuments;
-use super::opening::must_take_text;
 use super::positions::DocumentPositions;
 use super::tally::DocumentTally;
 use crate::corpus::{Corpus, ReadTotals};
@@ -32,12 +31,11 @@ pub(crate) fn fill<S: DocumentSink>(
     schema: &Schema,
     mut features: Option<&mut FeatureSets>,
 ) -> Result<Filled<S::Made>> {
-    must_take_text(schema)?;
     let skip_bad = building.keeps_first();
     let sketcher = schema.sketcher();
     let with_features = features.is_some();
     let mut documents = CorpusDocuments::start(context, "reading", corpus, 0, move |document| {
-        Ok(SketchedText::new(&sketcher, with_features, &document.text)?)
+        Ok(document.content.sketch(&sketcher, with_features)?)
     });
     let mut forecaster = BuildForecaster::new(context, || corpus.size_bytes());
     let mut positions = DocumentPositions::new(context.temp_dir.clone());

@@ -24,6 +24,7 @@ mod store_texts;
 mod subject;
 mod tally;
 mod watched;
+mod weighing;
 
 pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
@@ -48,3 +49,4 @@ pub(crate) use store_texts::NamedStore;
 pub(crate) use subject::{Subject, SubjectOptions};
 pub(crate) use tally::DocumentTally;
 pub(crate) use watched::Watched;
+pub(crate) use weighing::with_tf_idf;

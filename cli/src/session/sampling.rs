@@ -9,6 +9,8 @@ use resemblance::{Sketcher, Text};
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
+use crate::bug::bug;
+use crate::corpus::{Content, ContentRule};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 
@@ -16,7 +18,10 @@ use crate::options::CorpusOptions;
 pub(crate) struct SampleSource<'a> {
     pub(crate) inputs: &'a [PathBuf],
     pub(crate) corpus: &'a CorpusOptions,
-    pub(crate) text: Text,
+    /// The rule for texts, if there is one.
+    pub(crate) text: Option<Text>,
+    /// What documents may have.
+    pub(crate) content: ContentRule,
     /// Makes the signatures, if there are to be any.
     pub(crate) sketcher: Option<Sketcher>,
     /// Memory that a document is going to take for its signatures, in bytes.
@@ -33,10 +38,23 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
         memory_bytes: context.memory_bytes,
     };
     let mut sampler = Sampler::new(source.text, source.sketcher, limits)?;
-    let corpus = Arc::new(resolve_corpus(context, source.inputs, source.corpus)?);
+    let corpus = Arc::new(resolve_corpus(
+        context,
+        source.inputs,
+        source.corpus,
+        source.content,
+    )?);
     let sketcher = sampler.sketcher();
     let mut documents = CorpusDocuments::start(context, "reading", &corpus, 0, move |document| {
-        Ok(sketcher.sketch(&document.key, &document.text)?)
+        let key = &document.key;
+        Ok(match &document.content {
+            Content::Text(text) => sketcher.sketch(key, text)?,
+            Content::Hashes(hashes) => sketcher.sketch_hashes(key, hashes)?,
+            Content::Weighted(weights) => sketcher.sketch_weighted_hashes(key, weights)?,
+            Content::Signature(_) => {
+                return Err(bug("a signature in a sample that is compared exactly").into());
+            }
+        })
     });
     let skip_bad = source.corpus.skip_bad;
     let mut tally = DocumentTally::default();

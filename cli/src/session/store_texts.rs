@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use resemblance::Snapshot;
-use resemblance::verification::{FeatureSets, SketchedText};
+use resemblance::verification::FeatureSets;
 
 use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
+use crate::corpus::ContentRule;
 use crate::failure::Result;
 use crate::options::CorpusOptions;
 
@@ -53,11 +54,12 @@ impl<N: fmt::Display> NamedStore<'_, N> {
         options: &CorpusOptions,
         features: &mut FeatureSets,
     ) -> Result<u64> {
-        let corpus = Arc::new(resolve_corpus(context, texts, options)?);
+        let content = ContentRule::new(self.snapshot.schema(), true);
+        let corpus = Arc::new(resolve_corpus(context, texts, options, content)?);
         let sketcher = self.snapshot.schema().sketcher();
         let mut documents =
             CorpusDocuments::start(context, "reading texts", &corpus, 0, move |document| {
-                Ok(SketchedText::new(&sketcher, true, &document.text)?)
+                Ok(document.content.sketch(&sketcher, true)?)
             });
         let mut tally = DocumentTally::default();
         let mut known = 0;

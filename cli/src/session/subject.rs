@@ -12,9 +12,10 @@ use super::context::Context;
 use super::documents::resolve_corpus;
 use super::filling::fill;
 use super::opening::open_to_read;
-use crate::corpus::{is_store, only_store};
+use super::weighing::with_tf_idf;
+use crate::corpus::{ContentRule, is_store, only_store};
 use crate::failure::{Failure, Result};
-use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, VerifyOptions};
+use crate::options::{BoundOptions, ByOptions, CorpusOptions, SchemaOptions, VerifyOptions};
 
 /// The documents that are joined.
 #[derive(Clone)]
@@ -68,6 +69,7 @@ pub(crate) struct SubjectOptions<'a> {
     pub(crate) corpus: &'a CorpusOptions,
     pub(crate) schema: &'a SchemaOptions,
     pub(crate) bounds: &'a BoundOptions,
+    pub(crate) by: ByOptions,
     pub(crate) verify: VerifyOptions,
 }
 
@@ -97,16 +99,22 @@ impl Subject {
         options.bounds.must_lie_within(store.schema())?;
         Ok(Self {
             documents: JoinedDocuments::OfStore(store.snapshot()?),
-            bounds: options.bounds.bounds(),
+            bounds: options.by.apply(options.bounds.bounds()),
             features: None,
         })
     }
 
     fn read_corpus(context: &Context, options: &SubjectOptions<'_>) -> Result<Self> {
-        let schema = options.schema.build_for_texts(options.bounds)?;
-        let corpus = Arc::new(resolve_corpus(context, options.inputs, options.corpus)?);
+        let mut schema = options.schema.build(options.bounds)?;
+        if options.schema.weighs_by_rarity() {
+            schema = with_tf_idf(context, schema, options.inputs, options.corpus)?;
+        }
+        let is_exact = options.verify.is_exact(&schema, false)?;
+        let content = ContentRule::new(&schema, is_exact);
+        let corpus = resolve_corpus(context, options.inputs, options.corpus, content)?;
+        let corpus = Arc::new(corpus);
         let skip_bad = options.corpus.skip_bad;
-        let mut features = context.features(options.verify.is_exact(&schema, false)?);
+        let mut features = context.features(is_exact);
         let building = Building::collect(context, &schema, skip_bad)?;
         let filled = fill(context, &corpus, building, &schema, features.as_mut())?;
         if let Some(features) = &mut features {
@@ -121,7 +129,7 @@ impl Subject {
             .note(filled.tally.summary("kept", filled.totals));
         Ok(Self {
             documents: JoinedDocuments::OfCorpus(filled.made),
-            bounds: Bounds::new(),
+            bounds: options.by.apply(Bounds::new()),
             features: features.map(Arc::new),
         })
     }

@@ -10,12 +10,12 @@ use resemblance::{
     Document, DocumentId, Error, Novelty, Revision, Signature, Store, WriteTransaction,
 };
 
-use crate::corpus::{Corpus, ReadTotals};
+use crate::corpus::{ContentRule, Corpus, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, NamedStore,
-    ReadDocument, WorkedDocument, must_take_text, open_to_write, resolve_corpus_to_store,
+    ReadDocument, WorkedDocument, open_to_write, resolve_corpus_to_store,
 };
 
 /// Add the documents of a corpus to a store
@@ -97,7 +97,6 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         options = options.probe_budget(budget.get());
     }
     let store = open_to_write(context, &arguments.store, &options)?;
-    must_take_text(store.schema())?;
     if arguments.verify.asks_for_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact is for --if-new"));
     }
@@ -112,7 +111,11 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
         known.read_texts(context, &arguments.texts, &arguments.options, features)?;
     }
     let stored = Some(&arguments.stored);
-    let corpus = resolve_corpus_to_store(context, &arguments.corpus, &arguments.options, stored)?;
+    let (options, content) = (
+        &arguments.options,
+        ContentRule::new(store.schema(), is_exact),
+    );
+    let corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
     let corpus = Arc::new(corpus);
     let mut addition = Addition {
         context,
@@ -178,7 +181,7 @@ impl Addition<'_> {
             "adding",
             &self.corpus,
             skip,
-            move |document| Ok(SketchedText::new(&sketcher, with_features, &document.text)?),
+            move |document| Ok(document.content.sketch(&sketcher, with_features)?),
         );
         let commit_every = if self.arguments.atomic {
             u64::MAX

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use clap::Args;
 use resemblance::DesignReport;
 
+use crate::corpus::ContentRule;
 use crate::failure::{Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_not_exist, parent};
-use crate::session::{Context, StoreBuilding, fill, resolve_corpus_to_store};
+use crate::session::{Context, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
 
 /// Make a store from a corpus
 ///
@@ -41,10 +42,14 @@ pub(crate) struct BuildArguments {
 
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
     let target = &arguments.store;
-    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
+    let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_not_exist(target, "add takes documents into an existing store")?;
-    let stored = Some(&arguments.stored);
-    let corpus = resolve_corpus_to_store(context, &arguments.corpus, &arguments.options, stored)?;
+    if arguments.schema.weighs_by_rarity() {
+        schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;
+    }
+    let (stored, content) = (Some(&arguments.stored), ContentRule::new(&schema, false));
+    let options = &arguments.options;
+    let corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
     let skip_bad = arguments.options.skip_bad;
     let folder = parent(target);
     let building = StoreBuilding::begin(context, target, &folder, &schema, skip_bad)?;

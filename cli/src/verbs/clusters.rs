@@ -8,7 +8,7 @@ use resemblance::{Clusters, LeftOut, SuspiciousCluster};
 use crate::bug::bug;
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
+    BoundOptions, ByOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
 };
 use crate::output::{Column, PairSorter, Results, SortedPairs, UnsortedPair, document_value};
 use crate::session::{
@@ -34,6 +34,8 @@ pub(crate) struct ClustersArguments {
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
     bounds: BoundOptions,
+    #[command(flatten)]
+    by: ByOptions,
     #[command(flatten)]
     limits: JoinLimits,
     #[command(flatten)]
@@ -62,6 +64,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
             corpus: &arguments.options,
             schema: &arguments.schema,
             bounds: &arguments.bounds,
+            by: arguments.by,
             verify: arguments.verify,
         },
     )?;

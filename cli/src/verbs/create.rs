@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::failure::{Outcome, Result};
-use crate::options::{BoundOptions, SchemaOptions};
-use crate::session::Context;
+use crate::failure::{Failure, Outcome, Result};
+use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::session::{Context, with_tf_idf};
 
 /// Make an empty store
 ///
 /// Prints the schema, with the probability of finding a pair near the threshold. How signatures are made
-/// is fixed from then on; reband changes bands and tables. A store with --minhash-kind external takes
-/// no texts: programs fill it.
+/// is fixed from then on; reband changes bands and tables. A store with --features takes documents by their
+/// features, one with --minhash-kind external takes signatures that were made elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,10 +28,23 @@ pub(crate) struct CreateArguments {
     schema: SchemaOptions,
     #[command(flatten)]
     bounds: BoundOptions,
+    /// Weigh features by their rarity in these corpora (tf-idf). The store keeps the counts
+    #[arg(long, value_name = "CORPUS", num_args = 1.., conflicts_with = "tf_idf")]
+    tf_idf_of: Vec<PathBuf>,
+    #[command(flatten)]
+    options: CorpusOptions,
 }
 
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
-    let schema = arguments.schema.build(&arguments.bounds)?;
+    let mut schema = arguments.schema.build(&arguments.bounds)?;
+    if arguments.schema.weighs_by_rarity() {
+        return Err(Failure::usage(
+            "--tf-idf weighs by the documents that are read: an empty store takes --tf-idf-of CORPUS",
+        ));
+    }
+    if !arguments.tf_idf_of.is_empty() {
+        schema = with_tf_idf(context, schema, &arguments.tf_idf_of, &arguments.options)?;
+    }
     let store = context.store_options.create(&arguments.store, schema)?;
     let name = arguments.store.display();
     context

@@ -11,17 +11,18 @@ use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{Bounds, Document, Error, Match, Schema, Snapshot};
 
 use crate::bug::bug;
-use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
+use crate::corpus::{ContentRule, Corpus, CorpusDocument, ReadTotals};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
-    BoundOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions, similarity_name,
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, SchemaOptions, VerifyOptions,
+    similarity_name,
 };
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, escape};
 use crate::session::{
     BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
     DocumentTally, JoinProduct, MAX_HELD_BYTES, NamedStore, ReadDocument, announce_join, copy_kept,
-    limited, must_take_text, open_to_read, resolve_corpus, spool_sources, tell_left_out,
-    tell_suspicious, temporary_name,
+    limited, open_to_read, resolve_corpus, spool_sources, tell_left_out, tell_suspicious,
+    temporary_name, with_tf_idf,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -89,6 +90,8 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    by: ByOptions,
+    #[command(flatten)]
     limits: JoinLimits,
     #[command(flatten)]
     verify: VerifyOptions,
@@ -107,13 +110,20 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
             arguments.bounds.must_lie_within(store.schema())?;
             (store.schema().clone(), Some(store.snapshot()?))
         }
-        None => (arguments.schema.build_for_texts(&arguments.bounds)?, None),
+        None => {
+            let schema = arguments.schema.build(&arguments.bounds)?;
+            let weighed = arguments.schema.weighs_by_rarity().then(|| {
+                let (inputs, options) = (&arguments.corpus, &arguments.options);
+                with_tf_idf(context, schema.clone(), inputs, options)
+            });
+            (weighed.transpose()?.unwrap_or(schema), None)
+        }
     };
-    must_take_text(&schema)?;
     let is_exact = arguments
         .verify
         .is_exact(&schema, arguments.budget.is_some())?;
-    let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options)?;
+    let content = ContentRule::new(&schema, is_exact);
+    let mut corpus = resolve_corpus(context, &arguments.corpus, &arguments.options, content)?;
     let target = OutputTarget::choose(
         &arguments.output,
         &arguments.corpus,
@@ -246,7 +256,7 @@ impl DedupPlan<'_> {
         let Some(snapshot) = self.against.clone() else {
             let work = move |document: &CorpusDocument<'_>| {
                 Ok(SketchedDocument {
-                    sketched: SketchedText::new(&sketcher, with_features, &document.text)?,
+                    sketched: document.content.sketch(&sketcher, with_features)?,
                     known: None,
                     is_beyond_budget: false,
                 })
@@ -255,7 +265,7 @@ impl DedupPlan<'_> {
         };
         CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
             let texts = documents.iter();
-            let texts = texts.map(|d| SketchedText::new(&sketcher, with_features, &d.text));
+            let texts = texts.map(|d| d.content.sketch(&sketcher, with_features));
             let (signatures, features): (Vec<_>, Vec<_>) = texts
                 .map(|text| text.map(|text| (text.signature, text.features)))
                 .collect::<resemblance::Result<Vec<_>>>()?
@@ -285,13 +295,13 @@ impl DedupPlan<'_> {
         })
     }
 
-    /// Bounds beyond the schema's own, which exist only with `--against`.
+    /// Bounds beyond the schema's own, which exist only with `--against`, and the family that decides.
     fn bounds(&self) -> Bounds {
-        if self.against.is_some() {
-            self.arguments.bounds.bounds()
-        } else {
-            Bounds::new()
-        }
+        let bounds = match self.against {
+            Some(_) => self.arguments.bounds.bounds(),
+            None => Bounds::new(),
+        };
+        self.arguments.by.apply(bounds)
     }
 
     /// Counts a document, and drops it if the other store has one like it; the others are returned,
@@ -386,8 +396,9 @@ impl DedupPlan<'_> {
         kept: &mut KeptDocuments,
         gathered: Vec<ReadDocument<SketchedDocument>>,
     ) -> Result<()> {
-        // Bounds that differ from the schema's come with another store only.
-        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given();
+        // Bounds that differ from the schema's come with another store only, or with another family.
+        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given()
+            || self.arguments.by.is_given();
         let together = if has_own_bounds {
             None
         } else {

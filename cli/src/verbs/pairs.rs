@@ -7,8 +7,8 @@ use resemblance::{LeftOut, Pairs};
 
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions, VerifyOptions,
-    similarity_name,
+    BoundOptions, ByOptions, CorpusOptions, FormatOptions, JoinLimits, SchemaOptions,
+    VerifyOptions, similarity_name,
 };
 use crate::output::{
     Column, PairSorter, Results, SortedPairs, UnsortedPair, Value, document_value, nearness_columns,
@@ -40,6 +40,8 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    by: ByOptions,
+    #[command(flatten)]
     limits: JoinLimits,
     #[command(flatten)]
     verify: VerifyOptions,
@@ -59,6 +61,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
             corpus: &arguments.options,
             schema: &arguments.schema,
             bounds: &arguments.bounds,
+            by: arguments.by,
             verify: arguments.verify,
         },
     )?;

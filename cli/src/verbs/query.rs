@@ -6,28 +6,20 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use resemblance::{
     Bounds, By, DocumentId, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
 };
 
-use crate::corpus::read_bounded;
+use crate::corpus::{ContentRule, read_bounded};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
+use crate::options::{BoundOptions, ByOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ProgressDisplay, Results, Value, nearness_columns};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, must_take_text, open_to_read, resolve_corpus,
     sketch_documents,
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ByOption {
-    Minhash,
-    Simhash,
-    Any,
-    Both,
-}
 
 /// Find the documents of a store that are like a text
 ///
@@ -95,9 +87,8 @@ pub(crate) struct QueryArguments {
     no_scan: bool,
     #[command(flatten)]
     bounds: BoundOptions,
-    /// Which family decides [default: the store's rule]
-    #[arg(long, value_name = "FAMILY")]
-    by: Option<ByOption>,
+    #[command(flatten)]
+    by: ByOptions,
     /// Compare with every document of the store: complete, slow, and with any bound
     #[arg(long)]
     scan: bool,
@@ -180,7 +171,7 @@ impl NearestQuestion {
         });
         Some(Self {
             goal: within.or(arguments.nearest.map(Goal::First))?,
-            by: arguments.by.map(By::from),
+            by: arguments.by.family(),
             min_recall: arguments.min_recall,
             scans: !arguments.no_scan,
         })
@@ -210,17 +201,6 @@ impl NearestQuestion {
     }
 }
 
-impl From<ByOption> for By {
-    fn from(by: ByOption) -> Self {
-        match by {
-            ByOption::Minhash => Self::MinHash,
-            ByOption::Simhash => Self::SimHash,
-            ByOption::Any => Self::Any,
-            ByOption::Both => Self::Both,
-        }
-    }
-}
-
 /// What is asked about every document within bounds.
 #[derive(Clone, Copy)]
 struct StoreQuestion {
@@ -232,10 +212,7 @@ struct StoreQuestion {
 
 impl StoreQuestion {
     fn new(arguments: &QueryArguments) -> Self {
-        let mut bounds = arguments.bounds.bounds();
-        if let Some(by) = arguments.by {
-            bounds = bounds.by(by.into());
-        }
+        let mut bounds = arguments.by.apply(arguments.bounds.bounds());
         if arguments.accept_lower_recall {
             bounds = bounds.accept_lower_recall();
         }
@@ -538,11 +515,11 @@ fn query_corpus(
     snapshot: &Snapshot,
     question: Question,
 ) -> Result<Outcome> {
-    must_take_text(snapshot.schema())?;
     let corpus = Arc::new(resolve_corpus(
         context,
         &arguments.corpus,
         &arguments.options,
+        ContentRule::new(snapshot.schema(), false),
     )?);
     let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
@@ -556,7 +533,7 @@ fn query_corpus(
             })
         }
         _ => CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
-            let signature: Signature = sketcher.text(&document.text)?;
+            let signature = document.content.sketch(&sketcher, false)?.signature;
             let matches = question.about(&searched, &signature)?;
             Ok((signature.is_empty(), matches))
         }),

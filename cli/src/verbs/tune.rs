@@ -11,6 +11,7 @@ use resemblance::tune::{
 use resemblance::{Banding, Error};
 
 use crate::bug::bug;
+use crate::corpus::ContentRule;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
@@ -316,7 +317,8 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
     let source = SampleSource {
         inputs: &arguments.corpus,
         corpus: &arguments.options,
-        text: default_text(arguments.words, arguments.chars),
+        text: Some(default_text(arguments.words, arguments.chars)),
+        content: ContentRule::default(),
         sketcher: None,
         signature_bytes: 0,
         max_documents: arguments.sample,

@@ -178,7 +178,7 @@ fn values_are_shown_as_they_are_kept() {
 }
 
 #[test]
-fn a_store_of_external_values_takes_no_texts() {
+fn a_store_of_external_values_takes_signatures_alone() {
     let folder = Folder::new();
     folder.write("c.jsonl", distinct(0..3));
     let external = ["--minhash-kind", "external", "--value-bits", "16"];
@@ -189,24 +189,21 @@ fn a_store_of_external_values_takes_no_texts() {
     run(&folder, &["stats", "a.rsm"], &[], 0);
     run(&folder, &["check", "a.rsm"], &[], 0);
     run(&folder, &["pairs", "a.rsm"], &external, 1);
-    let refusal = "without a rule for texts";
+    let query = folder.run(&["query", "a.rsm", "a text"]).expect(2);
+    query.says(&["without a rule for texts"]);
     for arguments in [
         &["add", "a.rsm", "c.jsonl"][..],
-        &["query", "a.rsm", "a text"],
         &["query", "a.rsm", "--corpus", "c.jsonl"],
         &["dedup", "c.jsonl", "--against", "a.rsm", "-o", "-"],
     ] {
-        folder.run(arguments).expect(2).says(&[refusal]);
+        let refused = folder.run(arguments).expect(3);
+        refused.says(&["expected \"signature\"", "c.jsonl:1"]);
     }
-    for verb in [
-        "build x.rsm c.jsonl",
-        "pairs c.jsonl",
-        "dedup c.jsonl -o -",
-        "eval c.jsonl",
-    ] {
+    for verb in ["build x.rsm c.jsonl", "pairs c.jsonl", "dedup c.jsonl -o -"] {
         let arguments: Vec<&str> = verb.split(' ').collect();
-        run(&folder, &arguments, &external, 2).says(&["--minhash-kind external", "create"]);
+        run(&folder, &arguments, &external, 3).says(&["expected \"signature\"", "c.jsonl:1"]);
     }
+    run(&folder, &["eval", "c.jsonl"], &external, 2).says(&["--minhash-kind external"]);
     for option in [&["--words", "5"][..], &["--nfkc"], &["--code", "3"]] {
         run(
             &folder,

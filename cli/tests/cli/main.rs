@@ -17,6 +17,7 @@ mod contents;
 mod corpora;
 mod dedup;
 mod eval;
+mod features;
 mod folders;
 mod formats;
 #[cfg(target_os = "linux")]

@@ -275,3 +275,87 @@ fn pairs_and_clusters_do_not_depend_on_threads() {
         assert!(outs.iter().all(|out| out == &outs[0]));
     }
 }
+
+/// With both families, each decides alone, together with the other, or either does: of the rows of either
+/// their own columns tell which.
+#[test]
+fn each_family_decides_as_it_is_asked() {
+    let folder = Folder::new();
+    let family = |number: u64| {
+        let changed = |changes| line(&format!("{number}-{changes}"), &edited(number, changes));
+        [0, 1, 2, 3, 4, 5].map(changed)
+    };
+    folder.write("c.jsonl", (1..30).flat_map(family).collect::<String>());
+    let schema = ["--minhash", "64", "--simhash", "64", "--distance", "8"];
+    let estimate = ["--verify", "estimate"];
+    let pairs = |by: &str| {
+        let asked = ["pairs", "c.jsonl", "--by", by];
+        let ran = folder
+            .run(&[&asked[..], &schema, &estimate].concat())
+            .expect(0);
+        let rows = ran.stdout.lines().map(|row| {
+            let fields: Vec<&str> = row.split('\t').collect();
+            let key = (fields[0].to_owned(), fields[1].to_owned());
+            let near = fields[2].parse::<f64>().is_ok_and(|near| near >= 0.8);
+            let is_close = |distance| (0..=8).contains(&distance);
+            (key, (near, fields[3].parse::<u32>().is_ok_and(is_close)))
+        });
+        rows.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let any = pairs("any");
+    let having =
+        |is: fn(&(bool, bool)) -> bool| any.clone().into_iter().filter(|(_, b)| is(b)).count();
+    let counts = [
+        ("minhash", having(|b| b.0)),
+        ("simhash", having(|b| b.1)),
+        ("both", having(|b| b.0 && b.1)),
+        ("any", any.len()),
+    ];
+    assert!(
+        counts[2].1 > 20 && counts[2].1 < counts[0].1.min(counts[1].1),
+        "{counts:?}"
+    );
+    let eval = [&["eval", "c.jsonl"][..], &schema].concat();
+    let eval = folder.run(&eval).expect(0).stdout;
+    for (by, count) in counts {
+        assert!(pairs(by).len() == count, "{by}: {counts:?}");
+        let returned = format!("families\t{by}\treturned\t{count}\n");
+        assert!(eval.contains(&returned), "{returned}{eval}");
+        // What is in a cluster is in a pair, and the other way round.
+        let clusters = [&["clusters", "c.jsonl", "--by", by][..], &schema, &estimate].concat();
+        let clusters = folder.run(&clusters).expect(0).stdout;
+        let members = pairs(by).into_keys().flat_map(|(a, b)| [a, b]);
+        let members: std::collections::BTreeSet<String> = members.collect();
+        assert_eq!(clusters.lines().count(), members.len(), "{by}");
+        let first: std::collections::BTreeSet<&str> = clusters
+            .lines()
+            .map(|row| row.split('\t').next().unwrap())
+            .collect();
+        let dedup = [
+            "dedup", "c.jsonl", "--policy", "cluster", "-o", "u.jsonl", "--force", "--by", by,
+        ];
+        folder
+            .run(&[&dedup[..], &schema, &estimate].concat())
+            .expect(0);
+        let kept = folder.read_text("u.jsonl").lines().count();
+        assert_eq!(kept, 29 * 6 - members.len() + first.len(), "{by}");
+        // A document that is dropped is near one that is kept.
+        let dedup = [
+            "dedup", "c.jsonl", "-o", "f.jsonl", "--force", "--report", "r.tsv", "--by", by,
+        ];
+        folder
+            .run(&[&dedup[..], &schema, &estimate].concat())
+            .expect(0);
+        let near = pairs(by);
+        for row in folder.report("r.tsv").lines() {
+            let fields: Vec<&str> = row.split('\t').collect();
+            let [a, b] = [fields[0].to_owned(), fields[1].to_owned()];
+            let pair = if a < b { (a, b) } else { (b, a) };
+            assert!(near.contains_key(&pair), "{by}: {row}");
+        }
+    }
+    let refused = folder
+        .run(&["pairs", "c.jsonl", "--by", "simhash"])
+        .expect(2);
+    refused.says(&["by", "a family that the schema has"]);
+}

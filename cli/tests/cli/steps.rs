@@ -109,3 +109,53 @@ fn mistakes_are_told() {
     let both = ["pairs", "c.jsonl", "--chars", "9", "--stem", "en"];
     folder.run(&both).expect(2);
 }
+
+/// A French sentence with its accents composed, and the same with each letter and its mark apart.
+#[test]
+fn composed_and_decomposed_copies_are_a_pair() {
+    let folder = Folder::new();
+    let corpus = [
+        line(
+            "nfc",
+            "L’été dernier, Noël à l’hôtel : çà et là, où les élèves révisaient",
+        ),
+        line(
+            "nfd",
+            "L’e\u{301}te\u{301} dernier, Noe\u{308}l a\u{300} l’ho\u{302}tel : c\u{327}a\u{300} et la\u{300}, \
+             ou\u{300} les e\u{301}le\u{300}ves re\u{301}visaient",
+        ),
+    ];
+    folder.write("c.jsonl", corpus.concat());
+    let found = folder.run(&["pairs", "c.jsonl"]).expect(0);
+    assert_eq!(found.stdout, "nfc\tnfd\t1.000000\n");
+}
+
+#[test]
+fn case_spaces_and_order_are_kept_or_not() {
+    let folder = Folder::new();
+    let corpus = [
+        line("a", "The cat sat on the mat"),
+        line("b", "the CAT sat on the mat"),
+        line("c", "thecat  sat onthe\nmat"),
+        line("d", "cat the sat on mat the"),
+    ];
+    folder.write("c.jsonl", corpus.concat());
+    let pairs = |options: &[&str]| {
+        let ran = folder.run(&[&["pairs", "c.jsonl", "--threshold", "0.99"], options].concat());
+        ran.stdout.replace("\t1.000000", "")
+    };
+    assert_eq!(pairs(&["--words", "2"]), "a\tb\n");
+    assert_eq!(pairs(&["--words", "2", "--keep-case"]), "");
+    assert_eq!(
+        pairs(&["--chars", "4", "--remove-spaces"]),
+        "a\tb\na\tc\nb\tc\n"
+    );
+    assert_eq!(pairs(&["--chars", "4"]), "a\tb\n");
+    assert_eq!(
+        pairs(&["--words", "6", "--unordered"]),
+        "a\tb\na\td\nb\td\n"
+    );
+    folder
+        .run(&["pairs", "c.jsonl", "--words", "2", "--remove-spaces"])
+        .expect(2);
+}

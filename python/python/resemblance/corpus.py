@@ -161,7 +161,7 @@ def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
         return exact
     minhash = schema.minhash
     has_texts = schema.text is not None and not isinstance(corpus, Signatures)
-    return has_texts and minhash is not None and minhash.kind != "weighted"
+    return has_texts and minhash is not None and minhash.kind not in ("weighted", "probability")
 
 
 @contextmanager

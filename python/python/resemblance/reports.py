@@ -221,7 +221,8 @@ class Evaluation:
     returned; `recall` is their share, and `expected_recall` what theory says. `precision` is the share
     of near pairs among all that are returned. `error_mean` and `error_deviation` are those of estimates.
     `missed` has the most similar pairs that were not returned: two keys, exact and estimated similarity.
-    `distances` counts, for SimHash, pairs by distance: those there are and those that were returned.
+    `families` has, where there are both, the number of pairs returned and of those that are near, by
+    `"minhash"`, `"simhash"`, `"both"` and `"any"`. `distances` counts, for SimHash, pairs by distance: those there are and those that were returned.
     """
 
     documents: int
@@ -235,3 +236,4 @@ class Evaluation:
     candidates: int = 0
     missed: list[tuple[str, str, float, float]] = field(default_factory=list)
     distances: list[tuple[int, int]] = field(default_factory=list)
+    families: dict[str, tuple[int, int]] = field(default_factory=dict)

@@ -22,8 +22,10 @@ class Text(_Part):
     """How a text becomes a set of features: each `length` units that follow each other are one.
 
     `unit` is `"words"`, `"characters"` or `"code"` (tokens of program text). Letters are compared in
-    lower case, and white space and punctuation do not matter between words. `nfkc`,
-    `strip_accents`, `stop_words` and `stem` (codes of languages, such as `"en"`) go further.
+    lower case and in Unicode form NFC, and white space and punctuation do not matter between words.
+    `keep_case` compares capital letters as they are; `remove_spaces` (of characters) leaves white space
+    out; `unordered` ignores the order of the words within a feature. `nfkc`, `strip_accents`,
+    `stop_words` and `stem` (codes of languages, such as `"en"`) go further.
 
     >>> Text.words(5)
     Text(unit='words', length=5)
@@ -32,7 +34,10 @@ class Text(_Part):
     unit: str
     length: int
     nfkc: bool = False
+    keep_case: bool = False
     strip_accents: bool = False
+    remove_spaces: bool = False
+    unordered: bool = False
     stop_words: str | None = None
     stem: str | None = None
 
@@ -61,8 +66,8 @@ class MinHash(_Part):
     the probability `recall`, for which the bands are chosen, unless `bands` and `rows` are given.
     What is `None` has the library's default (0.8 and 0.95).
 
-    `kind` is `"functions"`, `"one-pass"`, `"bottom-k"`, `"weighted"`, or `"external"` for signatures
-    that are made elsewhere. `value_bits` are the bits that a store keeps of a value.
+    `kind` is `"functions"`, `"one-pass"`, `"bottom-k"`, `"weighted"`, `"probability"` (weighted by
+    the shares of a document's features), or `"external"` for signatures that are made elsewhere. `value_bits` are the bits that a store keeps of a value.
     """
 
     values: int = 128

@@ -116,6 +116,14 @@ impl ComparedPairs {
         Ok(Self { pairs, total })
     }
 
+    /// Iterates over the pairs that are compared, in an order that has nothing to do with their documents:
+    /// the indexes of the two in the sample, the lesser first, and their exact similarity.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        self.pairs
+            .iter()
+            .map(|pair| (pair.a, pair.b, pair.similarity))
+    }
+
     /// Returns true if no two documents are so similar.
     #[must_use]
     pub fn is_empty(&self) -> bool {

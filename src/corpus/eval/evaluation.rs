@@ -2,7 +2,7 @@
 
 use super::sample::DocumentSample;
 use super::spread::SeedRecall;
-use super::tally::{ComparedDocument, MinHashTally, SimHashTally};
+use super::tally::{ComparedDocument, FamilyTally, MinHashTally, SimHashTally};
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, bug};
@@ -58,6 +58,8 @@ pub struct Evaluation {
     pub minhash: Option<MinHashTally>,
     /// The tally of pairs returned by distance, if the schema has SimHash.
     pub simhash: Option<SimHashTally>,
+    /// The pairs returned by each family, by both and by any, if the schema has both.
+    pub families: Vec<FamilyTally>,
     /// The recall with other seeds, if they are [tried](Self::over_seeds).
     pub seeds: Option<SeedRecall>,
 }
@@ -100,7 +102,12 @@ impl Evaluation {
         let schema: &Schema = snapshot.schema();
         let minhash = schema.minhash();
         let simhash = schema.simhash();
+        let families = match minhash.zip(simhash) {
+            Some((minhash, _)) => FamilyTally::of_all(minhash.threshold()),
+            None => Vec::new(),
+        };
         Ok(Self {
+            families,
             sample,
             empty_are_alike: schema.empty_documents() == EmptyDocuments::Alike,
             minhash: minhash.map(|minhash| MinHashTally::new(minhash, max_missed)),
@@ -178,11 +185,18 @@ impl Evaluation {
                 Some(_) => self.by_distance(signatures)?.into_iter(),
                 None => Vec::new().into_iter(),
             };
+            let mut by_family = Vec::with_capacity(self.families.len());
+            for tally in &self.families {
+                by_family.push(self.returned_by(signatures, tally.by)?);
+            }
             for document in first..end {
                 on_document(document as u64)?;
                 let exact = join.advance()?;
                 let mut exact = exact.ok_or_else(|| bug("fewer feature sets than signatures"))?;
                 self.add_empty(document, &mut exact)?;
+                for (tally, returned) in self.families.iter_mut().zip(&by_family) {
+                    tally.add(document, &exact, at(returned, document - first)?);
+                }
                 if self.minhash.is_some() {
                     let similar = similar.next();
                     let similar = similar.ok_or_else(|| bug("a query without an answer"))?;
@@ -239,6 +253,16 @@ impl Evaluation {
         answers.into_iter().map(partners).collect()
     }
 
+    /// Returns the documents that the store answers by one family, by both or by any.
+    fn returned_by(&self, signatures: &[Signature], by: By) -> Result<Vec<Vec<usize>>> {
+        let answers = self.query(signatures).bounds(Bounds::new().by(by)).run()?;
+        let documents = |matches: Matches| {
+            let ids = matches.iter().map(|near| index_of(near.id().get()));
+            ids.collect::<Result<Vec<_>>>()
+        };
+        answers.into_iter().map(documents).collect()
+    }
+
     /// Returns the answers of the store by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
         let bounds = Bounds::new().by(By::SimHash);
@@ -285,7 +309,7 @@ impl Evaluation {
         // Each pair is found from both sides, and counted from the later one.
         let is_earlier = |partner: &&Partner| partner.document < document;
         let candidates = similar.candidates.iter().filter(is_earlier);
-        let candidates: Vec<usize> = candidates.map(|partner| partner.document).collect();
+        let candidates: Vec<Partner> = candidates.copied().collect();
         let returned = similar.returned.iter().filter(is_earlier);
         let returned: Vec<Partner> = returned.copied().collect();
         let signatures = &self.sample.signatures;

@@ -51,6 +51,7 @@ pub const SIGNATURE_KINDS: &[SignatureKind] = &[
     SignatureKind::whole("bottom-k", MinHash::bottom_k),
     // Of sets: every feature weighs the same.
     SignatureKind::whole("weighted", MinHash::weighted),
+    SignatureKind::whole("probability", MinHash::probability),
     SignatureKind::cut("1-bit", 1),
     SignatureKind::cut("2-bit", 2),
     SignatureKind::cut("4-bit", 4),

@@ -18,6 +18,6 @@ pub use sample::{
 };
 pub use spread::{RecallSpread, SeedRecall};
 pub use tally::{
-    EstimateErrors, MinHashTally, MissedPair, MissedPairs, ReturnedPairs, SimHashTally,
-    SimilarityStep, step_name,
+    EstimateErrors, FamilyTally, MinHashTally, MissedPair, MissedPairs, ReturnedPairs,
+    SimHashTally, SimilarityStep, step_name,
 };

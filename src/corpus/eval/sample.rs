@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::corpus::verification::FEATURE_BYTES;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::invariant::bug;
 use crate::schema::{Schema, SimHash};
-use crate::sketch::{Signature, Sketcher};
+use crate::sketch::{Signature, Sketcher, is_present};
 use crate::text::Text;
 
 /// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
@@ -162,8 +162,8 @@ pub enum SampleAddition {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SampleSketcher {
-    /// Cuts texts into features.
-    cutter: Sketcher,
+    /// Cuts texts into features, if there is a rule for texts.
+    cutter: Option<Sketcher>,
     sketcher: Option<Sketcher>,
     /// Keys that hash higher are not in the sample. It only falls.
     max_hash: Arc<AtomicU64>,
@@ -201,16 +201,68 @@ impl SampleSketcher {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::text`].
+    /// Returns the errors of [`Sketcher::text`]; [`Error::InvalidParameter`] if there is no rule for texts.
     pub fn sketch(&self, key: &[u8], text: &str) -> Result<Option<SampleSketch>> {
+        let cutter = self.cutter.as_ref().ok_or_else(|| {
+            Error::invalid(
+                "text",
+                "a text",
+                "features, as the sample has no rule for texts",
+            )
+        })?;
+        self.sketch_by(
+            key,
+            || cutter.feature_hashes(text),
+            |sketcher| sketcher.text(text),
+        )
+    }
+
+    /// Returns the sketch of a document that is given by the hashes of its features; `None` if it cannot be
+    /// in the sample.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::hashes`].
+    pub fn sketch_hashes(&self, key: &[u8], hashes: &[u64]) -> Result<Option<SampleSketch>> {
+        self.sketch_by(
+            key,
+            || Ok(sorted_distinct(hashes.to_vec())),
+            |sketcher| sketcher.hashes(hashes.iter().copied()),
+        )
+    }
+
+    /// Does the same for weighted features, of which those are compared exactly that weigh anything.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::weighted_hashes`].
+    pub fn sketch_weighted_hashes(
+        &self,
+        key: &[u8],
+        weights: &[(u64, f64)],
+    ) -> Result<Option<SampleSketch>> {
+        let present = weights.iter().filter(|(_, weight)| is_present(*weight));
+        self.sketch_by(
+            key,
+            || Ok(sorted_distinct(present.map(|(hash, _)| *hash).collect())),
+            |sketcher| sketcher.weighted_hashes(weights.iter().copied()),
+        )
+    }
+
+    fn sketch_by(
+        &self,
+        key: &[u8],
+        features: impl FnOnce() -> Result<Vec<u64>>,
+        signature: impl FnOnce(&Sketcher) -> Result<Signature>,
+    ) -> Result<Option<SampleSketch>> {
         let hash = xxh3_64_with_seed(key, SAMPLE_SEED);
         // This only spares work: the sampler decides who is in the sample.
         if hash > self.max_hash.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let mut features = self.cutter.feature_hashes(text)?;
+        let mut features = features()?;
         features.shrink_to_fit();
-        let signature = self.sketcher.as_ref().map(|sketcher| sketcher.text(text));
+        let signature = self.sketcher.as_ref().map(signature);
         Ok(Some(SampleSketch {
             hash,
             features,
@@ -219,20 +271,36 @@ impl SampleSketcher {
     }
 }
 
+fn sorted_distinct(mut hashes: Vec<u64>) -> Vec<u64> {
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
 impl Sampler {
-    /// Makes a sampler that cuts texts by `text` and makes signatures with `sketcher`, if there is
-    /// one.
+    /// Makes a sampler that cuts texts by `text`, if there is such a rule, and makes signatures with
+    /// `sketcher`, if there is one.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`SchemaBuilder::build`](crate::SchemaBuilder::build) for `text`.
-    pub fn new(text: Text, sketcher: Option<Sketcher>, limits: SampleLimits) -> Result<Self> {
+    pub fn new(
+        text: impl Into<Option<Text>>,
+        sketcher: Option<Sketcher>,
+        limits: SampleLimits,
+    ) -> Result<Self> {
         // A schema needs signatures, although this one makes none.
-        let cutter = Schema::builder().text(text).simhash(SimHash::bits64());
+        let cutter = |text| {
+            Schema::builder()
+                .text(text)
+                .simhash(SimHash::bits64())
+                .build()
+        };
+        let cutter = text.into().map(cutter).transpose()?;
         Ok(Self {
             limits,
             sketcher: SampleSketcher {
-                cutter: cutter.build()?.sketcher(),
+                cutter: cutter.map(|schema| schema.sketcher()),
                 sketcher,
                 max_hash: Arc::new(AtomicU64::new(u64::MAX)),
             },

@@ -244,10 +244,8 @@ impl SeedRecall {
         mut on_document: impl FnMut() -> Result<(), E>,
     ) -> Result<Self, E> {
         let minhash = schema.minhash().filter(|minhash| {
-            !matches!(
-                minhash.kind(),
-                MinHashKind::External | MinHashKind::Weighted
-            )
+            let kind = minhash.kind();
+            kind != MinHashKind::External && !kind.is_weighted()
         });
         let minhash = minhash.ok_or_else(|| {
             let expected = "MinHash of sets of features, which other seeds can be tried with";
@@ -293,7 +291,10 @@ impl SeedRecall {
                 .zip(self.codes.of(document)?);
             let shares = |(a, b): (&[u64], &[u64])| a.iter().zip(b).any(|(a, b)| a == b);
             let shared: Vec<bool> = both.map(shares).collect();
-            let is_own = compared.candidates.binary_search(&partner.document).is_ok();
+            let is_own = compared
+                .candidates
+                .binary_search_by_key(&partner.document, |c| c.document)
+                .is_ok();
             let probability = self.minhash.probability(partner.similarity);
             let pair = (partner.document as u64, document as u64);
             for spread in [&mut self.at_threshold, &mut self.near] {

@@ -7,10 +7,14 @@ use crate::corpus::verification::Partner;
 use crate::error::Result;
 use crate::invariant::at_mut;
 use crate::lanes::TableDesign;
+use crate::query::By;
 use crate::schema::MinHashSchema;
 
 /// Steps of similarity: tenths, and 1 for itself.
 pub(super) const STEPS: usize = 11;
+
+/// Steps of similarity: hundredths, and 1 for itself.
+const HUNDREDTHS: usize = 101;
 
 /// Returns the step of a similarity, 0 to 10.
 pub(super) fn step_of(similarity: f64) -> usize {
@@ -190,6 +194,13 @@ pub struct ReturnedPairs {
 }
 
 impl ReturnedPairs {
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            pairs: self.pairs + other.pairs,
+            right: self.right + other.right,
+        }
+    }
+
     /// Returns the share of them that is right, from 0 to 1; `None` if there is no pair.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
@@ -312,7 +323,8 @@ pub(super) struct ComparedDocument<'a> {
     pub(super) document: usize,
     /// All pairs at the floor or above.
     pub(super) exact: &'a [Partner],
-    pub(super) candidates: &'a [usize],
+    /// The documents that share a band, with their estimates.
+    pub(super) candidates: &'a [Partner],
     /// The returned documents, with their estimates.
     pub(super) returned: &'a [Partner],
 }
@@ -377,6 +389,8 @@ pub struct MinHashTally {
     pub candidates_below: u64,
     /// Pairs at the threshold or above that were not returned.
     pub missed: MissedPairs,
+    /// The candidates by estimate, in hundredths; the last step is 1.
+    estimates: [ReturnedPairs; HUNDREDTHS],
 }
 
 impl MinHashTally {
@@ -393,17 +407,24 @@ impl MinHashTally {
                 max_kept: max_missed,
                 ..MissedPairs::default()
             },
+            estimates: [ReturnedPairs::default(); HUNDREDTHS],
         }
+    }
+
+    /// Returns what would be returned if the bound on the estimate were so many hundredths, 0 to 100: of
+    /// the candidates of the bands, those whose estimate is at least that. They are right if their exact
+    /// similarity reaches the threshold.
+    #[must_use]
+    pub fn returned_from(&self, hundredths: usize) -> ReturnedPairs {
+        let steps = self.estimates.iter().skip(hundredths);
+        steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
     }
 
     /// Returns the counts of all returned pairs, whatever the estimate.
     #[must_use]
     pub fn all_returned(&self) -> ReturnedPairs {
-        let add = |sum: ReturnedPairs, step: &ReturnedPairs| ReturnedPairs {
-            pairs: sum.pairs + step.pairs,
-            right: sum.right + step.right,
-        };
-        self.returned.iter().fold(ReturnedPairs::default(), add)
+        let steps = self.returned.iter();
+        steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
     }
 
     /// Counts the pairs of a document, and names those missed. `estimate` gives that of the pair with
@@ -420,12 +441,16 @@ impl MinHashTally {
                 .returned
                 .is_sorted_by_key(|partner| partner.document)
         );
-        debug_assert!(compared.candidates.is_sorted());
+        debug_assert!(
+            compared
+                .candidates
+                .is_sorted_by_key(|partner| partner.document)
+        );
         let threshold = self.minhash.threshold();
         for partner in compared.exact {
             let similarity = partner.similarity;
             let estimate = estimate(partner.document)?;
-            let is_candidate = compared.candidates.binary_search(&partner.document).is_ok();
+            let is_candidate = find(compared.candidates, partner.document).is_some();
             let is_returned = find(compared.returned, partner.document).is_some();
             let is_near = similarity >= threshold;
             let found = FoundPair {
@@ -452,10 +477,15 @@ impl MinHashTally {
             step.pairs += 1;
             step.right += u64::from(exact.is_some_and(|e| e.similarity >= threshold));
         }
-        let below = compared.candidates.iter();
-        let below = below.filter(|document| find(compared.exact, **document).is_none());
-        self.candidates += compared.candidates.len() as u64;
-        self.candidates_below += below.count() as u64;
+        for candidate in compared.candidates {
+            let exact = find(compared.exact, candidate.document);
+            let hundredths = (candidate.similarity.clamp(0.0, 1.0) * 100.0) as usize;
+            let step = at_mut(&mut self.estimates, hundredths)?;
+            step.pairs += 1;
+            step.right += u64::from(exact.is_some_and(|e| e.similarity >= threshold));
+            self.candidates += 1;
+            self.candidates_below += u64::from(exact.is_none());
+        }
         Ok(())
     }
 
@@ -476,6 +506,52 @@ impl MinHashTally {
             step.errors.add(found.estimate - similarity, variance);
         }
         Ok(())
+    }
+}
+
+/// The pairs that a store returned by one family, by both or by any, against those whose exact similarity
+/// reaches the threshold: the comparison of Henzinger (*Finding near-duplicate web pages*, SIGIR 2006).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FamilyTally {
+    /// The family that decides.
+    pub by: By,
+    /// The least similarity of a right pair.
+    pub threshold: f64,
+    /// Number of right pairs in the sample.
+    pub pairs: u64,
+    /// The returned pairs.
+    pub returned: ReturnedPairs,
+}
+
+impl FamilyTally {
+    pub(super) fn of_all(threshold: f64) -> Vec<Self> {
+        let tally = |by| Self {
+            by,
+            threshold,
+            pairs: 0,
+            returned: ReturnedPairs::default(),
+        };
+        [By::MinHash, By::SimHash, By::Both, By::Any]
+            .map(tally)
+            .to_vec()
+    }
+
+    /// Returns the share of the right pairs that was returned, from 0 to 1; `None` if there is none.
+    #[must_use]
+    pub fn recall(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.returned.right as f64 / self.pairs as f64)
+    }
+
+    /// Counts the pairs of a document with those before it: `exact` are those at the floor or above,
+    /// `returned` all that were returned, those after it too.
+    pub(super) fn add(&mut self, document: usize, exact: &[Partner], returned: &[usize]) {
+        let is_right = |partner: &Partner| partner.similarity >= self.threshold;
+        self.pairs += exact.iter().filter(|partner| is_right(partner)).count() as u64;
+        for other in returned.iter().filter(|other| **other < document) {
+            self.returned.pairs += 1;
+            self.returned.right += u64::from(find(exact, *other).as_ref().is_some_and(is_right));
+        }
     }
 }
 
@@ -595,21 +671,25 @@ mod tests {
             partner(4, 0.82), // missed too, but only two are kept
         ];
         let returned = [partner(0, 0.9), partner(3, 0.81), partner(7, 0.8)];
+        let estimate = |document| if document == 1 { 0.7 } else { 0.9 };
         let compared = ComparedDocument {
             document: 9,
             exact: &exact,
-            candidates: &[0, 1, 3, 7, 8],
+            candidates: &[0, 1, 3, 7, 8].map(|document| partner(document, estimate(document))),
             returned: &returned,
         };
         tally
-            .add(&compared, |document| {
-                Ok(if document == 1 { 0.7 } else { 0.9 })
-            })
+            .add(&compared, |document| Ok(estimate(document)))
             .unwrap();
         let near = tally.near;
         assert_eq!((near.pairs, near.candidates, near.returned), (4, 2, 1));
         let all = tally.all_returned();
         assert_eq!((all.pairs, all.right), (3, 1));
+        // The candidate with the low estimate is right; of the others one is, the one that was found.
+        for (hundredths, expected) in [(0, (5, 2)), (70, (5, 2)), (71, (4, 1)), (91, (0, 0))] {
+            let found = tally.returned_from(hundredths);
+            assert_eq!((found.pairs, found.right), expected, "{hundredths}");
+        }
         assert_eq!((tally.candidates, tally.candidates_below), (5, 2));
         assert_eq!(tally.missed.count, 3);
         let missed: Vec<_> = tally

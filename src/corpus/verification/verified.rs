@@ -8,7 +8,7 @@ use crate::invariant::at;
 use crate::join::Join;
 use crate::query::Earlier;
 use crate::sketch::exact::jaccard_from;
-use crate::sketch::{Signature, Sketcher};
+use crate::sketch::{Signature, Sketcher, is_present};
 use crate::types::{Document, Novelty};
 use crate::write::SyncAskCaller;
 
@@ -50,11 +50,53 @@ impl SketchedText {
         })
     }
 
+    /// Sketches a set of features, given by their hashes in any order and with repeats, and keeps them if
+    /// `with_features`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::hashes`].
+    pub fn from_hashes(sketcher: &Sketcher, with_features: bool, hashes: &[u64]) -> Result<Self> {
+        Ok(Self {
+            signature: sketcher.hashes(hashes.iter().copied())?,
+            features: distinct(with_features, hashes.iter().copied()).into(),
+        })
+    }
+
+    /// Sketches features with their weights, given by their hashes, and keeps those that weigh anything if
+    /// `with_features`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Sketcher::weighted_hashes`].
+    pub fn from_weighted_hashes(
+        sketcher: &Sketcher,
+        with_features: bool,
+        weights: &[(u64, f64)],
+    ) -> Result<Self> {
+        let present = weights.iter().filter(|(_, weight)| is_present(*weight));
+        Ok(Self {
+            signature: sketcher.weighted_hashes(weights.iter().copied())?,
+            features: distinct(with_features, present.map(|(hash, _)| *hash)).into(),
+        })
+    }
+
     /// Returns the memory that the features take, in bytes.
     #[must_use]
     pub fn feature_bytes(&self) -> usize {
         self.features.len() * size_of::<u64>()
     }
+}
+
+/// The hashes ascending and without repeats, if they are asked for.
+fn distinct(are_asked_for: bool, hashes: impl Iterator<Item = u64>) -> Vec<u64> {
+    if !are_asked_for {
+        return Vec::new();
+    }
+    let mut hashes: Vec<u64> = hashes.collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }
 
 impl<A> Join<'_, A> {

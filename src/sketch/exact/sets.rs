@@ -146,6 +146,48 @@ pub fn containment<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     ratio(a.shared(b) as f64, a.len() as f64)
 }
 
+/// The Dice coefficient 2 |A ∩ B| / (|A| + |B|), 0 to 1: 2 J / (1 + J) of the Jaccard similarity. Two
+/// empty sets have 1.
+///
+/// ```
+/// use resemblance::exact::{FeatureSet, dice};
+/// let a = FeatureSet::from_iter([1, 2, 3]);
+/// let b = FeatureSet::from_iter([2, 3, 4, 5, 6]);
+/// assert_eq!(dice(&a, &b), 4.0 / 8.0);
+/// ```
+#[must_use]
+pub fn dice<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
+    ratio(2.0 * a.shared(b) as f64, (a.len() + b.len()) as f64)
+}
+
+/// The overlap coefficient |A ∩ B| / min(|A|, |B|), 0 to 1: 1 if one set is in the other. Two empty sets
+/// have 1, an empty one and another 0.
+///
+/// ```
+/// use resemblance::exact::{FeatureSet, overlap};
+/// let a = FeatureSet::from_iter([1, 2]);
+/// let b = FeatureSet::from_iter([2, 3, 4, 5]);
+/// assert_eq!(overlap(&a, &b), 1.0 / 2.0);
+/// ```
+#[must_use]
+pub fn overlap<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
+    share_of(a.shared(b) as f64, a.len().min(b.len()) as f64, a == b)
+}
+
+/// The cosine similarity |A ∩ B| / √(|A| |B|), 0 to 1. Two empty sets have 1, an empty one and another 0.
+///
+/// ```
+/// use resemblance::exact::{FeatureSet, cosine};
+/// let a = FeatureSet::from_iter([1, 2]);
+/// let b = FeatureSet::from_iter([2, 3, 4, 5, 6, 7, 8, 9]);
+/// assert_eq!(cosine(&a, &b), 1.0 / 4.0);
+/// ```
+#[must_use]
+pub fn cosine<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
+    let length = (a.len() as f64 * b.len() as f64).sqrt();
+    share_of(a.shared(b) as f64, length, a == b)
+}
+
 /// Distinct features with weights.
 ///
 /// ```
@@ -219,6 +261,83 @@ pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
         sum_of_maxima += weight(a).max(weight(b));
     }
     ratio(sum_of_minima, sum_of_maxima)
+}
+
+/// The cosine similarity of two vectors of weights, Σ a b / √(Σ a² Σ b²), 0 to 1, in `f64` sums. Of weights
+/// by tf-idf it is the usual similarity of texts; SimHash estimates its angle
+/// ([`angle`](crate::exact::angle)). Two empty sets have 1, an empty one and another 0.
+///
+/// ```
+/// use resemblance::exact::{WeightedSet, weighted_cosine};
+/// let a = WeightedSet::new([("x", 3.0), ("y", 4.0)])?;
+/// let b = WeightedSet::new([("x", 6.0), ("z", 8.0)])?;
+/// assert_eq!(weighted_cosine(&a, &b), 18.0 / (5.0 * 10.0));
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use]
+pub fn weighted_cosine<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
+    let squares = |set: &WeightedSet<T>| set.0.iter().map(|(_, w)| w * w).sum::<f64>();
+    let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));
+    let products = pairs.filter_map(|(a, b)| Some(a?.1 * b?.1));
+    let length = squares(a).sqrt() * squares(b).sqrt();
+    let cosine = share_of(products.sum(), length, a == b);
+    // Rounding may bring vectors of one direction just above 1.
+    cosine.min(1.0)
+}
+
+/// The probability Jaccard similarity of the distributions which the weights are in proportion to, 0 to 1:
+/// the sum over all features i that both have of 1 / Σ max(aⱼ / aᵢ, bⱼ / bᵢ), where j runs over all
+/// features (Moulton and Jiang 2018). [`MinHash::probability`](crate::MinHash::probability) estimates it.
+/// It takes O(n log n) for n features, in `f64` sums. Two empty sets have 1, an empty one and another 0.
+///
+/// ```
+/// use resemblance::exact::{WeightedSet, probability_jaccard};
+/// let a = WeightedSet::new([("x", 1.0), ("y", 1.0)])?;
+/// let b = WeightedSet::new([("x", 20.0), ("y", 20.0)])?;
+/// let c = WeightedSet::new([("x", 1.0), ("z", 1.0)])?;
+/// assert_eq!(probability_jaccard(&a, &b), 1.0);
+/// assert_eq!(probability_jaccard(&a, &c), 1.0 / 3.0);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[must_use]
+pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
+    if a.0.is_empty() || b.0.is_empty() {
+        return if a.0.is_empty() && b.0.is_empty() {
+            1.0
+        } else {
+            0.0
+        };
+    }
+    let weight = |feature: Option<&(T, f64)>| feature.map_or(0.0, |&(_, weight)| weight);
+    let pairs = merge(&a.0, &b.0, |a, b| a.0.cmp(&b.0));
+    let mut weights: Vec<(f64, f64)> = pairs.map(|(a, b)| (weight(a), weight(b))).collect();
+    // Where the ratio a / b of j is at least that of i, aⱼ / aᵢ is the greater one. At least one of each
+    // pair is above 0, so that the ratio is a number or infinite.
+    weights.sort_by(|x, y| (x.0 / x.1).total_cmp(&(y.0 / y.1)));
+    // For each the sum of its a and of those after it, added up from the last one: no sum is less a part.
+    let mut sum = 0.0;
+    let add = |&(a, _): &(f64, f64)| {
+        sum += a;
+        sum
+    };
+    let mut sums_of_a: Vec<f64> = weights.iter().rev().map(add).collect();
+    sums_of_a.reverse();
+    let (mut sum_of_b, mut similarity) = (0.0, 0.0);
+    for ((a, b), sum_of_a) in weights.into_iter().zip(sums_of_a) {
+        if a > 0.0 && b > 0.0 {
+            similarity += 1.0 / (sum_of_a / a + sum_of_b / b);
+        }
+        sum_of_b += b;
+    }
+    similarity.min(1.0)
+}
+
+/// A part of a whole that is 0 if a set is empty: then the similarity is 1 if the sets are equal, else 0.
+fn share_of(part: f64, whole: f64, are_equal: bool) -> f64 {
+    match whole > 0.0 {
+        true => part / whole,
+        false => f64::from(u8::from(are_equal)),
+    }
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {

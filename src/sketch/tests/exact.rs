@@ -27,6 +27,21 @@ fn similarities_of_sets_are_as_defined() {
         assert_eq!(jaccard(&ours_a, &ours_b), share(shared, all));
         assert_eq!(containment(&ours_a, &ours_b), share(shared, of_a.len()));
         assert_eq!(ours_a.is_empty(), of_a.is_empty());
+        // Where a set is empty, 1 if both are, and 0 if not.
+        let [m, n] = [of_a.len() as f64, of_b.len() as f64];
+        let or_equal = |similarity: f64| match m * n > 0.0 {
+            true => similarity,
+            false => f64::from(u8::from(m == n)),
+        };
+        let close = |found: f64, expected: f64| {
+            assert!(
+                (found - or_equal(expected)).abs() < 1e-12,
+                "{found} {expected}"
+            );
+        };
+        close(dice(&ours_a, &ours_b), 2.0 * shared as f64 / (m + n));
+        close(overlap(&ours_a, &ours_b), shared as f64 / m.min(n));
+        close(cosine(&ours_a, &ours_b), shared as f64 / (m * n).sqrt());
         let bits = |set: &BTreeSet<u64>| [set.iter().map(|&feature| 1_u64 << feature).sum()];
         assert_eq!(
             jaccard_of_bits(&bits(&of_a), &bits(&of_b)),
@@ -62,6 +77,25 @@ fn the_weighted_similarity_is_as_defined() {
         let expected = if most > 0.0 { least / most } else { 1.0 };
         assert_eq!(weighted_jaccard(&ours[0], &ours[1]), expected);
         assert_eq!(weighted_jaccard(&ours[1], &ours[0]), expected);
+        let [a, b] = &ours;
+        let lengths = [a, b].map(|set| !set.as_slice().is_empty());
+        let or_equal = |similarity: f64| match lengths {
+            [true, true] => similarity,
+            [x, y] => f64::from(u8::from(x == y)),
+        };
+        let dot = |x: usize, y: usize| (0..40).map(|f| weight(x, f) * weight(y, f)).sum::<f64>();
+        let cosine = or_equal(dot(0, 1) / (dot(0, 0) * dot(1, 1)).sqrt());
+        assert!((weighted_cosine(a, b) - cosine).abs() < 1e-12);
+        // Moulton and Jiang 2018, as they define it.
+        let both = (0..40).filter(|&i| weight(0, i) > 0.0 && weight(1, i) > 0.0);
+        let term = |i: u64| {
+            let share = |of: usize, j: u64| weight(of, j) / weight(of, i);
+            let sum: f64 = (0..40).map(|j| share(0, j).max(share(1, j))).sum();
+            1.0 / sum
+        };
+        let probability = or_equal(both.map(term).sum());
+        assert!((probability_jaccard(a, b) - probability).abs() < 1e-12);
+        assert!((probability_jaccard(b, a) - probability).abs() < 1e-12);
     }
     for weight in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(WeightedSet::new([("a", 1.0), ("b", weight)]).is_err());

@@ -7,10 +7,10 @@
 use super::*;
 use crate::sketch::b_bit;
 use crate::sketch::bottom_k::{BottomK, bottom_k_jaccard};
-use crate::sketch::exact::{WeightedSet, weighted_jaccard};
+use crate::sketch::exact::{WeightedSet, probability_jaccard, weighted_jaccard};
 use crate::sketch::minhash::MinHasher;
 use crate::sketch::one_pass::OnePass;
-use crate::sketch::weighted::WeightedMinHasher;
+use crate::sketch::weighted::{WeightProcess, WeightedMinHasher};
 
 /// Values of a signature.
 const SIZE: usize = 64;
@@ -21,8 +21,8 @@ const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
 
 const FEATURES: [u64; 3] = [10, 100, 2_000];
 
-/// Tests of all kinds together: eight kinds, all cells, the mean and the variance.
-const TESTS: f64 = (8 * SIMILARITIES.len() * FEATURES.len() * 2) as f64;
+/// Tests of all kinds together: nine kinds, all cells, the mean and the variance.
+const TESTS: f64 = (9 * SIMILARITIES.len() * FEATURES.len() * 2) as f64;
 
 /// What theory says of the variance of an estimate.
 #[derive(Clone, Copy, Debug)]
@@ -139,15 +139,19 @@ fn weigh(hashes: &[u64], set: u64) -> Vec<(u64, u64)> {
 }
 
 fn weighted(features: &[(u64, u64)]) -> Vec<u32> {
-    WeightedMinHasher::new(11, SIZE as u16).values(features)
+    WeightedMinHasher::new(WeightProcess::Steps, 11, SIZE as u16).values(features)
+}
+
+fn weighted_sets(sets: &[Vec<(u64, u64)>; 2]) -> [WeightedSet<u64>; 2] {
+    sets.each_ref().map(|set| {
+        let weights = set.iter().map(|&(hash, weight)| (hash, weight as f64));
+        WeightedSet::new(weights).unwrap()
+    })
 }
 
 fn weighted_similarity(sets: &[Vec<(u64, u64)>; 2]) -> f64 {
-    let sets = sets.each_ref().map(|set| {
-        let weights = set.iter().map(|&(hash, weight)| (hash, weight as f64));
-        WeightedSet::new(weights).unwrap()
-    });
-    weighted_jaccard(&sets[0], &sets[1])
+    let [a, b] = weighted_sets(sets);
+    weighted_jaccard(&a, &b)
 }
 
 fn share(a: &[u32], b: &[u32]) -> f64 {
@@ -214,6 +218,26 @@ fn weighted_values() {
         let sets = [weigh(a, 1), weigh(b, 2)];
         let j = weighted_similarity(&sets);
         let [a, b] = sets.map(|set| weighted(&set));
+        Observation {
+            error: share(&a, &b) - j,
+            variance: Variance::Equal(binomial(j)),
+        }
+    });
+    assert_eq!(failures, NONE);
+}
+
+/// Moulton and Jiang 2018: the values are of the same feature with the probability J of the distributions,
+/// independently, so that the variance is J (1 - J) / k.
+#[test]
+fn values_of_distributions() {
+    let hasher = WeightedMinHasher::new(WeightProcess::Rates, 11, SIZE as u16);
+    let failures = cells("probability", |a, b, _, _| {
+        // The second document is three times as long.
+        let longer = |(hash, weight): &(u64, u64)| (*hash, 3 * weight);
+        let sets = [weigh(a, 1), weigh(b, 2).iter().map(longer).collect()];
+        let [x, y] = weighted_sets(&sets);
+        let j = probability_jaccard(&x, &y);
+        let [a, b] = sets.map(|set| hasher.values(&set));
         Observation {
             error: share(&a, &b) - j,
             variance: Variance::Equal(binomial(j)),

@@ -1,5 +1,7 @@
 use super::*;
-use crate::sketch::weighted::{WeightedMinHasher, negative_ln};
+use crate::sketch::weighted::{WeightProcess, WeightedMinHasher, negative_ln};
+
+const PROCESSES: [WeightProcess; 2] = [WeightProcess::Steps, WeightProcess::Rates];
 
 fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
     let weight = |feature: u64| match kind {
@@ -16,8 +18,11 @@ fn weights(features: u64, kind: u64) -> Vec<(u64, u64)> {
 /// A tight limit leaves values without an event; those that have one have the same.
 #[test]
 fn the_limit_of_time_changes_nothing_before_it() {
-    let hasher = WeightedMinHasher::new(4, 64);
-    for kind in 0..4 {
+    for (process, kind) in PROCESSES
+        .into_iter()
+        .flat_map(|p| (0..4).map(move |k| (p, k)))
+    {
+        let hasher = WeightedMinHasher::new(process, 4, 64);
         let features = weights(100, kind);
         let total: u64 = features.iter().map(|&(_, weight)| weight).sum();
         let wide = hasher.firsts(&features, 64.0 * 20.0 / total as f64);
@@ -38,7 +43,12 @@ fn the_limit_of_time_changes_nothing_before_it() {
 
 #[test]
 fn order_does_not_matter_and_weights_may_be_any() {
-    let hasher = WeightedMinHasher::new(4, 64);
+    for process in PROCESSES {
+        order_does_not_matter_to(&WeightedMinHasher::new(process, 4, 64));
+    }
+}
+
+fn order_does_not_matter_to(hasher: &WeightedMinHasher) {
     let mut features = weights(50, 3);
     features.extend([(1_000, 1), (1_001, 1 << 32), (1_002, 3 << 40)]);
     let values = hasher.values(&features);
@@ -76,7 +86,7 @@ fn the_weights_of_one_feature_agree_by_their_ratio() {
         let seeds = 200;
         let mut equal = 0;
         for seed in 0..seeds {
-            let hasher = WeightedMinHasher::new(seed, 128);
+            let hasher = WeightedMinHasher::new(WeightProcess::Steps, seed, 128);
             let [a, b] = [small, large].map(|weight| hasher.values(&[(seed, weight), (9, 1)]));
             equal += estimate_equal(&a, &b);
         }
@@ -84,6 +94,21 @@ fn the_weights_of_one_feature_agree_by_their_ratio() {
         let tried = (seeds * 128) as f64;
         let score = (equal as f64 - tried * j) / (tried * j * (1.0 - j)).sqrt();
         assert!(score.abs() < SCORE, "{small} of {large}: {score}");
+    }
+}
+
+/// Two values of one feature are equal whatever its weight, and so are those of all weights times ten.
+#[test]
+fn rates_are_compared_by_their_shares() {
+    for seed in 0..20 {
+        let hasher = WeightedMinHasher::new(WeightProcess::Rates, seed, 128);
+        assert_eq!(
+            hasher.values(&[(seed, 3)]),
+            hasher.values(&[(seed, 1_000_000)])
+        );
+        let features = weights(60, 3);
+        let tenfold: Vec<(u64, u64)> = features.iter().map(|&(f, w)| (f, 8 * w)).collect();
+        assert_eq!(hasher.values(&features), hasher.values(&tenfold));
     }
 }
 

@@ -2,10 +2,10 @@
 //! properties that texts are read with; the tables here are generated from them, never edited.
 //! Only `text` imports this, and it imports nothing.
 
-#[cfg(feature = "languages")]
 mod assigned_17;
 mod unicode_17;
+mod unsettled_17;
 
-#[cfg(feature = "languages")]
 pub(crate) use assigned_17::ASSIGNED;
 pub(crate) use unicode_17::{ALPHANUMERIC, LOWER_CASE, LOWER_CASE_LONG, WHITE_SPACE};
+pub(crate) use unsettled_17::UNSETTLED;

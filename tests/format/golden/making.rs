@@ -11,7 +11,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 17] = [
+pub(crate) const STORES: [(&str, Make); 19] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -54,6 +54,17 @@ pub(crate) const STORES: [(&str, Make); 17] = [
     }),
     ("weighted", |path| {
         filled(path, of(MinHash::weighted(32).threshold(0.6).banding(8, 3)))
+    }),
+    ("probability", |path| {
+        filled(
+            path,
+            of(MinHash::probability(32).threshold(0.6).banding(8, 3)),
+        )
+    }),
+    ("steps", |path| {
+        let text = Text::words(2).keep_case().unordered();
+        let builder = Schema::builder().text(text).seed(3);
+        filled(path, builder.minhash(minhash()).build().unwrap());
     }),
     ("frequencies", |path| filled(path, of_frequencies())),
     ("tabulation", |path| {

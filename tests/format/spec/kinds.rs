@@ -190,7 +190,12 @@ fn stores_of_short_fingerprints_and_tables_by_hand() {
 #[test]
 fn stores_of_cut_values() {
     for bits in [1, 2, 4, 8, 16] {
-        for kind in [Kind::PairMultiply, Kind::OnePass, Kind::Weighted] {
+        for kind in [
+            Kind::PairMultiply,
+            Kind::OnePass,
+            Kind::Weighted,
+            Kind::Probability,
+        ] {
             let minhash = minhash_of(kind, 41).value_bits(bits);
             let minhash = minhash.banding(5, 3).code_bits(31 + bits * 2);
             check(Schema::builder().minhash(minhash).build().unwrap());
@@ -208,7 +213,12 @@ fn stores_of_external_values_of_few_bits() {
 
 #[test]
 fn empty_documents_are_filed_where_they_are_alike() {
-    for kind in [Kind::BottomK, Kind::OnePass, Kind::Weighted] {
+    for kind in [
+        Kind::BottomK,
+        Kind::OnePass,
+        Kind::Weighted,
+        Kind::Probability,
+    ] {
         let minhash = minhash_of(kind, values_of(kind)).banding(4, 2);
         let simhash = SimHash::bits128().max_distance(1);
         let schema = Schema::builder().minhash(minhash).simhash(simhash);

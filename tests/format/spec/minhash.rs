@@ -19,10 +19,11 @@ pub(crate) enum Kind {
     BottomK = 17,
     Weighted = 18,
     External = 19,
+    Probability = 20,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::PairMultiply,
         Self::MultiplyShift,
         Self::Modular,
@@ -32,6 +33,7 @@ impl Kind {
         Self::BottomK,
         Self::Weighted,
         Self::External,
+        Self::Probability,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Kind {
             Self::BottomK => "bottom-k",
             Self::Weighted => "weighted",
             Self::External => "external",
+            Self::Probability => "probability",
         }
     }
 
@@ -58,7 +61,8 @@ impl Kind {
         match self {
             Self::BottomK | Self::External => Vec::new(),
             Self::OnePass => one_pass(seed, count.into(), features),
-            Self::Weighted => weighted(seed, count.into(), features),
+            Self::Weighted => weighted(seed, count.into(), features, offer_events),
+            Self::Probability => weighted(seed, count.into(), features, offer_at_rate),
             family => minima(family, seed, count, features),
         }
     }
@@ -187,8 +191,11 @@ fn below_last(number: u32) -> u32 {
     number.min(u32::MAX - 1)
 }
 
+/// Offers the events of a feature until a time to the places.
+type Offer = fn(u64, (u64, u64), f64, &mut [(f64, u32)]);
+
 /// Weights are in steps.
-fn weighted(seed: u64, places: usize, features: &Features) -> Vec<u32> {
+fn weighted(seed: u64, places: usize, features: &Features, offer: Offer) -> Vec<u32> {
     if features.is_empty() {
         return vec![u32::MAX; places];
     }
@@ -198,7 +205,7 @@ fn weighted(seed: u64, places: usize, features: &Features) -> Vec<u32> {
     loop {
         let mut firsts = vec![(f64::INFINITY, u32::MAX); places];
         for (hash, weight) in features {
-            offer_events(seed, (*hash, *weight), last, &mut firsts);
+            offer(seed, (*hash, *weight), last, &mut firsts);
         }
         if firsts.iter().all(|(time, _)| *time <= last) {
             return firsts.into_iter().map(|(_, value)| value).collect();
@@ -236,6 +243,27 @@ fn offer_events(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [
             if candidate < firsts[place] {
                 firsts[place] = candidate;
             }
+        }
+    }
+}
+
+/// Offers the events of a feature of a distribution until the time `last`.
+fn offer_at_rate(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [(f64, u32)]) {
+    let state = mix64(mix64(hash ^ derive(seed, 6)));
+    let word = |n: u64| mix64(state.wrapping_add(n.wrapping_mul(GAMMA)));
+    let mut sum = 0.0;
+    for event in 0.. {
+        let share = ((word(2 * event + 1) >> 11) + 1) as f64 / 2_f64.powi(53);
+        sum += negative_ln(share);
+        let time = sum / weight as f64;
+        if time > last {
+            return;
+        }
+        let second = word(2 * event + 2);
+        let place = halves(second, firsts.len() as u64).0 as usize;
+        let candidate = (time, below_last(second as u32));
+        if candidate < firsts[place] {
+            firsts[place] = candidate;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From a document to its signature, written from `format-spec.md` alone: nothing here calls the
 //! library.
 
+use unicode_normalization::UnicodeNormalization;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::spec::minhash::{self, Features, Kind};
@@ -43,7 +44,7 @@ pub(crate) type Language = ([u8; 2], u64);
 pub(crate) struct Shingles {
     pub(crate) unit: Unit,
     pub(crate) n: u16,
-    /// 16 NFKC, 32 accents, 64 stop words, 128 stems.
+    /// 4 case kept, 8 spaces removed or order ignored, 16 NFKC, 32 accents, 64 stop words, 128 stems.
     pub(crate) steps: u8,
     pub(crate) stop_words: Option<Language>,
     pub(crate) stem: Option<Language>,
@@ -63,6 +64,7 @@ impl Shingles {
     /// The shingles of a text that goes through no steps.
     pub(crate) fn of(self, text: &str) -> Vec<String> {
         assert_eq!(self.steps, 0);
+        let text = &text.nfc().collect::<String>();
         let lower: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
         match self.unit {
             Unit::Words => {
@@ -83,7 +85,7 @@ impl Shingles {
     fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.unit as u8 + self.steps);
         bytes.extend(self.n.to_le_bytes());
-        bytes.extend([17, 0, 0]);
+        bytes.extend([17, 0, 0, 2]);
         for (letters, checksum) in [self.stop_words, self.stem].into_iter().flatten() {
             bytes.extend(letters);
             bytes.extend(checksum.to_le_bytes());

@@ -88,6 +88,8 @@ fn parse_steps(input: &str) -> Shingles {
         let mut all = languages().into_iter();
         let language = all.find(|language| language.0 == letters.as_bytes());
         shingles.steps |= match step {
+            "case" => 4,
+            "spaces" | "unordered" => 8,
             "nfkc" => 16,
             "accents" => 32,
             "stop" => 64,
@@ -133,6 +135,15 @@ mod with_languages {
             std::str::from_utf8(&letters).unwrap().parse().unwrap()
         };
         let mut text = text_of(shingles);
+        if shingles.steps & 4 != 0 {
+            text = text.keep_case();
+        }
+        if shingles.steps & 8 != 0 {
+            text = match shingles.unit {
+                Unit::Characters => text.remove_spaces(),
+                Unit::Words | Unit::Code => text.unordered(),
+            };
+        }
         if shingles.steps & 16 != 0 {
             text = text.nfkc();
         }

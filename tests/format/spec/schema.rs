@@ -187,7 +187,7 @@ fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {
     }
     assert_eq!(variant, 3);
     let kind = bytes.u8();
-    let steps = kind & 0xf0;
+    let steps = kind & 0xfc;
     assert_ne!(steps, 0);
     let n = bytes.u16();
     assert_eq!(bytes.take(3), [17, 0, 0]);
@@ -201,7 +201,7 @@ fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {
         steps,
         stop_words: language(64),
         stem: language(128),
-        ..Shingles::new(unit((kind & 0x0f).into()), n)
+        ..Shingles::new(unit((kind & 0x03).into()), n)
     }
 }
 
@@ -212,6 +212,6 @@ fn decode_kind(bytes: &mut Bytes<'_>) -> Kind {
         assert!(family < 5);
         return Kind::ALL[family];
     }
-    assert!(variant < 5);
+    assert!(variant < 6);
     Kind::ALL[4 + variant as usize]
 }

@@ -20,6 +20,7 @@ pub(crate) fn minhash_of(kind: Kind, values: u16) -> MinHash {
         Kind::BottomK => MinHash::bottom_k(values),
         Kind::Weighted => MinHash::weighted(values),
         Kind::External => MinHash::external(values),
+        Kind::Probability => MinHash::probability(values),
     };
     minhash.value_bits(32)
 }
@@ -167,6 +168,15 @@ fn weighted() {
         };
         let features: Vec<(u64, f64)> = features.split(' ').map(pair).collect();
         words(&of_steps(number(seed), Kind::Weighted, &features).values[..6])
+    });
+    check("probability-minhash", |input| {
+        let (seed, features) = input.split_once(": ").unwrap();
+        let pair = |pair: &str| {
+            let (hash, steps) = pair.split_once('=').unwrap();
+            (number(hash), number(steps) as f64 / 65_536.0)
+        };
+        let features: Vec<(u64, f64)> = features.split(' ').map(pair).collect();
+        words(&of_steps(number(seed), Kind::Probability, &features).values[..6])
     });
 }
 

@@ -170,6 +170,9 @@ fn steps() {
                 Some(("stems", code)) => text.stem(code.parse().unwrap()),
                 None if step == "NFKC" => text.nfkc(),
                 None if step == "without accents" => text.strip_accents(),
+                None if step == "with their case" => text.keep_case(),
+                None if step == "without spaces" => text.remove_spaces(),
+                None if step == "in any order" => text.unordered(),
                 _ => panic!("{step}"),
             };
         }

@@ -9,6 +9,7 @@ enum Kind {
     OnePass,
     BottomK,
     Weighted,
+    Probability,
     External,
 }
 
@@ -52,6 +53,7 @@ impl Values {
             Kind::OnePass => MinHash::one_pass(self.values),
             Kind::BottomK => MinHash::bottom_k(self.values.max(64)),
             Kind::Weighted => MinHash::weighted(self.values),
+            Kind::Probability => MinHash::probability(self.values),
             Kind::External => MinHash::external(self.values),
         };
         let (bits, rows_there) = match self.kind {
@@ -110,6 +112,7 @@ fn values() -> impl Strategy<Value = Values> {
         Just(Kind::OnePass),
         Just(Kind::BottomK),
         Just(Kind::Weighted),
+        Just(Kind::Probability),
         Just(Kind::External),
     ];
     let values = proptest::sample::select(&[16, 17, 40, 64, 130][..]);

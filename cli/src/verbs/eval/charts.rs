@@ -12,15 +12,18 @@ use crate::session::Context;
 pub(super) struct ChartFolder<'a> {
     pub(super) context: &'a Context,
     pub(super) path: &'a Path,
+    /// The name of the corpus, which each title tells.
+    pub(super) corpus: String,
     pub(super) force: bool,
 }
 
 impl ChartFolder<'_> {
-    pub(super) fn write(&self, charts: &[(&str, Chart)]) -> Result<()> {
+    pub(super) fn write(&self, mut charts: Vec<(&'static str, Chart)>) -> Result<()> {
         let folder = self.path;
         std::fs::create_dir_all(folder)
             .map_err(|e| Failure::io(format!("cannot make {}", folder.display()), &e))?;
-        for (name, chart) in charts {
+        for (name, chart) in &mut charts {
+            chart.title = format!("{} ({})", chart.title, self.corpus);
             chart.write(&folder.join(name), self.force)?;
         }
         let names: Vec<&str> = charts.iter().map(|(name, _)| *name).collect();
@@ -33,7 +36,7 @@ impl ChartFolder<'_> {
 }
 
 /// Points at the mean similarity of each step.
-fn points(
+fn step_points(
     steps: &[SimilarityStep],
     value: impl Fn(&SimilarityStep) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
@@ -66,11 +69,11 @@ pub(super) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
         series: Vec::new(),
     };
     recall.curve("candidates in theory", |s| minhash.probability(s));
-    let candidates = points(&tally.steps, |step| step.share(step.candidates as f64));
+    let candidates = step_points(&tally.steps, |step| step.share(step.candidates as f64));
     recall
         .series
         .push(series("candidates", candidates, ChartMark::Points));
-    let returned = points(&tally.steps, |step| step.share(step.returned as f64));
+    let returned = step_points(&tally.steps, |step| step.share(step.returned as f64));
     recall
         .series
         .push(series("returned", returned, ChartMark::Both));
@@ -89,7 +92,7 @@ pub(super) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
     };
 
     let theory = |s: f64| minhash.variance(s).sqrt();
-    let deviations = points(&tally.steps, |step| step.errors.deviation());
+    let deviations = step_points(&tally.steps, |step| step.errors.deviation());
     let most = deviations.iter().map(|(_, deviation)| *deviation);
     let most = most.fold(theory(0.5).max(theory(0.0)), f64::max);
     let mut error = Chart {
@@ -105,8 +108,39 @@ pub(super) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
     vec![
         ("recall.svg", recall),
         ("precision.svg", precision),
+        ("precision-recall.svg", bound_chart(tally)),
         ("error.svg", error),
     ]
+}
+
+/// Precision and recall against the bound on the estimate.
+fn bound_chart(tally: &MinHashTally) -> Chart {
+    let minhash = tally.minhash;
+    let mut bounds = Chart {
+        title: format!(
+            "Precision and recall by the bound, for pairs of {}",
+            minhash.threshold()
+        ),
+        x: ChartAxis::linear("bound on the estimated similarity", 0.5, 1.0),
+        y: ChartAxis::share("share"),
+        series: Vec::new(),
+    };
+    let points = |share: &dyn Fn(ReturnedPairs) -> Option<f64>| {
+        let hundredths = (50..=100)
+            .filter_map(|bound| Some((bound as f64 / 100.0, share(tally.returned_from(bound))?)));
+        hundredths.collect()
+    };
+    let precisions = points(&|returned| returned.precision());
+    bounds
+        .series
+        .push(series("precision", precisions, ChartMark::Line));
+    let near = tally.near.pairs;
+    let recalls = points(&|returned| (near > 0).then(|| returned.right as f64 / near as f64));
+    bounds
+        .series
+        .push(series("recall", recalls, ChartMark::Line));
+    bounds.upright("threshold", minhash.threshold());
+    bounds
 }
 
 /// What comes within the distance, against similarity.
@@ -118,7 +152,7 @@ pub(super) fn simhash_chart(tally: &SimHashTally) -> (&'static str, Chart) {
         series: Vec::new(),
     };
     chart.curve("theory", |s| tally.design.probability(s));
-    let within = points(&tally.steps, |step| step.share(step.returned as f64));
+    let within = step_points(&tally.steps, |step| step.share(step.returned as f64));
     chart
         .series
         .push(series("measured", within, ChartMark::Points));

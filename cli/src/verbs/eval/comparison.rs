@@ -83,10 +83,45 @@ pub(super) fn charts(compared: &[ComparedKind]) -> Vec<(&'static str, Chart)> {
     );
     let times = chart(compared, names, &whole, &size, &time);
     vec![
+        ("family-differences.svg", differences(compared)),
         ("error-by-size.svg", by_size),
         ("error-by-bytes.svg", by_bytes),
         ("time-by-size.svg", times),
     ]
+}
+
+/// The families whose errors are compared with that of the first.
+const FAMILIES: [&str; 4] = ["multiply-shift", "modular", "tabulation", "jenkins"];
+
+/// How much more the estimates of each family of hash functions err than those of pair-multiply, by the
+/// number of functions.
+fn differences(compared: &[ComparedKind]) -> Chart {
+    let size = |row: &ComparedKind| f64::from(row.values());
+    let rows = |name: &'static str| compared.iter().filter(move |row| row.kind.name == name);
+    let own: Vec<_> = rows("minhash")
+        .map(|row| (row.values(), row.all.deviation()))
+        .collect();
+    let difference = |row: &ComparedKind| {
+        let own = own.iter().find(|(values, _)| *values == row.values())?.1?;
+        Some((size(row), 100.0 * (row.all.deviation()? / own - 1.0)))
+    };
+    let series = FAMILIES.map(|name| ChartSeries {
+        name: format!("{name} less pair-multiply"),
+        points: rows(name).filter_map(difference).collect(),
+        mark: ChartMark::Both,
+    });
+    let points = || series.iter().flat_map(|series| &series.points);
+    let most = points().map(|(_, y)| y.abs()).fold(1.0, f64::max) * 1.5;
+    Chart {
+        title: "Difference of the families of hash functions".into(),
+        x: ChartAxis::doublings("hash functions", points().map(|(x, _)| *x)),
+        y: ChartAxis::linear(
+            "difference of the standard deviations, percent",
+            -most,
+            most,
+        ),
+        series: series.to_vec(),
+    }
 }
 
 fn points(

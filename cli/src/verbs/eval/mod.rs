@@ -2,23 +2,26 @@
 
 mod charts;
 mod comparison;
+mod figures;
 mod sections;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use resemblance::eval::{
-    ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, compare_kinds,
+    ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES, compare_kinds,
 };
 use resemblance::{Document, MinHashSchema, Schema};
 
-use crate::bug::bug;
+use crate::corpus::ContentRule;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
-use crate::output::ProgressDisplay;
-use crate::session::{Context, SampleSource, ScratchStore, StoreBuilding, read_sample};
+use crate::output::{Chart, ProgressDisplay};
+use crate::session::{
+    Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
+};
 
 /// Compare the results of a store with exact similarities
 ///
@@ -28,7 +31,7 @@ use crate::session::{Context, SampleSource, ScratchStore, StoreBuilding, read_sa
 /// measure per line: section, item, measure, value. Sections: minhash (the whole), exact (by
 /// tenths of the exact similarity), estimate (by tenths of the estimate), missed (pairs that should
 /// have been returned), seeds (recall of the candidates with other seeds), distance and within
-/// (SimHash).
+/// (SimHash), and families (with both: what MinHash alone, SimHash alone, both and any return).
 ///
 /// The features of the documents must fit into --memory. A sample of a share s of the documents has a
 /// share s² of the pairs. All estimates come from the same hash functions, so that the errors of similar
@@ -46,7 +49,9 @@ Examples:
   resemblance eval corpus.jsonl.gz --threshold 0.8
   resemblance eval corpus.jsonl --sample 5000 --minhash 256 --svg charts --format table
   resemblance eval corpus.jsonl --simhash 64 --distance 3
-  resemblance eval corpus.jsonl --compare --seeds 8 --svg charts")]
+  resemblance eval corpus.jsonl --minhash 128 --simhash 64 --format table
+  resemblance eval corpus.jsonl --compare --seeds 8 --svg charts
+  resemblance eval corpus.jsonl --sample 2000 --figures charts")]
 pub(crate) struct EvalArguments {
     /// JSON Lines files, folders of text files, or - (see resemblance --help)
     #[arg(required = true, value_name = "CORPUS")]
@@ -68,10 +73,19 @@ pub(crate) struct EvalArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Draw charts into this folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", group = "charts")]
     svg: Option<PathBuf>,
+    /// Draw all charts into this folder: similarity by the size of shingles, with spaces and without; what
+    /// is found, precision and recall; error and time of all kinds of signatures (see --compare)
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        group = "charts",
+        conflicts_with = "compare"
+    )]
+    figures: Option<PathBuf>,
     /// Overwrite charts that exist
-    #[arg(long, requires = "svg")]
+    #[arg(long, requires = "charts")]
     force: bool,
     #[command(flatten)]
     bounds: BoundOptions,
@@ -85,18 +99,38 @@ pub(crate) struct EvalArguments {
 
 impl EvalArguments {
     fn charts<'a>(&'a self, context: &'a Context) -> Option<charts::ChartFolder<'a>> {
-        let path: &Path = self.svg.as_deref()?;
+        let path: &Path = self.svg.as_deref().or(self.figures.as_deref())?;
+        let inputs = self.inputs.iter();
+        let names: Vec<_> = inputs.map(|path| corpus_name(path)).collect();
         Some(charts::ChartFolder {
             context,
             path,
+            corpus: names.join(", "),
             force: self.force,
         })
     }
 }
 
+/// The name of a corpus in a chart: that of its file, or of the folder if its file is called like many others.
+fn corpus_name(path: &Path) -> String {
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let own = name(path).unwrap_or_else(|| path.display().to_string());
+    let plain = own.split('.').next().unwrap_or(&own).to_owned();
+    match path.parent().and_then(name) {
+        Some(folder) if ["docs", "corpus", "data"].contains(&&*plain) => folder,
+        _ => plain,
+    }
+}
+
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
-    let schema = arguments.schema.build_for_texts(&arguments.bounds)?;
+    let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_compare_sets(&schema)?;
+    if arguments.schema.weighs_by_rarity() {
+        schema = with_tf_idf(context, schema, &arguments.inputs, &arguments.options)?;
+    }
     let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
     let max_floor = if arguments.compare { 1.0 } else { threshold };
     if !(arguments.min > 0.0 && arguments.min <= max_floor) {
@@ -107,9 +141,16 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     }
     let sample = read(context, arguments, &schema)?;
     if arguments.compare {
-        compare(context, arguments, &sample)?;
+        let compared = compare(context, arguments, &sample)?;
+        let compared =
+            compared.ok_or_else(|| Failure::bad_input(nothing_to_estimate(arguments)))?;
+        comparison::write(arguments.format.layout(), &compared)?;
+        if let Some(folder) = arguments.charts(context) {
+            folder.write(comparison::charts(&compared))?;
+        }
         return Ok(Outcome::Done);
     }
+    let more = more_charts(context, arguments, &schema, &sample)?;
     let store = fill(context, &schema, &sample)?;
     let snapshot = store.store().snapshot()?;
     let mut evaluation = snapshot.evaluate(sample, arguments.list)?;
@@ -129,8 +170,34 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         Ok(())
     })?;
     progress.clear();
-    report(context, arguments, &evaluation)?;
+    report(context, arguments, &evaluation, more)?;
     Ok(Outcome::Done)
+}
+
+/// The charts of --figures that no store is needed for.
+fn more_charts(
+    context: &Context,
+    arguments: &EvalArguments,
+    schema: &Schema,
+    sample: &DocumentSample,
+) -> Result<Vec<(&'static str, Chart)>> {
+    if arguments.figures.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut charts = Vec::from_iter(figures::shingle_chart(context, arguments, schema, sample)?);
+    match compare(context, arguments, sample)? {
+        Some(compared) => charts.extend(comparison::charts(&compared)),
+        None => context.messages.note(nothing_to_estimate(arguments)),
+    }
+    Ok(charts)
+}
+
+fn nothing_to_estimate(arguments: &EvalArguments) -> String {
+    let floor = arguments.min;
+    format!(
+        "no two documents have a similarity of {floor} up to below 1, so there is nothing to estimate for \
+         a comparison of kinds"
+    )
 }
 
 /// Returns the number of seeds whose recall is compared.
@@ -145,16 +212,16 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     let code_bytes = |m: MinHashSchema| 8 * u64::from(m.bands()) * recall_seeds(arguments);
     let minhash_bytes = |m| values_bytes(m) + code_bytes(m);
     let own_bytes = 16 + schema.minhash().map_or(0, minhash_bytes);
-    let (sketcher, signature_bytes) = if arguments.compare {
-        (None, MAX_SIGNATURE_BYTES)
-    } else {
-        (Some(schema.sketcher()), own_bytes)
+    let (sketcher, signature_bytes) = match &arguments.figures {
+        _ if arguments.compare => (None, MAX_SIGNATURE_BYTES),
+        Some(_) => (Some(schema.sketcher()), own_bytes + MAX_SIGNATURE_BYTES),
+        None => (Some(schema.sketcher()), own_bytes),
     };
-    let text = schema.text();
     let source = SampleSource {
         inputs: &arguments.inputs,
         corpus: &arguments.options,
-        text: text.ok_or_else(|| bug("a schema for texts has no rule for them"))?,
+        text: schema.text(),
+        content: ContentRule::new(schema, true),
         sketcher,
         signature_bytes,
         max_documents: arguments.sample,
@@ -185,9 +252,13 @@ fn fill(context: &Context, schema: &Schema, sample: &DocumentSample) -> Result<S
     Ok(store)
 }
 
-fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation) -> Result<()> {
+fn report(
+    context: &Context,
+    arguments: &EvalArguments,
+    evaluation: &Evaluation,
+    mut drawn: Vec<(&'static str, Chart)>,
+) -> Result<()> {
     let mut found = Vec::new();
-    let mut drawn = Vec::new();
     if let Some(tally) = &evaluation.minhash {
         found.extend(sections::minhash_sections(
             tally,
@@ -203,15 +274,22 @@ fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation)
         found.extend(sections::simhash_sections(tally));
         drawn.push(charts::simhash_chart(tally));
     }
+    if !evaluation.families.is_empty() {
+        found.push(sections::family_section(&evaluation.families));
+    }
     sections::write(arguments.format.layout(), &found)?;
     match arguments.charts(context) {
-        Some(folder) => folder.write(&drawn),
+        Some(folder) => folder.write(drawn),
         None => Ok(()),
     }
 }
 
-/// Compares kinds of signatures, without a store.
-fn compare(context: &Context, arguments: &EvalArguments, sample: &DocumentSample) -> Result<()> {
+/// Compares kinds of signatures, without a store; `None` where no pair is there to compare.
+fn compare(
+    context: &Context,
+    arguments: &EvalArguments,
+    sample: &DocumentSample,
+) -> Result<Option<Vec<ComparedKind>>> {
     let (floor, quiet) = (arguments.min, context.messages.quiet);
     let seeds = arguments.seeds.unwrap_or(4);
     let mut progress = ProgressDisplay::new("comparing exactly", quiet);
@@ -222,10 +300,7 @@ fn compare(context: &Context, arguments: &EvalArguments, sample: &DocumentSample
     })?;
     progress.clear();
     if pairs.is_empty() {
-        return Err(Failure::bad_input(format!(
-            "--compare: no two documents have a similarity of {floor} up to below 1, so there is \
-             nothing to estimate"
-        )));
+        return Ok(None);
     }
     let (kept, total) = (pairs.len(), pairs.total());
     context.messages.note(format!(
@@ -238,9 +313,5 @@ fn compare(context: &Context, arguments: &EvalArguments, sample: &DocumentSample
         Ok(())
     })?;
     progress.clear();
-    comparison::write(arguments.format.layout(), &compared)?;
-    match arguments.charts(context) {
-        Some(folder) => folder.write(&comparison::charts(&compared)),
-        None => Ok(()),
-    }
+    Ok(Some(compared))
 }

@@ -1,7 +1,9 @@
 //! The results of an evaluation, as sections of rows.
 
+use resemblance::By;
 use resemblance::eval::{
-    DocumentSample, EstimateErrors, MinHashTally, RecallSpread, SeedRecall, SimHashTally, step_name,
+    DocumentSample, EstimateErrors, FamilyTally, MinHashTally, RecallSpread, SeedRecall,
+    SimHashTally, step_name,
 };
 
 use crate::bug::at;
@@ -250,6 +252,40 @@ pub(super) fn seed_section(recall: &SeedRecall) -> EvalSection<'static> {
             "together",
         ],
         rows: ranges.map(row).collect(),
+    }
+}
+
+/// The families beside each other.
+pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
+    let row = |tally: &FamilyTally| {
+        let name = match tally.by {
+            By::MinHash => "minhash",
+            By::SimHash => "simhash",
+            By::Both => "both",
+            _ => "any",
+        };
+        let precision = tally.returned.precision();
+        let harmonic = |(p, r): (f64, f64)| (p + r > 0.0).then(|| 2.0 * p * r / (p + r));
+        let values = vec![
+            Value::Count(tally.pairs),
+            Value::Count(tally.returned.pairs),
+            Value::Count(tally.returned.right),
+            share(precision),
+            share(tally.recall()),
+            share(precision.zip(tally.recall()).and_then(harmonic)),
+        ];
+        (name.to_owned(), values)
+    };
+    let threshold = families.first().map_or(1.0, |tally| tally.threshold);
+    EvalSection {
+        name: "families",
+        title: format!(
+            "What each family returns, by its own bound: right are the returned pairs whose exact \
+             similarity is {threshold} or more, pairs all of that similarity, f1 the harmonic mean of \
+             precision and recall"
+        ),
+        measures: vec!["pairs", "returned", "right", "precision", "recall", "f1"],
+        rows: families.iter().map(row).collect(),
     }
 }
 

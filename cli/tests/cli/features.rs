@@ -1,0 +1,436 @@
+//! Documents that are no texts: features, weights, hashes and ready-made signatures in JSON Lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::support::{Folder, line, text};
+
+/// A generator of the tests' own.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+fn jaccard(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> f64 {
+    a.intersection(b).count() as f64 / a.union(b).count() as f64
+}
+
+/// The rows `key key value` of pairs whose value is within a bound, as the tool sorts them.
+fn expected(
+    keys: &[String],
+    value: impl Fn(usize, usize) -> f64,
+    is_near: impl Fn(f64) -> bool,
+) -> BTreeMap<(String, String), f64> {
+    let mut rows = BTreeMap::new();
+    for b in 0..keys.len() {
+        for a in 0..b {
+            let value = value(a, b);
+            if is_near(value) {
+                let (a, b) = (keys[a].clone(), keys[b].clone());
+                rows.insert(if a < b { (a, b) } else { (b, a) }, value);
+            }
+        }
+    }
+    rows
+}
+
+fn found(stdout: &str) -> BTreeMap<(String, String), f64> {
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let key = (fields[0].to_owned(), fields[1].to_owned());
+        (key, fields[2].parse().unwrap())
+    };
+    stdout.lines().map(row).collect()
+}
+
+fn assert_same(
+    found: &BTreeMap<(String, String), f64>,
+    expected: &BTreeMap<(String, String), f64>,
+) {
+    assert!(found.keys().eq(expected.keys()), "{found:?}\n{expected:?}");
+    for (pair, similarity) in expected {
+        assert!((found[pair] - similarity).abs() < 1e-6, "{pair:?}");
+    }
+}
+
+/// Customers with the numbers of what they bought: of each family some baskets that differ in few of 100
+/// products.
+fn baskets() -> (Vec<String>, Vec<BTreeSet<u64>>) {
+    let (mut draws, mut baskets) = (Draws(1), Vec::new());
+    for _ in 0..40 {
+        let first: BTreeSet<u64> = (0..100).map(|_| draws.next(5_000)).collect();
+        for changes in [0, 2, 10, 40] {
+            let mut basket = first.clone();
+            for _ in 0..changes {
+                let dropped = basket.iter().nth(draws.next(basket.len() as u64) as usize);
+                let dropped = *dropped.unwrap();
+                basket.remove(&dropped);
+                basket.insert(draws.next(5_000));
+            }
+            baskets.push(basket);
+        }
+    }
+    let keys = (0..baskets.len()).map(|customer| format!("customer-{customer:03}"));
+    (keys.collect(), baskets)
+}
+
+#[test]
+fn customers_are_compared_by_their_products() {
+    let (keys, baskets) = baskets();
+    let folder = Folder::new();
+    // Numbers, and the same as strings, are the same features; so are baskets in any order.
+    let lines = keys
+        .iter()
+        .zip(&baskets)
+        .enumerate()
+        .map(|(place, (key, basket))| {
+            let features = match place % 2 {
+                0 => json!(basket),
+                _ => json!(basket.iter().rev().map(u64::to_string).collect::<Vec<_>>()),
+            };
+            format!("{}\n", json!({"id": key, "features": features, "text": 7}))
+        });
+    folder.write("c.jsonl", lines.collect::<String>());
+    let of_sets = |a: usize, b: usize| jaccard(&baskets[a], &baskets[b]);
+    let expected = expected(&keys, of_sets, |j| j >= 0.7);
+    assert!(
+        expected.len() > 60 && expected.len() < 200,
+        "{}",
+        expected.len()
+    );
+    let options = [
+        "--features",
+        "--threshold",
+        "0.7",
+        "--recall",
+        "0.99999",
+        "--minhash",
+        "512",
+    ];
+    let pairs = [&["pairs", "c.jsonl"][..], &options].concat();
+    assert_same(&found(&folder.run(&pairs).expect(0).stdout), &expected);
+    // The same from a store, by estimate, which finds all that is well within the bound.
+    let build = [&["build", "s.rsm", "c.jsonl"][..], &options].concat();
+    folder.run(&build).expect(0);
+    let estimated = found(&folder.run(&["pairs", "s.rsm"]).expect(0).stdout);
+    let near = expected
+        .iter()
+        .filter(|(_, similarity)| **similarity > 0.85);
+    assert!(
+        near.into_iter()
+            .all(|(pair, _)| estimated.contains_key(pair))
+    );
+    // Queries, clusters and a corpus without its near-duplicates take the same lines.
+    let query = ["query", "s.rsm", "--corpus", "c.jsonl", "--limit", "1"];
+    let answers = folder.run(&query).expect(0).stdout;
+    let own = |line: &str| line.split('\t').next() == line.split('\t').nth(1);
+    assert_eq!(answers.lines().filter(|line| own(line)).count(), keys.len());
+    let clusters = [&["clusters", "c.jsonl"][..], &options].concat();
+    folder.run(&clusters).expect(0);
+    let dedup = [&["dedup", "c.jsonl", "-o", "u.jsonl"][..], &options].concat();
+    folder.run(&dedup).expect(0);
+    let kept = folder.read_text("u.jsonl").lines().count();
+    assert!((40..140).contains(&kept), "{kept}");
+    let eval = [&["eval", "c.jsonl", "--min", "0.5"][..], &options].concat();
+    let eval = folder.run(&eval).expect(0).stdout;
+    let pairs = format!("minhash\t0.7\tpairs\t{}\n", expected.len());
+    assert!(eval.contains(&pairs), "{eval}");
+}
+
+/// Pictures with perceptual hashes of 64 bits, as other programs compute them.
+#[test]
+fn pictures_are_compared_by_ready_made_fingerprints() {
+    let mut draws = Draws(2);
+    let mut hashes = Vec::new();
+    for _ in 0..60 {
+        let first = draws.next(u64::MAX);
+        for changes in [0, 1, 3, 6] {
+            let flipped = |hash: u64, _| hash ^ 1 << draws.next(64);
+            hashes.push((0..changes).fold(first, flipped));
+        }
+    }
+    let keys: Vec<String> = (0..hashes.len()).map(|n| format!("{n:03}.jpg")).collect();
+    let lines = keys
+        .iter()
+        .zip(&hashes)
+        .enumerate()
+        .map(|(place, (key, hash))| {
+            let signature = match place % 2 {
+                0 => json!(format!("{hash:016x}")),
+                _ => json!(hash),
+            };
+            format!("{}\n", json!({"id": key, "signature": signature}))
+        });
+    let folder = Folder::new();
+    folder.write("p.jsonl", lines.collect::<String>());
+    let distance = |a: usize, b: usize| f64::from((hashes[a] ^ hashes[b]).count_ones());
+    let expected = expected(&keys, distance, |distance| distance <= 4.0);
+    assert!(expected.len() > 100);
+    let options = ["--features", "--simhash", "64", "--distance", "4"];
+    let pairs = [&["pairs", "p.jsonl"][..], &options].concat();
+    assert_eq!(found(&folder.run(&pairs).expect(0).stdout), expected);
+    let create = [&["create", "s.rsm"][..], &options].concat();
+    folder.run(&create).expect(0);
+    folder.run(&["add", "s.rsm", "p.jsonl"]).expect(0);
+    assert_eq!(
+        found(&folder.run(&["pairs", "s.rsm"]).expect(0).stdout),
+        expected
+    );
+}
+
+/// Pieces of music with the 64-bit hashes of their landmarks; each copy has lost some and gained noise.
+#[test]
+fn music_is_compared_by_hashes_of_landmarks() {
+    let mut draws = Draws(3);
+    let mut pieces: Vec<BTreeSet<u64>> = Vec::new();
+    for _ in 0..30 {
+        let first: BTreeSet<u64> = (0..300).map(|_| draws.next(u64::MAX)).collect();
+        let copy = first.iter().filter(|hash| *hash % 10 != 0).copied();
+        let noise: Vec<u64> = (0..20).map(|_| draws.next(u64::MAX)).collect();
+        let copy: BTreeSet<u64> = copy.chain(noise).collect();
+        pieces.extend([first, copy]);
+    }
+    let keys: Vec<String> = (0..pieces.len()).map(|n| format!("{n:02}.ogg")).collect();
+    let lines = keys.iter().zip(&pieces).map(|(key, hashes)| {
+        let document = json!({
+            "id": key, "hashes": hashes, "stamp": hashes.len(), "payload": {"hashes": hashes.len()}
+        });
+        format!("{document}\n")
+    });
+    let folder = Folder::new();
+    folder.write("m.jsonl", lines.collect::<String>());
+    let of_sets = |a: usize, b: usize| jaccard(&pieces[a], &pieces[b]);
+    let expected = expected(&keys, of_sets, |j| j >= 0.6);
+    assert_eq!(expected.len(), 30);
+    let options = ["--features", "--threshold", "0.6"];
+    let pairs = [&["pairs", "m.jsonl", "--recall", "0.99999"][..], &options].concat();
+    assert_same(&found(&folder.run(&pairs).expect(0).stdout), &expected);
+    let build = [&["build", "s.rsm", "m.jsonl"][..], &options].concat();
+    folder.run(&build).expect(0);
+    let got = folder
+        .run(&["get", "s.rsm", "00.ogg", "--format", "jsonl"])
+        .expect(0);
+    let got: serde_json::Value = serde_json::from_str(&got.stdout).unwrap();
+    assert_eq!(got["stamp"], 300);
+    assert_eq!(got["payload_hex"], "7b22686173686573223a3330307d");
+}
+
+/// Weights in an object, and in an array beside the features; 10 times all weights is the same distribution.
+#[test]
+fn weights_of_features_make_the_same_signature_either_way() {
+    let folder = Folder::new();
+    let lines = [
+        json!({"id": "a", "weights": {"bread": 1, "milk": 2.5, "salt": 0}}),
+        json!({"id": "b", "features": ["milk", "bread"], "weights": [25, 10]}),
+        json!({"id": "c", "features": ["milk", "bread"]}),
+        json!({"id": "d", "weights": {"bread": 9, "wine": 4}}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    folder.write("w.jsonl", lines);
+    let pairs = [
+        "pairs",
+        "w.jsonl",
+        "--features",
+        "--threshold",
+        "0.9",
+        "--minhash-kind",
+    ];
+    let probability = folder
+        .run(&[&pairs[..], &["probability"]].concat())
+        .expect(0);
+    assert_eq!(probability.stdout, "a\tb\t1.000000\n");
+    folder.run(&[&pairs[..], &["weighted"]].concat()).expect(1);
+    let sets = folder.run(&[&pairs[..], &["functions"]].concat()).expect(0);
+    let all = "a\tb\t1.000000\na\tc\t1.000000\nb\tc\t1.000000\n";
+    assert_eq!(sets.stdout, all);
+}
+
+#[test]
+fn signatures_of_another_program_are_compared() {
+    let folder = Folder::new();
+    let values = |first: u32| {
+        (0..32)
+            .map(|i| i * 7 + u32::from(i == 0) * first)
+            .collect::<Vec<_>>()
+    };
+    let lines = [
+        json!({"id": "a", "signature": values(1)}),
+        json!({"id": "b", "signature": {"minhash": values(2)}}),
+        json!({"id": "c", "signature": vec![9; 32]}),
+    ];
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    folder.write("s.jsonl", lines);
+    let external = ["--minhash-kind", "external", "--minhash", "32"];
+    let pairs = folder
+        .run(&[&["pairs", "s.jsonl"][..], &external].concat())
+        .expect(0);
+    assert_eq!(pairs.stdout, format!("a\tb\t{:.6}\n", 31.0 / 32.0));
+    folder
+        .run(&[&["create", "s.rsm"][..], &external].concat())
+        .expect(0);
+    folder.run(&["add", "s.rsm", "s.jsonl"]).expect(0);
+    let stored = folder
+        .run(&["query", "s.rsm", "--corpus", "s.jsonl"])
+        .expect(0)
+        .stdout;
+    assert_eq!(stored.lines().count(), 5);
+}
+
+#[test]
+fn what_does_not_fit_the_schema_is_told_with_its_line() {
+    let folder = Folder::new();
+    let sets = &["--features"][..];
+    let fingerprints = &["--features", "--simhash", "64"][..];
+    let external = &["--minhash-kind", "external", "--minhash", "16"][..];
+    for (options, document, parts) in [
+        (
+            sets,
+            json!({"features": "milk"}),
+            &["\"features\"", "a string", "an array"][..],
+        ),
+        (
+            sets,
+            json!({"features": ["a", [1]]}),
+            &["an array at place 2", "strings and numbers"],
+        ),
+        (
+            sets,
+            json!({"hashes": [1, -2]}),
+            &["\"hashes\"", "-2 at place 2", "integers from 0 to"],
+        ),
+        (sets, json!({"hashes": [1.5]}), &["1.5 at place 1"]),
+        (
+            sets,
+            json!({"features": [1], "hashes": [1]}),
+            &["\"features\" and \"hashes\""],
+        ),
+        (
+            sets,
+            json!({"weights": {"a": -1}}),
+            &["\"weights\"", "-1 at \"a\"", "0 to 65,536"],
+        ),
+        (
+            sets,
+            json!({"features": [1, 2], "weights": [1]}),
+            &["an array of 1", "2 numbers"],
+        ),
+        (sets, json!({"weights": [1]}), &["\"weights\"", "an object"]),
+        (
+            sets,
+            json!({"signature": [1]}),
+            &["\"signature\"", "\"features\"", "--verify estimate"],
+        ),
+        (
+            sets,
+            json!({"text": "some words"}),
+            &["\"text\"", "\"features\", \"hashes\"", "no rule"],
+        ),
+        (&[], json!({"hashes": ["1"]}), &["\"1\" at place 1"]),
+        (
+            fingerprints,
+            json!({"signature": "12"}),
+            &["\"12\"", "16 hexadecimal digits"],
+        ),
+        (
+            fingerprints,
+            json!({"signature": [1, 2]}),
+            &["of MinHash", "no MinHash"],
+        ),
+        (
+            external,
+            json!({"signature": [1, 2]}),
+            &["an array of 2", "16 values"],
+        ),
+        (
+            external,
+            json!({"signature": "00"}),
+            &["without MinHash", "16 values"],
+        ),
+        (
+            external,
+            json!({"features": [1]}),
+            &["\"features\"", "\"signature\""],
+        ),
+    ] {
+        folder.write("c.jsonl", format!("\n{document}\n"));
+        let pairs = [&["pairs", "c.jsonl"][..], options].concat();
+        let refused = folder.run(&pairs).expect(3);
+        let said = [parts, &["c.jsonl:2"]].concat();
+        refused.says(&said);
+    }
+    folder.write("t.txt", "a text");
+    let refused = folder
+        .run(&["pairs", "--features", "--as", "files", "t.txt"])
+        .expect(3);
+    refused.says(&["a text", "JSON Lines with \"features\"", "t.txt"]);
+    let refused = folder
+        .run(&["pairs", "c.jsonl", "--features", "--words", "3"])
+        .expect(2);
+    refused.says(&["--words is for texts"]);
+}
+
+/// Weights by rarity: what all documents have counts little, and a store keeps the counts.
+#[test]
+fn tf_idf_makes_boilerplate_count_little() {
+    let folder = Folder::new();
+    // Pages of a site: 400 words of a frame, and 40 words of their own.
+    let frame = format!("{} {}", text(1), text(2));
+    let own = |number: u64| {
+        text(number)
+            .split(' ')
+            .take(40)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let page = |number: u64| line(&number.to_string(), &format!("{frame} {}", own(number)));
+    folder.write("c.jsonl", (10..60).map(page).collect::<String>());
+    let schema = [
+        "--words",
+        "1",
+        "--minhash-kind",
+        "weighted",
+        "--threshold",
+        "0.7",
+    ];
+    let plain = [&["pairs", "c.jsonl"][..], &schema].concat();
+    let all = folder.run(&plain).expect(0).stdout.lines().count();
+    assert!(all > 1_000, "{all}");
+    let weighed = [&plain[..], &["--tf-idf"]].concat();
+    folder.run(&weighed).expect(1);
+    // The store weighs what is added and asked later by what it counted.
+    let build = [&["build", "s.rsm", "c.jsonl", "--tf-idf"][..], &schema].concat();
+    let built = folder.run(&build).expect(0);
+    assert!(
+        built.stderr.contains("features of 50 documents"),
+        "{}",
+        built.stderr
+    );
+    folder.run(&["pairs", "s.rsm", "--tf-idf"]).expect(1);
+    let create = [&["create", "e.rsm", "--tf-idf-of", "c.jsonl"][..], &schema].concat();
+    folder.run(&create).expect(0);
+    folder.run(&["add", "e.rsm", "c.jsonl"]).expect(0);
+    let query = |store: &str| {
+        let text = format!("{frame} {}", own(33));
+        folder.run(&["query", store, &text]).expect(0).stdout
+    };
+    assert_eq!(query("s.rsm"), "33\t1.000000\n");
+    assert_eq!(query("e.rsm"), query("s.rsm"));
+    let twice = folder.run_with_input(&["pairs", "-", "--simhash", "64", "--tf-idf"], b"");
+    twice.expect(2).says(&["--tf-idf", "twice"]);
+    folder
+        .run(&["pairs", "c.jsonl", "--tf-idf"])
+        .expect(2)
+        .says(&["weights"]);
+    folder
+        .run(&["create", "x.rsm", "--simhash", "64", "--tf-idf"])
+        .expect(2)
+        .says(&["--tf-idf-of"]);
+}
