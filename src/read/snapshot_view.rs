@@ -148,6 +148,10 @@ impl ReadView for SnapshotState {
         &self.store.context
     }
 
+    fn shared(&self) -> Option<&(dyn ReadView + Sync)> {
+        Some(self)
+    }
+
     fn sealed_below(&self) -> u64 {
         self.version.state.sealed_below
     }
