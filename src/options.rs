@@ -27,7 +27,7 @@ pub struct StoreOptions {
     pub(crate) queue_bytes: usize,
     pub(crate) probe_budget: Option<u64>,
     is_without_lock: bool,
-    has_bands: bool,
+    is_for_pages_alone: bool,
     files: FileSource,
 }
 
@@ -54,13 +54,20 @@ impl StoreOptions {
             queue_bytes: 64 << 20,
             probe_budget: None,
             is_without_lock: false,
-            has_bands: true,
+            is_for_pages_alone: false,
             files: FileSource::default(),
         }
     }
 
-    /// Sets the bytes of the cache, which reads and the writer share. One half holds pages and the other
-    /// filters of runs; without MinHash pages have seven eighths. At least 1 MiB is used.
+    /// Sets the bytes of the one cache that reads and the writer share. A quarter holds pages of the file,
+    /// and of a cache of less than 64 MiB the lesser of one half and 16 MiB. The rest holds what probes read
+    /// of runs: filters, up to three quarters of it, and blocks of postings what filters leave.
+    /// [`Snapshot::stats`](crate::Snapshot::stats) says how much filters and blocks take. At least 1 MiB is
+    /// used. Default: 64 MiB, whatever the machine has.
+    ///
+    /// New filters are made so small that those of all documents find room, with 3 to 10 bits for each
+    /// posting: a store that is written with a small cache and read with a large one has coarser filters
+    /// until its runs are merged.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes.max(1 << 20);
@@ -293,19 +300,37 @@ impl StoreOptions {
         Ok(())
     }
 
-    /// Returns the options for a store with MinHash bands, or for one without, where most lanes have no
-    /// filters.
-    pub(crate) fn for_bands(&self, has_bands: bool) -> Self {
+    /// Returns the options for a file that is written and not searched: all of the cache is for its pages.
+    pub(crate) fn for_pages_alone(&self) -> Self {
         Self {
-            has_bands,
+            is_for_pages_alone: true,
             ..self.clone()
         }
     }
 
-    /// Returns the bytes of the cache that hold filters of runs.
-    pub(crate) fn filter_cache_bytes(&self) -> u64 {
-        self.cache_bytes / if self.has_bands { 2 } else { 8 }
+    /// Returns the bytes of the cache that hold pages of the file.
+    fn page_cache_bytes(&self) -> u64 {
+        let least = (self.cache_bytes / 2).min(MIN_PAGE_BYTES);
+        least.max(self.cache_bytes / 4)
     }
+
+    /// Returns the bytes of the cache that hold filters and blocks of runs.
+    pub(crate) fn run_cache_bytes(&self) -> usize {
+        to_usize(self.cache_bytes - self.page_cache_bytes())
+    }
+
+    /// Returns how many of these may hold filters.
+    pub(crate) fn filter_cache_bytes(&self) -> usize {
+        self.run_cache_bytes() / 4 * 3
+    }
+}
+
+/// The bytes of pages that the writer needs, if the cache has twice as many.
+const MIN_PAGE_BYTES: u64 = 16 << 20;
+
+/// Where memory has fewer addresses than that, all of it.
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 impl FileOptions for StoreOptions {
@@ -314,8 +339,10 @@ impl FileOptions for StoreOptions {
     }
 
     fn cache_size(&self) -> usize {
-        let pages = self.cache_bytes - self.filter_cache_bytes();
-        usize::try_from(pages).unwrap_or(usize::MAX)
+        to_usize(match self.is_for_pages_alone {
+            true => self.cache_bytes,
+            false => self.page_cache_bytes(),
+        })
     }
 
     fn shared_source(&self) -> FileSource {

@@ -725,9 +725,12 @@ impl Store {
     /// ```
     #[must_use]
     pub fn metrics(&self) -> Metrics {
+        let context = &self.store().context;
         Metrics {
-            reads: self.store().context.reads.get(),
-            ..self.store().context.counters.get()
+            reads: context.reads.get(),
+            filter_cache_bytes: context.cache.filter_bytes(),
+            block_cache_bytes: context.cache.block_bytes(),
+            ..context.counters.get()
         }
     }
 

@@ -9,9 +9,7 @@ use crate::engine::{
     TableHandle, WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
-use crate::format::{
-    DocumentRow, FilterShape, LaneSummary, Posting, RunDescriptor, State, encode_run, header,
-};
+use crate::format::{DocumentRow, LaneSummary, Posting, RunDescriptor, State, encode_run, header};
 use crate::index::{FilterPlan, level_of, write_lane};
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::hash_key;
@@ -24,7 +22,7 @@ use crate::state::SharedContext;
 use crate::state::document_codes;
 use crate::threads::spawn;
 use crate::types::{Document, DocumentId};
-use crate::write::{EqualCollector, KEY_FILTER_BITS, append_rows, run_tables};
+use crate::write::{EqualCollector, append_rows, filter_shape, run_tables};
 
 /// Rows gathered before they are written: many at a time go into whole pages.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -66,7 +64,7 @@ pub(super) struct BulkStore {
 impl BulkStore {
     /// Makes the file; one that exists is an error and stays as it is.
     pub(crate) fn create(path: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
-        let store = crate::state::create_in(path, path, schema, options)?;
+        let store = crate::state::create_in(path, path, schema, &options.for_pages_alone())?;
         let write = store.context.run_checked(|| {
             let mut write = store.engine.begin_write()?;
             write.set_quick_repair(options.quick_repair);
@@ -238,7 +236,8 @@ impl BulkStore {
     ) -> Result<LaneSummary> {
         let context = &self.store.context;
         let postings = equal.collect(lane, postings);
-        self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), self.keys, postings))
+        let counts = (self.inserted() - self.removed, self.keys);
+        self.in_tables(|write| write_whole_lane(context, write, (RUN, lane), counts, postings))
     }
 
     /// Returns what collects equal documents from the lanes.
@@ -332,23 +331,23 @@ impl Drop for BulkStore {
     }
 }
 
-/// Writes one lane of a run that holds all documents, of which `keys` have a key. The postings come
-/// in strictly ascending order.
+/// Writes one lane of a run that holds all documents, of which so many have a key. The postings come in
+/// strictly ascending order.
 pub(super) fn write_whole_lane(
     context: &SharedContext,
     write: &WriteTransaction,
     (run, lane): (u32, u16),
-    keys: u64,
+    (documents, keys): (u64, u64),
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
     let role = context.lanes.roles().nth(lane.into());
     let table = role.map(PostingTable::of);
     let table = table.or_bug_with(|| format!("lane {lane} is not in the schema"))?;
-    // Of a run that holds all documents, only the lane of keys has a filter.
-    let filter = (lane == 0 && keys > 0).then(|| FilterPlan {
-        shape: FilterShape::new(keys, KEY_FILTER_BITS),
-        buckets: context.lanes.bucket_bits(lane),
-    });
+    // Documents without features are few.
+    let expected = if lane == 0 { keys } else { documents };
+    let shape = filter_shape(context, lane, expected, documents, documents)?;
+    let buckets = context.lanes.bucket_bits(lane);
+    let filter = shape.map(|shape| FilterPlan { shape, buckets });
     let mut tables = run_tables(write, table)?;
     write_lane(&mut tables, run, lane, filter, postings)
 }

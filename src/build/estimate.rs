@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use crate::build::options::BulkOptions;
 use crate::build::sort::{Layout, MemoryPlan};
+use crate::engine::file_size;
 use crate::error::Result;
 use crate::lanes::LaneRole;
 use crate::read::SnapshotView;
 use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
 use crate::state::shape_of;
+use crate::write::filter_bits_per_document;
 
 /// About the bytes of a store without documents, and of the buffers beside its caches.
 const CONSTANT_BYTES: u64 = 2 << 20;
@@ -72,26 +74,26 @@ pub struct RebandEstimate {
 
 /// The bytes that the postings of all lanes need.
 struct Sorting {
-    /// Bytes in the store: ids take as much as codes save, and each block takes a page.
+    /// Bytes in the store, with their filters: ids take as much as codes save, and each block takes a page.
     stored_bytes: f64,
     memory_bytes: u64,
     temporary_bytes: u64,
 }
 
 impl Sorting {
-    fn new(options: &BulkOptions, code_bits: &[u32], documents: u64) -> Self {
-        let layouts: Vec<Layout> = code_bits
-            .iter()
-            .copied()
-            .map(Layout::for_code_bits)
-            .collect();
+    fn new(options: &BulkOptions, schema: &Schema, documents: u64) -> Result<Self> {
+        let code_bits = code_bits(schema)?;
+        let max_bytes = options.store.filter_cache_bytes() as u64;
+        let filters = filter_bits_per_document(&schema.lane_set()?, max_bytes, documents);
+        let layouts = code_bits.iter().copied().map(Layout::for_code_bits);
+        let layouts: Vec<Layout> = layouts.collect();
         let plan = MemoryPlan::new(&layouts, options.memory_bytes, options.sorting_threads());
         let held: u64 = layouts.iter().map(|layout| layout.memory_bytes()).sum();
         let spilled: usize = layouts.iter().map(|layout| layout.spilled_bytes()).sum();
         let postings: f64 = code_bits.iter().map(|bits| f64::from(bits + 3) / 8.0).sum();
         let spills = documents > plan.batch_documents;
-        Self {
-            stored_bytes: postings * documents as f64,
+        Ok(Self {
+            stored_bytes: (postings + filters as f64 / 8.0) * documents as f64,
             memory_bytes: if spills {
                 options.memory_bytes
             } else {
@@ -103,7 +105,7 @@ impl Sorting {
             } else {
                 0
             },
-        }
+        })
     }
 }
 
@@ -115,22 +117,28 @@ pub(super) fn estimate_reband(
 ) -> Result<RebandEstimate> {
     let schema = store.schema().rebanded(rebanding)?;
     let documents = SnapshotView::open(store)?.len();
-    let cache_bytes = options.store.cache_bytes.saturating_add(BUFFERS_BYTES);
+    let (file_bytes, _) = file_size(&store.context.path, &store.context.options)?;
+    let cached = |growth_bytes: u64| {
+        let held_bytes = file_bytes.saturating_add(growth_bytes);
+        let cache_bytes = options.store.cache_bytes.min(held_bytes);
+        cache_bytes.saturating_add(BUFFERS_BYTES)
+    };
     if schema.lane_set()? == store.schema().lane_set()? {
         return Ok(RebandEstimate {
             documents,
             is_rewritten: false,
-            memory_bytes: cache_bytes,
+            memory_bytes: cached(0),
             growth_bytes: 0,
             temporary_bytes: 0,
         });
     }
-    let sorting = Sorting::new(options, &code_bits(&schema)?, documents);
+    let sorting = Sorting::new(options, &schema, documents)?;
+    let growth_bytes = CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64);
     Ok(RebandEstimate {
         documents,
         is_rewritten: true,
-        memory_bytes: sorting.memory_bytes.saturating_add(cache_bytes),
-        growth_bytes: CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64),
+        memory_bytes: sorting.memory_bytes.saturating_add(cached(growth_bytes)),
+        growth_bytes,
         temporary_bytes: sorting.temporary_bytes,
     })
 }
@@ -158,7 +166,7 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BulkEstimate> {
-        let sorting = Sorting::new(self, &code_bits(schema)?, documents);
+        let sorting = Sorting::new(self, schema, documents)?;
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
         let content = key_bytes.saturating_add(payload_bytes);

@@ -191,7 +191,8 @@ impl RebandStore {
         let run = self.version.state.next_run;
         let postings = equal.collect(lane, postings);
         self.in_tables(|write| {
-            write_whole_lane(&self.context, write, (run, lane), self.keys, postings)
+            let counts = (self.documents(), self.keys);
+            write_whole_lane(&self.context, write, (run, lane), counts, postings)
         })
     }
 

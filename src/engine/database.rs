@@ -16,6 +16,7 @@ use crate::engine::files::{FileOptions, open_lockable};
 use crate::engine::layout_check::check_engine;
 use crate::engine::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::engine::panics::{PanicSafe, catch_engine_panic};
+use crate::engine::readahead::Readahead;
 use crate::engine::verified_file::{Verification, VerifiedFile};
 use crate::error::{Error, Result};
 use crate::observe::SharedCounters;
@@ -26,6 +27,8 @@ pub(crate) struct RedbFile {
     database: PanicSafe<Handle>,
     /// Counters of the reads and writes of the file.
     pub(crate) counters: Arc<SharedCounters>,
+    /// `None` where the system takes no advice.
+    pub(crate) readahead: Option<Readahead>,
 }
 
 enum Handle {
@@ -34,10 +37,16 @@ enum Handle {
 }
 
 impl RedbFile {
-    fn new(handle: Handle, verification: &Verification) -> Self {
+    fn new(
+        handle: Handle,
+        path: &Path,
+        options: &dyn FileOptions,
+        verification: &Arc<Verification>,
+    ) -> Self {
         Self {
             database: PanicSafe::new(handle),
             counters: Arc::clone(&verification.counters),
+            readahead: Readahead::open(path, options, verification),
         }
     }
 
@@ -55,13 +64,15 @@ impl RedbFile {
             // The file is ours and holds nothing; left behind, it would refuse a second attempt.
             let _ = options.file_source().remove(path);
         })?;
-        Ok(Self::new(Handle::Writable(database), &verification))
+        let handle = Handle::Writable(database);
+        Ok(Self::new(handle, path, options, &verification))
     }
 
     pub(crate) fn open(path: &Path, options: &dyn FileOptions) -> Result<Self> {
         let (file, verification) = open_file(path, Access::Write, options)?;
         let database = open_in(file, &verification, path, options)?;
-        Ok(Self::new(Handle::Writable(database), &verification))
+        let handle = Handle::Writable(database);
+        Ok(Self::new(handle, path, options, &verification))
     }
 
     pub(crate) fn open_read_only(path: &Path, options: &dyn FileOptions) -> Result<Self> {
@@ -76,7 +87,8 @@ impl RedbFile {
             })
         })?;
         verification.opened();
-        Ok(Self::new(Handle::ReadOnly(opened), &verification))
+        let handle = Handle::ReadOnly(opened);
+        Ok(Self::new(handle, path, options, &verification))
     }
 
     /// Closes the file and returns errors, which dropping it would ignore.

@@ -12,6 +12,7 @@ mod overlay;
 mod page_layout;
 mod page_tree;
 mod panics;
+mod readahead;
 mod tables;
 mod temporary;
 mod verified_file;
@@ -27,6 +28,7 @@ pub(crate) use page_tree::{
     open_commit, problem_of, row_check,
 };
 pub(crate) use panics::{PanicSafe, catch_engine_panic, catch_panic};
+pub(crate) use readahead::{Readahead, WantedRow};
 #[cfg(test)]
 pub(crate) use tables::Range;
 pub(crate) use tables::{

@@ -20,8 +20,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::engine::errors::{DamagedPage, ForkedAccess, refuse_partial_pages};
 use crate::engine::layout::{UnknownLayout, recognize, unknown_layout};
 use crate::engine::page_layout::{
-    Child, Geometry, HEAD_BYTES, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages, Widths,
-    check_head, seal_head,
+    Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
+    Widths, check_head, seal_head,
 };
 use crate::observe::SharedCounters;
 use crate::sync::{HomeProcess, IgnorePoison};
@@ -207,6 +207,8 @@ fn page_of(offset: u64) -> Option<usize> {
 pub(super) struct Verification {
     expectations: Expectations,
     geometry: Mutex<Option<Geometry>>,
+    /// The root of the tree of tables in the head that was read or written last.
+    last_tables: Mutex<Option<(Geometry, Child)>>,
     /// True while the engine finds out how much of the last commit a crash has left: it then gets pages
     /// that are not as expected, too.
     is_lenient: AtomicBool,
@@ -230,10 +232,21 @@ impl Verification {
         *self.geometry.lock().ignore_poison()
     }
 
+    /// Returns the root of the tree of tables, of the last commit that was read or written.
+    pub(super) fn last_tables(&self) -> Option<(Geometry, Child)> {
+        *self.last_tables.lock().ignore_poison()
+    }
+
+    fn note_tables(&self, head: &Head) {
+        let tables = head.slots.first().and_then(|slot| slot.tables);
+        *self.last_tables.lock().ignore_poison() = tables.map(|root| (head.geometry, root));
+    }
+
     /// Notes the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
         let head = recognize(head)?;
         *self.geometry.lock().ignore_poison() = Some(head.geometry);
+        self.note_tables(&head);
         // A torn commit looks like this: the head names its roots, but pages below them were never written.
         // The head does not show that. It says only that the commit was made in one phase, which is usual
         // while a file is open for writing.
@@ -412,7 +425,11 @@ impl VerifiedFile {
             && let Ok(head) = data.try_into()
         {
             // In one write and one sector: a crash leaves both as they were, or both as they are now.
-            return self.write_counted(0, &seal_head(head));
+            self.write_counted(0, &seal_head(head))?;
+            if let Some(head) = Head::parse(head) {
+                self.verification.note_tables(&head);
+            }
+            return Ok(());
         }
         refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
         self.write_counted(offset, data)?;

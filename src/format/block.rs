@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::format::bits::{fields, mask, read_bits, read_word};
 use crate::format::checksum;
 use crate::format::posting::{BlockKey, Posting, split_block_key};
+use crate::invariant::OrBug;
 
 #[cfg(test)]
 pub(crate) use crate::format::block_encoder::encode;
@@ -193,6 +194,16 @@ impl<'v> Block<'v> {
         self.count
     }
 
+    /// Returns what need not be found out again of these bytes.
+    pub(crate) fn verified_header(&self) -> VerifiedHeader {
+        VerifiedHeader(Block {
+            upper: &[],
+            lower: &[],
+            ids: &[],
+            ..*self
+        })
+    }
+
     /// Returns the posting before the first one in this lane of the run; `None` for the first
     /// block.
     pub(crate) fn previous(&self) -> Option<Posting> {
@@ -297,6 +308,46 @@ impl<'v> Block<'v> {
         // Wraps in a forged block only.
         self.first_code
             .wrapping_add(high << self.low_bits | self.low(index))
+    }
+}
+
+/// What was found out about a block when it was verified: with it, the same bytes need not be verified
+/// again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VerifiedHeader(Block<'static>);
+
+impl VerifiedHeader {
+    /// Returns the posting before the first one in this lane of the run.
+    pub(crate) fn previous(&self) -> Option<Posting> {
+        self.0.previous
+    }
+
+    /// Returns the last posting.
+    pub(crate) fn last(&self) -> Posting {
+        self.0.last
+    }
+
+    /// Returns the block in `value`, the very bytes that were verified.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if they are other ones, by their length.
+    #[inline]
+    pub(crate) fn block<'v>(&self, value: &'v [u8]) -> Result<Block<'v>> {
+        let (header, of_lower) = (self.0, self.0.count * self.0.low_bits as usize);
+        let parts = value.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
+        let parts = parts.and_then(|(body, _)| body.split_at_checked(HEADER_BYTES));
+        let parts = parts.and_then(|(_, parts)| {
+            let (upper, rest) = parts.split_at_checked(header.upper_bits.div_ceil(8))?;
+            let (lower, ids) = rest.split_at_checked(of_lower.div_ceil(8))?;
+            Some((upper, lower, ids))
+        });
+        let (upper, lower, ids) = parts.or_bug("the parts of a verified block")?;
+        Ok(Block {
+            upper,
+            lower,
+            ids,
+            ..header
+        })
     }
 }
 

@@ -19,7 +19,7 @@ mod tombstones;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use block::BLOCK_VALUE_BYTES;
-pub(crate) use block::{BLOCK_POSTINGS, Block, claimed_postings};
+pub(crate) use block::{BLOCK_POSTINGS, Block, VerifiedHeader, claimed_postings};
 pub(crate) use block_encoder::encode_if;
 #[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;

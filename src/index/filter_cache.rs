@@ -1,7 +1,7 @@
 //! Pieces of filters in memory: they rule out runs that a probe need not read.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
@@ -9,9 +9,9 @@ use crate::engine::{EngineResult, ReadableTable};
 use crate::error::Result;
 use crate::format::{FilterKey, FilterPiece, FilterShape, filter_key};
 use crate::index::filter_writer::missing_piece;
+use crate::index::mixer::Mixer;
 use crate::index::run::Value;
 use crate::lanes::BucketBits;
-use crate::sketch::mix64;
 use crate::sync::IgnorePoison;
 
 /// About how many bytes a piece takes besides its bits.
@@ -28,7 +28,7 @@ const NOT_HELD: u32 = u32::MAX;
 type PieceKey = (u32, u16, u32);
 
 /// Names a complete filter, and says how it is cut into pieces and buckets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FilterOf {
     pub(crate) run: u32,
     pub(crate) lane: u16,
@@ -43,11 +43,17 @@ impl FilterOf {
         let bucket = self.buckets.bucket(low_code);
         (self.buckets.bucket(high_code) == bucket).then_some(bucket)
     }
+
+    /// Returns the key of the piece that tells about codes; `None` if they are in several buckets.
+    pub(crate) fn key(&self, (low_code, high_code): (u64, u64)) -> Option<FilterKey> {
+        let bucket = self.bucket(low_code, high_code)?;
+        Some(filter_key(self.run, self.lane, self.shape.piece(bucket)))
+    }
 }
 
 /// Pieces of filters that were read, checked and decoded, within a limit of bytes. The cache drops those
 /// first that no probe has used lately (the clock algorithm). Runs never change, so nothing here is ever
-/// stale, except pieces that a transaction read of runs that it then rolled back: see [`clear`](Self::clear).
+/// stale, except pieces that a transaction read of runs that it then rolled back.
 #[derive(Debug)]
 pub(crate) struct FilterCache {
     pieces: RwLock<FilterPieceRows>,
@@ -116,10 +122,10 @@ impl FilterReader<'_> {
 
 impl FilterCache {
     /// Makes a cache that holds at most about `max_bytes` bytes.
-    pub(crate) fn new(max_bytes: u64) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             pieces: RwLock::default(),
-            max_bytes: usize::try_from(max_bytes).unwrap_or(usize::MAX),
+            max_bytes,
         }
     }
 
@@ -151,14 +157,22 @@ impl FilterCache {
         Ok(may_hold)
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&self) {
-        *self.pieces.write().ignore_poison() = FilterPieceRows::default();
+    /// Forgets all runs but these.
+    pub(super) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
+        let mut pieces = self.pieces.write().ignore_poison();
+        let mut index = 0;
+        while let Some(entry) = pieces.entries.get(index) {
+            if is_kept(entry.key.0) {
+                index += 1;
+            } else {
+                pieces.drop_at(index);
+            }
+        }
     }
 
     /// Bytes held.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        self.reader().0.size_bytes as u64
+    pub(super) fn size_bytes(&self) -> usize {
+        self.reader().0.size_bytes
     }
 
     fn keep(&self, key: PieceKey, shape: FilterShape, piece: FilterPiece) {
@@ -226,15 +240,20 @@ impl FilterPieceRows {
             }
             self.hand += 1;
         }
-        let dropped = self.entries.swap_remove(self.hand);
+        self.drop_at(self.hand);
+    }
+
+    /// Drops the piece at an index of the entries.
+    fn drop_at(&mut self, index: usize) {
+        let dropped = self.entries.swap_remove(index);
         debug_assert!(self.size_bytes >= dropped.size_bytes());
         self.size_bytes -= dropped.size_bytes();
         self.forget(dropped.key);
         // The last entry took its index.
-        let moved = self.entries.get(self.hand).map(|moved| moved.key);
-        let hand = u32::try_from(self.hand).unwrap_or(NOT_HELD);
-        if let Some(index) = moved.and_then(|key| self.index_of(key)) {
-            *index = hand;
+        let moved = self.entries.get(index).map(|moved| moved.key);
+        let index = u32::try_from(index).unwrap_or(NOT_HELD);
+        if let Some(held) = moved.and_then(|key| self.index_of(key)) {
+            *held = index;
         }
     }
 
@@ -249,34 +268,6 @@ impl FilterPieceRows {
                 self.filters.remove(&(run, lane));
             }
         }
-    }
-}
-
-/// Hashes a run and a lane: mixes their numbers.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = mix64(self.0 ^ number);
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u16(&mut self, number: u16) {
-        self.write_u64(number.into());
     }
 }
 
@@ -327,7 +318,7 @@ mod tests {
     #[test]
     fn it_stays_within_its_limit_and_keeps_what_is_wanted() {
         let one = piece(0).1.size_bytes() + ENTRY_BYTES;
-        let cache = FilterCache::new(20 * one as u64);
+        let cache = FilterCache::new(20 * one);
         let ask = |run, code| cache.reader().may_hold(&filter(run), (code, code));
         for number in 0..1_000 {
             let (code, piece) = piece(number);
@@ -336,7 +327,7 @@ mod tests {
             assert_eq!(ask(8, code), None);
             // The first is asked for over and over, and so it stays.
             assert_eq!(ask(7, self::piece(0).0), Some(true));
-            assert!(cache.size_bytes() <= 20 * one as u64);
+            assert!(cache.size_bytes() <= 20 * one);
         }
         let held = (0..1_000).filter(|number| ask(7, piece(*number).0).is_some());
         assert_eq!(held.count(), 20);
@@ -344,7 +335,9 @@ mod tests {
             cache.reader().may_hold(&filter(7), (0, u64::MAX)),
             Some(true)
         );
-        cache.clear();
+        cache.retain_runs(|run| run == 7);
+        assert_eq!(cache.size_bytes(), 20 * one);
+        cache.retain_runs(|run| run == 8);
         assert_eq!((cache.size_bytes(), ask(7, piece(0).0)), (0, None));
     }
 

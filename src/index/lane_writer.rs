@@ -6,8 +6,9 @@ use crate::engine::EngineResult;
 use crate::error::{Error, Result};
 use crate::format::{BLOCK_POSTINGS, BlockKey, FilterKey, LaneSummary, Posting, encode_if};
 use crate::index::filter_writer::{FilterPacker, FilterPlan};
+use crate::index::probe::probe_lane;
 use crate::index::rows::RowBuffer;
-use crate::index::run::{RunTables, place, probe_lane};
+use crate::index::run::{LaneRef, RunTables, place};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 
 /// How many postings [`LanePacker::extend`] was given.
@@ -118,8 +119,12 @@ impl LanePacker {
                 codes.push(posting.code);
                 Ok(())
             };
-            let (low, high) = (first, last.code);
-            probe_lane(blocks, table_name, run, &written, low, high, &mut visit)?;
+            let lane = LaneRef {
+                table_name,
+                run,
+                summary: &written,
+            };
+            probe_lane(blocks, lane, first, last.code, &mut visit)?;
             filter.restore(codes);
         }
         Ok(packer)

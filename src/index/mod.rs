@@ -2,31 +2,39 @@
 //!
 //! Imports `engine` and `format`. It knows postings, and neither documents nor signatures.
 
+mod block_cache;
 mod bucket_map;
 mod filter_cache;
 mod filter_writer;
 pub(crate) mod k_way;
+mod lane_blocks;
+mod lane_index;
 mod lane_iter;
 mod lane_writer;
 mod memtable;
 mod merge;
+mod mixer;
+mod probe;
 mod radix;
 mod rows;
 mod run;
+mod run_cache;
 mod segment;
 mod sweep;
 #[cfg(test)]
 mod testing;
 
 pub(crate) use bucket_map::BucketMap;
-pub(crate) use filter_cache::{FilterCache, FilterOf, FilterReader};
+pub(crate) use filter_cache::{FilterOf, FilterReader};
 pub(crate) use filter_writer::{FilterPieces, FilterPlan};
 pub(crate) use k_way::{KWayMerge, merge_slices};
 pub(crate) use lane_iter::lane_iter_owned;
 pub(crate) use lane_writer::{write_lane, write_sorted};
 pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
 pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, level_of, plan};
+pub(crate) use probe::probe_lane_while;
 pub(crate) use radix::sort_by_number;
-pub(crate) use run::{ProbeCost, RunBlocks, RunTables, probe_lane_while};
+pub(crate) use run::{LaneRef, ProbeCost, RunBlocks, RunTables};
+pub(crate) use run_cache::RunCache;
 pub(crate) use segment::{CodeRange, ProbeControl, SegmentBuilder};
 pub(crate) use sweep::{ProbeRange, SweepControl, VisitProbe, sweep_lane};

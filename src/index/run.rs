@@ -1,12 +1,13 @@
-//! Runs: lanes of postings in blocks, written once, probed and streamed.
+//! Runs: lanes of postings in blocks, which are written once.
 
-use std::ops::Bound;
-
-use crate::engine::{EngineResult, ReadableTable, Table};
-use crate::error::{Error, Result};
-use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, split_block_key};
+#[cfg(test)]
+use crate::engine::EngineResult;
+use crate::engine::Table;
+use crate::error::Error;
+#[cfg(test)]
+use crate::error::Result;
+use crate::format::{BlockKey, LaneSummary, Posting, block_key, split_block_key};
 use crate::index::filter_writer::FilterPieces;
-use crate::index::segment::ProbeControl;
 
 /// The key type of a table of blocks.
 pub(super) type Key = &'static BlockKey;
@@ -24,104 +25,30 @@ pub(crate) struct RunTables<'t> {
     pub(crate) filters: FilterPieces<'t>,
 }
 
+/// A lane of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneRef<'r> {
+    /// The name of its table.
+    pub(crate) table_name: &'static str,
+    pub(crate) run: u32,
+    pub(crate) summary: &'r LaneSummary,
+}
+
 /// What a probe read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProbeCost {
     pub(crate) blocks: u64,
+    /// How many of these were found in the cache of blocks.
+    pub(crate) cached_blocks: u64,
     /// Lanes of runs that a filter ruled out.
     pub(crate) ruled_out: u64,
 }
 
-/// Visits the postings of a lane whose codes are in `low_code..=high_code`, in order.
-///
-/// # Errors
-/// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
-pub(super) fn probe_lane<T: ReadableTable<Key, Value>>(
-    table: &T,
-    table_name: &'static str,
-    run: u32,
-    lane: &LaneSummary,
-    low_code: u64,
-    high_code: u64,
-    visit: &mut dyn FnMut(Posting) -> Result<()>,
-) -> Result<ProbeCost> {
-    let visit = &mut |posting| visit(posting).map(|()| ProbeControl::GoOn);
-    probe_lane_while(table, table_name, run, lane, low_code, high_code, visit)
-}
-
-/// [`probe_lane`] as far as `visit` says.
-///
-/// # Errors
-/// As [`probe_lane`].
-#[inline]
-pub(crate) fn probe_lane_while<T: ReadableTable<Key, Value>>(
-    table: &T,
-    table_name: &'static str,
-    run: u32,
-    lane: &LaneSummary,
-    low_code: u64,
-    high_code: u64,
-    visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
-) -> Result<ProbeCost> {
-    let mut cost = ProbeCost::default();
-    // The first block that is left of an input may hold postings that its merge has moved already.
-    let mut target = Posting::lowest_of(low_code).max(lane.first_possible());
-    let Some(end) = lane.last.filter(|end| *end >= target) else {
-        return Ok(cost);
-    };
-    let seek = |target| {
-        let start = block_key(run, lane.lane, target);
-        table.lower_bound(Bound::Included(&start)).engine()
-    };
-    let mut cursor = seek(target)?;
-    let mut before: Option<Posting> = None;
-    loop {
-        let row = cursor.next().engine()?;
-        // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
-        // search that took this for the end would miss documents without an error.
-        let Some((key, value)) = row.filter(|(key, _)| is_of(key.value(), run, lane.lane)) else {
-            return Err(missing(
-                table_name,
-                run,
-                lane.lane,
-                before.or(Some(target)),
-                None,
-            ));
-        };
-        let block = Block::parse(table_name, key.value(), value.value())?;
-        cost.blocks += 1;
-        let follows = match before {
-            Some(before) => block.previous() == Some(before),
-            None => block.previous().is_none_or(|previous| previous < target),
-        };
-        if !follows {
-            let found = block.previous();
-            return Err(missing(
-                table_name,
-                run,
-                lane.lane,
-                before.or(Some(target)),
-                found,
-            ));
-        }
-        for posting in block.find_range(low_code, high_code) {
-            if posting < target {
-                continue;
-            }
-            match visit(posting)? {
-                ProbeControl::GoOn => {}
-                ProbeControl::SkipTo(next) => target = target.max(next),
-                ProbeControl::End => return Ok(cost),
-            }
-        }
-        let last = block.last();
-        if last.code > high_code || last == end || target > end || target.code > high_code {
-            return Ok(cost);
-        }
-        before = (target <= last).then_some(last);
-        if before.is_none() {
-            cursor = seek(target)?;
-        }
+impl ProbeCost {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.cached_blocks += other.cached_blocks;
+        self.ruled_out += other.ruled_out;
     }
 }
 
@@ -178,7 +105,3 @@ pub(super) fn missing(
         ),
     )
 }
-
-#[cfg(test)]
-#[path = "run_tests.rs"]
-mod tests;

@@ -1,11 +1,11 @@
 //! Sorted sweeps: many code ranges are probed in one pass over a lane, and no block is read twice.
 
-use std::ops::Bound;
-
-use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable};
+use crate::engine::ReadableTable;
 use crate::error::{Error, Result};
-use crate::format::{Block, BlockKey, LaneSummary, Posting, block_key, checksum, split_block_key};
-use crate::index::run::{Key, ProbeCost, Value, is_of, missing};
+use crate::format::{Block, Posting};
+use crate::index::block_cache::{BlockAccess, BlockCache};
+use crate::index::lane_blocks::LaneBlocks;
+use crate::index::run::{Key, LaneRef, ProbeCost, Value};
 
 /// The codes `low_code..=high_code` of a lane, and the index of the query that probes for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,119 +78,50 @@ fn count_below(postings: &[Posting], code: u64) -> usize {
 }
 
 /// Visits the postings that `wanted`, sorted by low code, asks for in a lane of a run: block by block, and
-/// for each range in order. It ends early if `visit` says so.
+/// for each range in order. It ends early if `visit` says so. Blocks that `cache` does not have are read from
+/// the table that `open` gives.
 ///
 /// # Errors
-/// Those of `visit` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
-pub(crate) fn sweep_lane<T: ReadableTable<Key, Value>>(
-    table: &T,
-    table_name: &'static str,
-    run: u32,
-    lane: &LaneSummary,
+/// Those of `visit`, of `open` and of reading, and [`Error::Corrupt`] if a block is damaged or missing.
+pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
+    lane: LaneRef<'_>,
+    open: impl Fn() -> Result<&'t T>,
+    cache: &BlockCache,
     wanted: &[ProbeRange],
     visit: &mut VisitProbe<'_>,
 ) -> Result<ProbeCost> {
-    let mut blocks = Blocks {
-        table,
-        place: (run, lane.lane),
-        cursor: None,
-        reached: None,
-        span: 0,
-        cost: ProbeCost::default(),
-    };
-    let Some(end) = lane.last else {
+    let mut blocks = LaneBlocks::new(lane, open, Some((cache, BlockAccess::Sweep)));
+    let summary = lane.summary;
+    let Some(end) = summary.last else {
         return Ok(blocks.cost);
     };
     let mut asked = PendingRanges {
         rest: wanted,
         open: Vec::new(),
         decoded: Vec::new(),
-        searches: lane.postings / lane.blocks.max(1) / POSTINGS_PER_SEARCH,
+        searches: summary.postings / summary.blocks.max(1) / POSTINGS_PER_SEARCH,
     };
     // The first block that is left of an input may begin before the merge cursor. The output has these
     // postings, and a visitor must see each posting once.
-    let first = lane.first_possible();
+    let first = summary.first_possible();
     let visit = &mut |query_index, posting| match posting < first {
         true => Ok(SweepControl::GoOn),
         false => visit(query_index, posting),
     };
+    let mut reached = None;
     // The blocks that end before the cursor are gone. A search for an earlier posting would find the first
-    // block behind them, and the check below would take them for lost.
+    // block behind them, and take these for lost.
     let target = |asked: &PendingRanges<'_>, reached| asked.target(reached).map(|t| t.max(first));
-    while let Some(target) = target(&asked, blocks.reached).filter(|t| *t <= end) {
-        let row = blocks.seek(target)?;
-        // Each block names the posting before its first one. Without a look at that, the documents of a lost
-        // block would be missed without an error.
-        let follows = |block: &Block<'_>, is_next| match (is_next, block.previous()) {
-            (true, previous) => previous == blocks.reached,
-            (false, previous) => previous.is_none_or(|previous| previous < target),
-        };
-        let lost = |found| missing(table_name, run, lane.lane, Some(target), found);
-        let (key, value, is_next) = row.ok_or_else(|| lost(None))?;
-        let block = Block::parse(table_name, key.value(), value.value())?;
-        if !follows(&block, is_next) {
-            return Err(lost(block.previous()));
-        }
-        if !asked.answer(table_name, key.value(), &block, visit)? {
+    while let Some(target) = target(&asked, reached).filter(|t| *t <= end) {
+        let held = blocks.covering(target)?;
+        let block = held.block()?;
+        let unordered = |detail| blocks.unordered(&block, detail);
+        if !asked.answer(&block, unordered, visit)? {
             break;
         }
-        blocks.pass(&block);
+        reached = Some(block.last());
     }
     Ok(blocks.cost)
-}
-
-/// The pass over the blocks of a lane.
-struct Blocks<'t, T> {
-    table: &'t T,
-    /// Run and lane.
-    place: (u32, u16),
-    cursor: Option<Cursor<'t, Key, Value>>,
-    /// The last posting of the block that was read last.
-    reached: Option<Posting>,
-    /// Difference between the last code of that block and the code before its first.
-    span: u64,
-    cost: ProbeCost,
-}
-
-/// A block's key and value, and true if it directly follows the block that was read last.
-type SweptRow<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>, bool);
-
-impl<'t, T: ReadableTable<Key, Value>> Blocks<'t, T> {
-    /// Returns the first block that reaches `target`, if the lane has one. A near target is likely in the
-    /// next block: looking there first saves the descent from the root of the tree.
-    fn seek(&mut self, target: Posting) -> Result<Option<SweptRow<'t>>> {
-        let (run, lane) = self.place;
-        let is_near = |reached: Posting| target.code - reached.code <= self.span.max(1);
-        if self.reached.is_some_and(is_near)
-            && let Some(cursor) = &mut self.cursor
-        {
-            let row = cursor.next().engine()?;
-            self.cost.blocks += 1;
-            match row.filter(|(key, _)| is_of(key.value(), run, lane)) {
-                None => return Ok(None),
-                Some((key, value)) if split_block_key(key.value()).2 >= target => {
-                    return Ok(Some((key, value, true)));
-                }
-                // The block just read ends before the target. Reading on could take any number of blocks; the
-                // descent from the root takes one.
-                Some(_) => {}
-            }
-        }
-        let start = block_key(run, lane, target);
-        let cursor = self.table.lower_bound(Bound::Included(&start));
-        let cursor = self.cursor.insert(cursor.engine()?);
-        let row = cursor.next().engine()?;
-        self.cost.blocks += 1;
-        let row = row.filter(|(key, _)| is_of(key.value(), run, lane));
-        Ok(row.map(|(key, value)| (key, value, false)))
-    }
-
-    fn pass(&mut self, block: &Block<'_>) {
-        let (first, last) = (block.previous().map_or(0, |p| p.code), block.last());
-        self.reached = Some(last);
-        // Wraps in a forged block only, and then costs a look into the next one.
-        self.span = last.code.wrapping_sub(first);
-    }
 }
 
 /// The ranges that are not yet answered.
@@ -221,9 +152,8 @@ impl PendingRanges<'_> {
     #[inline]
     fn answer(
         &mut self,
-        table_name: &str,
-        key: &BlockKey,
         block: &Block<'_>,
+        unordered: impl FnOnce(String) -> Error,
         visit: &mut VisitProbe<'_>,
     ) -> Result<bool> {
         let last_code = block.last().code;
@@ -243,9 +173,7 @@ impl PendingRanges<'_> {
         };
         if self.open.len() as u64 > self.searches {
             self.decoded.clear();
-            block
-                .decode(&mut self.decoded)
-                .map_err(|detail| Error::corrupt(checksum::place(table_name, key), detail))?;
+            block.decode(&mut self.decoded).map_err(unordered)?;
             if !sweep_slice(&self.decoded, &self.open, visit)? {
                 return Ok(false);
             }

@@ -3,8 +3,10 @@ use std::collections::BTreeSet;
 use redb::WriteTransaction;
 
 use super::*;
-use crate::index::run::{RunBlocks, probe_lane};
-use crate::index::testing::{NAME, Random, TABLE, database, in_range, posting, rows, write};
+use crate::format::{LaneSummary, split_block_key};
+use crate::index::probe::probe_lane;
+use crate::index::run::{RunBlocks, is_of};
+use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, rows, write};
 
 const MAX: u64 = u64::MAX;
 
@@ -66,10 +68,9 @@ fn sweep(
     let table = transaction.open_table(TABLE).unwrap();
     let mut found = vec![Vec::new(); wanted.len()];
     let cost = sweep_lane(
-        &table,
-        NAME,
-        7,
-        lane,
+        lane_ref(7, lane),
+        || Ok(&table),
+        &BlockCache::new(0),
         wanted,
         &mut |query_index, posting| {
             found[query_index as usize].push(posting);
@@ -94,7 +95,7 @@ fn probe(
             Ok(())
         };
         let (low, high) = (wanted.low_code, wanted.high_code);
-        cost.blocks += probe_lane(&table, NAME, 7, lane, low, high, visit)?.blocks;
+        cost.blocks += probe_lane(&table, lane_ref(7, lane), low, high, visit)?.blocks;
     }
     Ok((found, cost))
 }
@@ -164,19 +165,27 @@ fn a_sweep_ends_when_it_is_told_to() {
     for wanted in [vec![all], vec![all; 500]] {
         let mut seen = 0;
         let table = transaction.open_table(TABLE).unwrap();
-        let cost = sweep_lane(&table, NAME, 7, &lane, &wanted, &mut |_, _| {
-            seen += 1;
-            Ok(if seen < 10 {
-                SweepControl::GoOn
-            } else {
-                SweepControl::End
-            })
-        });
+        let cost = sweep_lane(
+            lane_ref(7, &lane),
+            || Ok(&table),
+            &BlockCache::new(0),
+            &wanted,
+            &mut |_, _| {
+                seen += 1;
+                Ok(if seen < 10 {
+                    SweepControl::GoOn
+                } else {
+                    SweepControl::End
+                })
+            },
+        );
         assert_eq!((seen, cost.unwrap().blocks), (10, 1));
     }
     let failed = {
         let table = transaction.open_table(TABLE).unwrap();
-        sweep_lane(&table, NAME, 7, &lane, &[all], &mut |_, _| Err(Error::Busy))
+        let visit = &mut |_, _| Err(Error::Busy);
+        let cache = BlockCache::new(0);
+        sweep_lane(lane_ref(7, &lane), || Ok(&table), &cache, &[all], visit)
     };
     assert!(matches!(failed, Err(Error::Busy)));
 }

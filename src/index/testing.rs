@@ -10,7 +10,7 @@ use redb::TableDefinition;
 
 use crate::format::{BlockKey, FilterKey, FilterShape, LaneSummary, Posting};
 use crate::index::filter_writer::FilterPlan;
-use crate::index::run::{Key, RunTables, Value};
+use crate::index::run::{Key, LaneRef, RunTables, Value};
 use crate::lanes::BucketBits;
 
 pub(super) const NAME: &str = "bands";
@@ -23,6 +23,14 @@ pub(super) const BUCKETS: BucketBits = BucketBits {
     shift: 0,
     length: 64,
 };
+
+pub(super) fn lane_ref(run: u32, summary: &LaneSummary) -> LaneRef<'_> {
+    LaneRef {
+        table_name: NAME,
+        run,
+        summary,
+    }
+}
 
 /// The tables, open for writing.
 pub(crate) fn tables(transaction: &WriteTransaction) -> RunTables<'_> {

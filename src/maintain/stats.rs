@@ -18,7 +18,7 @@ use crate::read::PostingTable;
 use crate::read::SnapshotView;
 use crate::schema::DesignReport;
 use crate::types::{DocumentId, Operation, Phase, Watch};
-use crate::write::KEY_FILTER_BITS;
+use crate::write::filter_bits_per_document;
 
 /// Number of the largest buckets that are listed.
 const NAMED_BUCKETS: usize = 10;
@@ -58,8 +58,10 @@ pub struct Stats {
     pub dead_rows: u64,
     /// Bytes of memory that marks of removed documents take, whose postings are still there.
     pub dead_bytes: u64,
-    /// Bytes of memory that pieces of filters take, a part of the cache.
+    /// Bytes of memory that filters of runs take, a part of the [cache](crate::StoreOptions::cache_bytes).
     pub filter_cache_bytes: u64,
+    /// Bytes of memory that blocks of runs take, a part of the cache.
+    pub block_cache_bytes: u64,
     /// The runs, ascending by the ids they hold.
     pub runs: Vec<RunStats>,
     /// The merges of runs that are under way.
@@ -75,7 +77,7 @@ pub struct Stats {
     /// The bytes that the file takes on the disk, where the system tells; else its length.
     pub allocated_bytes: u64,
     /// About how many of these [`Store::compact`](crate::Store::compact) would give back: pages that
-    /// are free, filters that a single run does not need, and what is left of removed documents. An
+    /// are free, filters larger than those of a single run, and what is left of removed documents. An
     /// estimate.
     pub compact_gain_bytes: u64,
     /// Bytes stored in all tables, with their own overhead, a live document; 0 without documents.
@@ -324,7 +326,8 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
             memtable_bytes: committed.memtable.heap_bytes() as u64,
             dead_rows: dead_rows(&tables, state.documents),
             dead_bytes: committed.dead.heap_bytes(),
-            filter_cache_bytes: snapshot.context().filters.size_bytes(),
+            filter_cache_bytes: snapshot.context().cache.filter_bytes(),
+            block_cache_bytes: snapshot.context().cache.block_bytes(),
             runs: runs.collect(),
             merges: merge_stats(snapshot),
             buckets: largest_buckets(snapshot, &lanes, watch)?,
@@ -380,10 +383,17 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let dead_rows = (row_bytes as f64 * share) as u64;
     let filters = tables.iter().filter(|table| table.name == FILTERS.name());
     let filters: u64 = filters.map(TableStats::total_bytes).sum();
-    let key_filter = committed.state.documents.saturating_mul(KEY_FILTER_BITS) / 8;
     let dead = dead.fold(0, u64::saturating_add);
     dead.saturating_add(dead_rows)
-        .saturating_add(filters.saturating_sub(key_filter))
+        .saturating_add(filters.saturating_sub(needed_filter_bytes(snapshot)))
+}
+
+/// Returns about the number of bytes of the filters of a single run with all documents.
+fn needed_filter_bytes(snapshot: &SnapshotView) -> u64 {
+    let (context, documents) = (snapshot.context(), snapshot.len());
+    let max_bytes = context.options.filter_cache_bytes() as u64;
+    let bits = filter_bits_per_document(&context.lanes, max_bytes, documents);
+    bits.saturating_mul(documents) / 8
 }
 
 fn lane_stats(snapshot: &SnapshotView) -> Vec<LaneStats> {

@@ -63,8 +63,8 @@ metrics! {
     ///
     /// A transaction's changes are counted when it is committed, before `commit` returns. Of a
     /// transaction that is rolled back or fails only its end is counted. Everything else is counted as
-    /// it happens. Numbers never go down, except `documents`, `calls_waiting` and `snapshots`, which
-    /// describe the present. Each number is exact once no call is under way; before that, numbers that
+    /// it happens. Numbers never go down, except `documents`, `calls_waiting`, `snapshots` and the bytes of
+    /// caches, which describe the present. Each number is exact once no call is under way; before that, numbers that
     /// belong together can be a call apart, since they are read one after the other.
     ///
     /// Two sums hold then. `documents` is its value when the store was opened, plus `inserted`, minus
@@ -154,6 +154,10 @@ metrics! {
         /// Snapshots that are alive now; a snapshot and its clones count once. Space that the writer frees
         /// is not used again while one of them is older.
         snapshots,
+        /// Bytes of memory that filters of runs take, a part of the cache of the store.
+        filter_cache_bytes,
+        /// Bytes of memory that blocks of runs take, a part of the cache of the store.
+        block_cache_bytes,
         /// Reads of the file, including those of opening it.
         file_reads,
         /// Bytes read from the file. A page that is in the cache is not read again.
@@ -184,9 +188,13 @@ impl fmt::Display for Metrics {
             writeln!(f, "{name} {latencies}")?;
         }
         let Reads {
-            blocks, ruled_out, ..
+            blocks,
+            cached_blocks,
+            ruled_out,
+            ..
         } = self.reads;
         writeln!(f, "reads.blocks {blocks}")?;
+        writeln!(f, "reads.cached_blocks {cached_blocks}")?;
         writeln!(f, "reads.ruled_out {ruled_out}")?;
         match self.oldest_snapshot {
             Some(age) => writeln!(f, "oldest_snapshot {age:.1?}"),

@@ -18,8 +18,10 @@ use crate::observe::counter::Counter;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reads {
-    /// Blocks of postings, from the page cache or the disk.
+    /// Blocks of postings that were searched.
     pub blocks: u64,
+    /// How many of these were in the cache of blocks: the others came from a page of the file.
+    pub cached_blocks: u64,
     /// Lanes of runs that a filter ruled out, without a block read.
     pub ruled_out: u64,
     /// Lanes that were probed for a code or a prefix: one for the key and one for each band and table,
@@ -35,6 +37,7 @@ pub struct Reads {
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounters {
     blocks: Counter,
+    cached_blocks: Counter,
     ruled_out: Counter,
     lanes: Counter,
     signatures: Counter,
@@ -42,8 +45,9 @@ pub(crate) struct ReadCounters {
 }
 
 impl ReadCounters {
-    pub(crate) fn add_probe(&self, blocks: u64, ruled_out: u64) {
+    pub(crate) fn add_probe(&self, blocks: u64, cached_blocks: u64, ruled_out: u64) {
         self.blocks.add(blocks);
+        self.cached_blocks.add(cached_blocks);
         self.ruled_out.add(ruled_out);
     }
 
@@ -62,6 +66,7 @@ impl ReadCounters {
     pub(crate) fn get(&self) -> Reads {
         Reads {
             blocks: self.blocks.get(),
+            cached_blocks: self.cached_blocks.get(),
             ruled_out: self.ruled_out.get(),
             lanes: self.lanes.get(),
             signatures: self.signatures.get(),

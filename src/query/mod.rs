@@ -12,6 +12,7 @@ mod collect;
 mod equal_classes;
 mod found_ids;
 mod identical;
+mod in_threads;
 mod keys;
 mod nearest;
 mod plan;

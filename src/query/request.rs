@@ -121,10 +121,13 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
     }
 }
 
+/// More threads than this are a slip.
+const MAX_THREADS: usize = 1_024;
+
 /// A question to a snapshot or a transaction about one signature or many, put together and then run.
 ///
 /// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many are
-/// answered together: no block of a lane and no stored signature is read twice.
+/// answered together: no thread reads a block of a lane or a stored signature twice.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -152,6 +155,7 @@ pub struct Query<'a, A = Matches> {
     budget: Option<u64>,
     exclude: Option<u64>,
     with_payloads: bool,
+    threads: Option<usize>,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -183,6 +187,7 @@ impl<'a, A> Query<'a, A> {
             budget: None,
             exclude: None,
             with_payloads: false,
+            threads: None,
             verify: None,
             answer: PhantomData,
         }
@@ -457,15 +462,40 @@ impl<'a> Query<'a, Vec<Matches>> {
         self
     }
 
+    /// Sets the greatest number of threads that answer, 1 to 1,024; small batches take fewer. The answers are
+    /// the same for any number. The question of a transaction, and one with [`verify`](Self::verify), is
+    /// answered on the calling thread alone. Default: as many as the machine runs at once.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let (snapshot, pages) = (store.snapshot()?, vec![page; 2_000]);
+    /// let answers = snapshot.query(&pages).threads(4).run()?;
+    /// assert_eq!(answers, snapshot.query(&pages).threads(1).run()?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
     /// Answers the question for each signature, in their order.
     ///
     /// # Errors
     ///
     /// As for [one signature](Query::<Matches>::run); that of a signature of another kind says its index.
+    /// [`Error::InvalidParameter`] for a number of [`threads`](Self::threads) out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
+        let threads = self.threads;
+        if let Some(threads) = threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+            return Err(Error::invalid("threads", threads, "1 to 1,024"));
+        }
         self.search(|search, signatures| {
             let signatures: Vec<&Signature> = signatures.iter().collect();
-            search.many(&signatures)
+            search.many_in_threads(&signatures, threads)
         })
     }
 }
@@ -480,7 +510,7 @@ pub(crate) fn candidates(
     let signatures: Vec<&Signature> = signatures.iter().collect();
     let search = Search::new(view, None, Collector::Top(usize::MAX));
     context
-        .run_checked(|| search.candidates(&signatures))
+        .run_checked(|| search.candidates_in_threads(&signatures))
         .inspect(|answers| context.note_queries(answers.len()))
 }
 

@@ -8,6 +8,7 @@ use crate::query::budget::Budget;
 use crate::query::candidates::{Candidate, CandidateSource, compare};
 use crate::query::collect::{Collector, Found, TopK};
 use crate::query::equal_classes::EqualMembers;
+use crate::query::in_threads::in_threads;
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
 use crate::query::scan::Scan;
@@ -166,6 +167,42 @@ impl<'q> Search<'q> {
             "{found} answers for {expected} signatures"
         );
         Ok(answers)
+    }
+
+    /// As [`many`](Self::many), on up to so many threads. The closure of a caller who verifies stays on this
+    /// one.
+    pub(super) fn many_in_threads(
+        &self,
+        signatures: &[&Signature],
+        threads: Option<usize>,
+    ) -> Result<Vec<Matches>> {
+        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
+            return self.many(signatures);
+        };
+        let Self {
+            bounds,
+            families,
+            order,
+            collector,
+            budget,
+            exclude,
+            with_payloads,
+            ..
+        } = *self;
+        in_threads(signatures, threads, |part| {
+            let search = Search {
+                view,
+                bounds,
+                families,
+                order,
+                collector,
+                budget,
+                exclude,
+                verify: None,
+                with_payloads,
+            };
+            search.many(part)
+        })
     }
 
     /// Sweeps for the signatures of a plan: what was found for each, not verified. Returns `None` if they
@@ -372,6 +409,20 @@ impl<'q> Search<'q> {
         matches.recall = self.bounds.and_then(|bounds| bounds.recall);
         matches.set_beyond(beyond);
         Ok(matches)
+    }
+
+    /// As [`candidates`](Self::candidates), on as many threads as the machine runs at once.
+    pub(super) fn candidates_in_threads(
+        &self,
+        signatures: &[&Signature],
+    ) -> Result<Vec<Vec<DocumentId>>> {
+        let Some(view) = self.view.shared() else {
+            return self.candidates(signatures);
+        };
+        let collector = self.collector;
+        in_threads(signatures, None, |part| {
+            Search::new(view, None, collector).candidates(part)
+        })
     }
 
     /// Returns the live documents that share a bucket with each signature, not compared, ascending by id.

@@ -1,27 +1,35 @@
 //! Probes and sweeps of runs.
 
-use crate::engine::ReadableTable;
+use std::time::{Duration, Instant};
+
+use crate::engine::{ReadableTable, Readahead, WantedRow};
 use crate::error::Result;
-use crate::format::{LaneSummary, RunDescriptor};
+use crate::format::{FILTERS, LaneSummary, Posting, RunDescriptor, block_key};
 use crate::index::{
-    CodeRange, FilterOf, FilterReader, ProbeCost, ProbeRange, VisitProbe, probe_lane_while,
-    sweep_lane,
+    CodeRange, FilterOf, FilterReader, LaneRef, ProbeCost, ProbeRange, VisitProbe,
+    probe_lane_while, sweep_lane,
 };
-use crate::invariant::at;
+use crate::invariant::{OrBug, at};
 use crate::lanes::BucketBits;
 use crate::read::view::{PostingTable, Visit};
 use crate::state::{RunSet, SharedContext};
 
-/// The tables that probes read of runs.
+/// The tables that probes read of runs, opened when something is read from them: most that probes ask for is
+/// in memory.
 pub(crate) struct ProbeTables<'t, B, F> {
     pub(crate) context: &'t SharedContext,
     pub(crate) table: PostingTable,
-    pub(crate) blocks: &'t B,
-    pub(crate) filters: &'t F,
+    /// Asks for pages before they are read.
+    pub(crate) readahead: Option<&'t Readahead>,
+    pub(crate) blocks: &'t dyn Fn() -> Result<&'t B>,
+    pub(crate) filters: &'t dyn Fn() -> Result<&'t F>,
 }
 
+/// What takes as long to read came from a disk, and the next blocks will.
+const SLOW_READ: Duration = Duration::from_micros(40);
+
 /// What the filters in memory say of a lane of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum FilterVerdict {
     /// It does not hold the codes.
     RuledOut,
@@ -38,6 +46,7 @@ pub(crate) struct LaneReads<'r> {
 }
 
 /// A lane of a run that has to be read for a range.
+#[derive(Clone, Copy)]
 struct LaneRead<'r> {
     run: &'r RunDescriptor,
     lane: &'r LaneSummary,
@@ -50,7 +59,7 @@ impl<'r> LaneReads<'r> {
     pub(crate) fn of(context: &SharedContext, runs: &'r RunSet, ranges: &[CodeRange]) -> Self {
         let buckets = |range: &CodeRange| context.lanes.bucket_bits(range.lane);
         let buckets: Vec<BucketBits> = ranges.iter().map(buckets).collect();
-        let reader = context.filters.reader();
+        let reader = context.cache.filters();
         let mut plan = Self {
             lanes: Vec::new(),
             cost: ProbeCost::default(),
@@ -78,15 +87,18 @@ impl<'r> LaneReads<'r> {
     /// Returns true if nothing has to be read, and counts that: no table need be opened.
     pub(crate) fn is_empty(&self, context: &SharedContext) -> bool {
         if self.lanes.is_empty() {
-            context
-                .reads
-                .add_probe(self.cost.blocks, self.cost.ruled_out);
+            add_cost(context, self.cost);
         }
         self.lanes.is_empty()
     }
 }
 
-impl<B, F> ProbeTables<'_, B, F>
+fn add_cost(context: &SharedContext, cost: ProbeCost) {
+    let (blocks, cached) = (cost.blocks, cost.cached_blocks);
+    context.reads.add_probe(blocks, cached, cost.ruled_out);
+}
+
+impl<'t, B, F> ProbeTables<'t, B, F>
 where
     B: ReadableTable<&'static [u8; 22], &'static [u8]>,
     F: ReadableTable<&'static [u8; 10], &'static [u8]>,
@@ -99,40 +111,64 @@ where
         visit: &mut Visit<'_>,
         is_enough: &mut dyn FnMut() -> Result<bool>,
     ) -> Result<()> {
-        let mut cost = plan.cost;
+        let LaneReads {
+            mut lanes,
+            mut cost,
+        } = plan;
         let mut last_run = None;
-        for lane_read in plan.lanes {
-            let LaneRead {
-                run, lane, index, ..
-            } = lane_read;
-            if last_run
-                .replace(run.run)
-                .is_some_and(|last| last != run.run)
-                && is_enough()?
-            {
+        let mut may_ask = self.readahead.is_some();
+        for place in 0..lanes.len() {
+            let lane = *at(&lanes, place)?;
+            let run = lane.run.run;
+            if last_run.replace(run).is_some_and(|last| last != run) && is_enough()? {
                 break;
             }
-            let range = at(ranges, index)?;
-            let (low, high) = (range.low_code, range.high_code);
-            if let FilterVerdict::Ask(filter) = lane_read.verdict
-                && !self
-                    .context
-                    .filters
-                    .read(self.filters, &filter, (low, high))?
-            {
-                cost.ruled_out += 1;
-                continue;
+            let range = at(ranges, lane.index)?;
+            let began = may_ask.then(Instant::now);
+            let is_from_file = self.read_lane(&lane, range, visit, &mut cost)?;
+            let is_slow = began.is_some_and(|began| began.elapsed() >= SLOW_READ);
+            if is_from_file && is_slow {
+                may_ask = false;
+                let next = lanes.get_mut(place + 1..);
+                self.read_ahead(next.or_bug("the lanes to read next")?, ranges)?;
             }
-            let visit = &mut |posting| visit(index, posting);
-            let name = self.table.name();
-            let read = probe_lane_while(self.blocks, name, run.run, lane, low, high, visit)?;
-            cost.blocks += read.blocks;
         }
         if last_run.is_some() {
             is_enough()?;
         }
-        self.context.reads.add_probe(cost.blocks, cost.ruled_out);
+        add_cost(self.context, cost);
         Ok(())
+    }
+
+    /// Probes a lane of a run. Returns true if a filter or a block may have come from the file.
+    fn read_lane(
+        &self,
+        lane: &LaneRead<'_>,
+        range: &CodeRange,
+        visit: &mut Visit<'_>,
+        cost: &mut ProbeCost,
+    ) -> Result<bool> {
+        let codes = (range.low_code, range.high_code);
+        let (may_hold, has_asked) = match &lane.verdict {
+            FilterVerdict::RuledOut => (false, false),
+            FilterVerdict::MayHold => (true, false),
+            FilterVerdict::Ask(filter) => (self.ask(filter, codes)?, true),
+        };
+        if !may_hold {
+            cost.ruled_out += 1;
+            return Ok(has_asked);
+        }
+        let visit = &mut |posting| visit(lane.index, posting);
+        let cache = self.context.cache.blocks();
+        let read = probe_lane_while(
+            self.lane(lane.run, lane.lane),
+            self.blocks,
+            cache,
+            codes,
+            visit,
+        )?;
+        cost.add(read);
+        Ok(has_asked || read.cached_blocks < read.blocks)
     }
 
     /// Sweeps a lane of runs, one after the other.
@@ -151,11 +187,11 @@ where
             };
             let held = self.may_be_held((run, summary), buckets, wanted)?;
             cost.ruled_out += (wanted.len() - held.len()) as u64;
-            let name = self.table.name();
-            let read = sweep_lane(self.blocks, name, run.run, summary, &held, visit)?;
-            cost.blocks += read.blocks;
+            let lane = self.lane(run, summary);
+            let cache = self.context.cache.blocks();
+            cost.add(sweep_lane(lane, self.blocks, cache, &held, visit)?);
         }
-        self.context.reads.add_probe(cost.blocks, cost.ruled_out);
+        add_cost(self.context, cost);
         Ok(())
     }
 
@@ -168,7 +204,7 @@ where
     ) -> Result<Vec<ProbeRange>> {
         let codes = |wanted: &ProbeRange| (wanted.low_code, wanted.high_code);
         let verdicts: Vec<FilterVerdict> = {
-            let reader = self.context.filters.reader();
+            let reader = self.context.cache.filters();
             let verdicts = wanted.iter();
             let verdicts = verdicts.map(|wanted| verdict(&reader, of, buckets, codes(wanted)));
             verdicts.collect()
@@ -189,11 +225,62 @@ where
 
     /// Asks a filter, and reads its piece unless it is held: a neighbour may have read it just now.
     fn ask(&self, filter: &FilterOf, codes: (u64, u64)) -> Result<bool> {
-        let filters = &self.context.filters;
-        let answer = filters.reader().may_hold(filter, codes);
+        let cache = &self.context.cache;
+        let answer = cache.filters().may_hold(filter, codes);
         match answer {
             Some(answer) => Ok(answer),
-            None => filters.read(self.filters, filter, codes),
+            None => cache.read_filter((self.filters)()?, filter, codes),
+        }
+    }
+
+    /// Asks for the pages of lanes that are read next. Filters come first: they tell which blocks are needed.
+    fn read_ahead(&self, lanes: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
+        let Some(readahead) = self.readahead else {
+            return Ok(());
+        };
+        let codes = |lane: &LaneRead<'_>| -> Result<(u64, u64)> {
+            let range = at(ranges, lane.index)?;
+            Ok((range.low_code, range.high_code))
+        };
+        let mut pieces = Vec::new();
+        for lane in &*lanes {
+            if let FilterVerdict::Ask(filter) = lane.verdict {
+                pieces.extend(filter.key(codes(lane)?).map(|key| WantedRow {
+                    table: FILTERS,
+                    key: key.to_vec(),
+                }));
+            }
+        }
+        readahead.ask(&pieces);
+        let mut blocks = Vec::new();
+        for lane in lanes {
+            let (low, high) = codes(lane)?;
+            if let FilterVerdict::Ask(filter) = lane.verdict {
+                lane.verdict = match self.ask(&filter, (low, high))? {
+                    true => FilterVerdict::MayHold,
+                    false => FilterVerdict::RuledOut,
+                };
+            }
+            let target = Posting::lowest_of(low).max(lane.lane.first_possible());
+            let (run, number) = (lane.run.run, lane.lane.lane);
+            if lane.verdict == FilterVerdict::MayHold
+                && !self.context.cache.blocks().holds(run, number, target)
+            {
+                blocks.push(WantedRow {
+                    table: self.table.name(),
+                    key: block_key(run, number, target).to_vec(),
+                });
+            }
+        }
+        readahead.ask(&blocks);
+        Ok(())
+    }
+
+    fn lane<'r>(&self, run: &RunDescriptor, summary: &'r LaneSummary) -> LaneRef<'r> {
+        LaneRef {
+            table_name: self.table.name(),
+            run: run.run,
+            summary,
         }
     }
 }

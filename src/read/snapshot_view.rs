@@ -37,15 +37,17 @@ impl SnapshotState {
         Ok(&self.tables.get()?.0)
     }
 
-    fn probe_tables(
+    fn with_probe_tables<R>(
         &self,
         table: PostingTable,
-    ) -> Result<ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>> {
-        Ok(ProbeTables {
+        run: impl FnOnce(ProbeTables<'_, ReadOnlyBlocks, ReadOnlyPieces>) -> Result<R>,
+    ) -> Result<R> {
+        run(ProbeTables {
             context: &self.store.context,
             table,
-            blocks: self.blocks(table)?,
-            filters: &self.tables()?.filters,
+            readahead: self.store.engine.readahead.as_ref(),
+            blocks: &|| self.blocks(table),
+            filters: &|| Ok(&self.tables()?.filters),
         })
     }
 }
@@ -146,6 +148,10 @@ impl ReadView for SnapshotState {
         &self.store.context
     }
 
+    fn shared(&self) -> Option<&(dyn ReadView + Sync)> {
+        Some(self)
+    }
+
     fn sealed_below(&self) -> u64 {
         self.version.state.sealed_below
     }
@@ -165,8 +171,7 @@ impl ReadView for SnapshotState {
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
-        self.probe_tables(table)?
-            .probe(plan, ranges, visit, is_enough)
+        self.with_probe_tables(table, |tables| tables.probe(plan, ranges, visit, is_enough))
     }
 
     fn sweep(
@@ -179,8 +184,8 @@ impl ReadView for SnapshotState {
         if !self.version.memtable.sweep(lane, wanted, visit)? {
             return Ok(());
         }
-        self.probe_tables(table)?
-            .sweep(&self.version.runs, lane, wanted, visit)
+        let runs = &self.version.runs;
+        self.with_probe_tables(table, |tables| tables.sweep(runs, lane, wanted, visit))
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {

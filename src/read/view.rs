@@ -54,6 +54,11 @@ pub(crate) type VisitShare<'v> = Box<dyn FnMut(u64, &[u8]) -> Result<()> + Send 
 pub(crate) trait ReadView {
     fn context(&self) -> &SharedContext;
 
+    /// Returns the view for several threads to read at once; `None` if it belongs to one.
+    fn shared(&self) -> Option<&(dyn ReadView + Sync)> {
+        None
+    }
+
     /// Documents below this id are in runs.
     fn sealed_below(&self) -> u64;
 

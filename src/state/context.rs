@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, encode_signature};
-use crate::index::FilterCache;
+use crate::index::RunCache;
 use crate::lanes::LaneSet;
 use crate::observe::{ReadCounters, SharedCounters};
 use crate::options::StoreOptions;
@@ -25,8 +25,8 @@ pub(crate) struct SharedContext {
     shape: Shape,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
-    /// Cache of the filters of runs.
-    pub(crate) filters: FilterCache,
+    /// Cache of filters and blocks of runs.
+    pub(crate) cache: RunCache,
     pub(crate) reads: ReadCounters,
     pub(crate) counters: Arc<SharedCounters>,
 }
@@ -42,7 +42,7 @@ impl SharedContext {
             sketcher,
             schema,
             health: Health::default(),
-            filters: FilterCache::new(options.filter_cache_bytes()),
+            cache: RunCache::new(options.run_cache_bytes(), options.filter_cache_bytes()),
             reads: ReadCounters::default(),
             counters: Arc::default(),
             options,

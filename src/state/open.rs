@@ -51,7 +51,6 @@ pub(crate) fn create_in(
     options: &StoreOptions,
 ) -> Result<OpenStore> {
     options.validate()?;
-    let options = &options.for_bands(schema.minhash().is_some());
     let context = SharedContext::new(path.into(), schema, options.clone())?;
     let engine = RedbFile::create(file, options)?;
     let laid_out = catch_panic(&engine.counters, || lay_out(&engine, &context));
@@ -148,7 +147,6 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
-    let options = &options.for_bands(found.has_bands);
     if !found.may_write {
         let store = load_read_only(path, options)?;
         return Ok(begin_session(store, "opened for reading", began));
@@ -181,8 +179,6 @@ pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
 struct Peek {
     /// True if this release may write the store.
     may_write: bool,
-    /// True if the schema has MinHash bands.
-    has_bands: bool,
     /// True if the file was not closed.
     needs_recovery: bool,
 }
@@ -195,7 +191,6 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
             // it, and decides then whether this release may write the store.
             return Ok(Peek {
                 may_write: true,
-                has_bands: true,
                 needs_recovery: true,
             });
         }
@@ -204,13 +199,8 @@ fn peek(path: &Path, options: &StoreOptions) -> Result<Peek> {
     catch_panic(&engine.counters, || {
         let meta = meta(path, &engine.begin_read()?)?;
         let may_write = admit(path, &meta)?;
-        let row = meta.get(header::SCHEMA).engine()?;
-        let schema = row.map(|row| header::decode_meta::<Schema>(header::SCHEMA, row.value()));
-        // Loading reports a schema that cannot be read.
-        let has_bands = |schema: Schema| schema.minhash().is_some();
         Ok(Peek {
             may_write,
-            has_bands: schema.and_then(Result::ok).is_none_or(has_bands),
             needs_recovery: false,
         })
     })
@@ -252,7 +242,7 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
         let how = "recovered in memory after a crash, and opened for reading";
         return Ok(begin_session(store, how, began));
     }
-    let store = load_read_only(path, &options.for_bands(found.has_bands))?;
+    let store = load_read_only(path, options)?;
     Ok(begin_session(store, "opened for reading", began))
 }
 

@@ -8,6 +8,7 @@ use crate::index::{FilterPlan, Memtable, TOMBSTONE_LANE, write_sorted};
 use crate::invariant::{at, invariant};
 use crate::read::PostingTable;
 use crate::write::equal_notes::EqualCollector;
+use crate::write::filter_policy::filter_shape;
 use crate::write::writer::Writer;
 
 impl Writer {
@@ -57,8 +58,9 @@ impl Writer {
             postings
                 .iter()
                 .for_each(|posting| equal.push(lane, *posting));
-            let shape = self.filter_shape(lane, kept, documents)?;
-            let buckets = self.store.context.lanes.bucket_bits(lane);
+            let context = &self.store.context;
+            let shape = filter_shape(context, lane, kept, documents, self.state.documents)?;
+            let buckets = context.lanes.bucket_bits(lane);
             let filter = shape.map(|shape| FilterPlan { shape, buckets });
             let mut tables = self.run_tables(PostingTable::of(role))?;
             let summary = write_sorted(&mut tables, run, lane, filter, postings)?;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::engine::{EngineResult, RUNS};
 use crate::error::{Error, Result};
-use crate::format::{FilterShape, LaneSummary, RunDescriptor, encode_run};
+use crate::format::{LaneSummary, RunDescriptor, encode_run};
 use crate::index::{LaneMerge, MergeBudget, MergePlan, Pace, RunTables, plan};
 use crate::invariant::{OrBug, at, invariant};
 use crate::lanes::LaneRole;
 use crate::read::PostingTable;
 use crate::state::{MergeDrops, Run};
 use crate::write::equal_notes::forget_dropped;
+use crate::write::filter_policy::filter_shape;
 use crate::write::flush::check_lanes_agree;
 use crate::write::run_tables::run_tables;
 use crate::write::writer::Writer;
@@ -22,15 +23,6 @@ const MIN_IN_PARALLEL: u64 = 16_384;
 
 /// Number of input blocks that a merge holds decoded.
 const STEP_BLOCKS: usize = 64;
-
-/// A run with less than one part in this many of all documents has filters in its lanes of bands and
-/// tables. Most probes of the largest runs hit, and their filters would not stay in the cache.
-const FILTERED_SHARE: u64 = 4;
-
-/// Bits of a filter for each posting.
-const FILTER_BITS: u64 = 10;
-/// The same in the lane of keys, where most look-ups find nothing.
-pub(crate) const KEY_FILTER_BITS: u64 = 12;
 
 /// A merge during one slice. The descriptors are copies, which replace those of the run set when the
 /// slice is done: an error in between leaves the run set as it was.
@@ -146,36 +138,14 @@ impl Writer {
         let of_lane = inputs.iter().filter_map(|run| run.lane(lane));
         let postings = of_lane.map(|summary| summary.postings).sum();
         Ok(LaneSummary {
-            filter: self.filter_shape(lane, postings, documents)?,
+            filter: filter_shape(
+                &self.store.context,
+                lane,
+                postings,
+                documents,
+                self.state.documents,
+            )?,
             ..LaneSummary::empty(lane)
-        })
-    }
-
-    /// Returns the shape of the filter for a lane of a run with these numbers of postings and documents;
-    /// `None` if it gets no filter.
-    pub(super) fn filter_shape(
-        &self,
-        lane: u16,
-        postings: u64,
-        documents: u64,
-    ) -> Result<Option<FilterShape>> {
-        let lanes = &self.store.context.lanes;
-        if postings == 0 {
-            return Ok(None);
-        }
-        // Both numbers may be a claim of the file.
-        let is_small = documents.saturating_mul(FILTERED_SHARE) < self.state.documents;
-        Ok(match self.role_of(lane)? {
-            LaneRole::Key => Some(FilterShape::new(postings, KEY_FILTER_BITS)),
-            LaneRole::Band(_) => is_small.then(|| FilterShape::new(postings, FILTER_BITS)),
-            LaneRole::Table(_) => {
-                // Where most buckets have a document, a filter would let most probes pass.
-                let length = u32::from(lanes.bucket_bits(lane).length);
-                // Codes of 64 bits have 2^64 buckets.
-                let buckets = 1u64.checked_shl(length).unwrap_or(u64::MAX);
-                let is_sparse = buckets / 4 >= documents;
-                (is_small && is_sparse).then(|| FilterShape::new(postings, FILTER_BITS))
-            }
         })
     }
 
@@ -346,6 +316,7 @@ impl Writer {
                 format!("found {documents} documents, expected the {dropped} deleted ones");
             Error::corrupt(place, detail)
         })?;
+        self.has_dropped_runs = true;
         check_lanes_agree(output.run, &output.lanes)?;
         if output.postings() == 0 {
             // Documents that were deleted since the merge began have no postings either, and no other

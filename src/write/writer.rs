@@ -1,7 +1,7 @@
 //! The state of a write transaction: the engine's transaction, and the changes that are not in its
 //! tables yet.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -49,6 +49,8 @@ pub(crate) struct Writer {
     pub(super) paced_up_to: u64,
     /// True once blocks or filters of runs were written.
     pub(super) has_written_runs: bool,
+    /// True once a merge has ended, so that the runs that it merged are gone.
+    pub(super) has_dropped_runs: bool,
     /// Why the transaction can only be rolled back; `None` if it can go on.
     failure: Option<String>,
     pub(crate) counters: TransactionCounters,
@@ -81,6 +83,7 @@ impl Writer {
             removed_rows: 0,
             paced_up_to: latest.state.postings_moved,
             has_written_runs: false,
+            has_dropped_runs: false,
             failure: None,
             counters: TransactionCounters::default(),
             store,
@@ -258,17 +261,26 @@ impl Writer {
         self.pending.flush(open_write(self.write.as_ref())?)
     }
 
-    fn probe_tables<'t, 'w>(
-        &'t self,
+    fn with_probe_tables<R>(
+        &self,
         table: PostingTable,
-        opened: &'t RunTables<'w>,
-    ) -> ProbeTables<'t, RunBlocks<'w>, FilterPieces<'w>> {
-        ProbeTables {
+        run: impl FnOnce(ProbeTables<'_, RunBlocks<'_>, FilterPieces<'_>>) -> Result<R>,
+    ) -> Result<R> {
+        let opened = OnceCell::new();
+        let open = || -> Result<&RunTables<'_>> {
+            if let Some(opened) = opened.get() {
+                return Ok(opened);
+            }
+            let tables = run_tables(self.write()?, table)?;
+            Ok(opened.get_or_init(|| tables))
+        };
+        run(ProbeTables {
             context: &self.store.context,
             table,
-            blocks: &opened.blocks,
-            filters: &opened.filters,
-        }
+            readahead: self.store.engine.readahead.as_ref(),
+            blocks: &|| Ok(&open()?.blocks),
+            filters: &|| Ok(&open()?.filters),
+        })
     }
 
     /// Visits the postings within `ranges` of the documents from an id on, none of which may be in a
@@ -342,6 +354,10 @@ impl Writer {
         let versions = &self.store.versions;
         let outcome = versions.commit(version, || catch_engine_panic(|| write.commit().engine()));
         drop(before);
+        if outcome.is_ok() && self.has_dropped_runs {
+            let is_kept = |number| self.runs.descriptors().any(|run| run.run == number);
+            self.store.context.cache.retain_runs(is_kept);
+        }
         // The file may hold this commit or the one before: a crash between the writes of a commit looks
         // the same. Only opening it again tells which.
         outcome.inspect_err(|error| {
@@ -362,9 +378,7 @@ impl Drop for Writer {
             std::mem::forget(self.write.take());
         } else if let Some(write) = self.write.take() {
             if self.has_written_runs {
-                // The cache may hold filters of these runs, and the next transaction writes other runs
-                // under the same numbers.
-                self.store.context.filters.clear();
+                self.store.context.cache.clear();
             }
             // A damaged file can make the engine panic here as well. The file stays as it was, and
             // there is nobody to whom an error could be returned.
@@ -395,14 +409,11 @@ impl ReadView for Writer {
         if is_enough()? {
             return Ok(());
         }
-        // Opening tables costs more than probing filters, which rule most look-ups of keys out.
         let plan = LaneReads::of(&self.store.context, &self.runs, ranges);
         if plan.is_empty(&self.store.context) {
             return Ok(());
         }
-        let opened = run_tables(self.write()?, table)?;
-        self.probe_tables(table, &opened)
-            .probe(plan, ranges, visit, is_enough)
+        self.with_probe_tables(table, |tables| tables.probe(plan, ranges, visit, is_enough))
     }
 
     fn sweep(
@@ -417,9 +428,9 @@ impl ReadView for Writer {
         if !goes_on || self.runs.standing.is_empty() {
             return Ok(());
         }
-        let opened = run_tables(self.write()?, table)?;
-        self.probe_tables(table, &opened)
-            .sweep(&self.runs, lane, wanted, visit)
+        self.with_probe_tables(table, |tables| {
+            tables.sweep(&self.runs, lane, wanted, visit)
+        })
     }
 
     fn document_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {

@@ -11,5 +11,6 @@
 mod common;
 mod evaluation;
 mod known_answers;
+mod many_threads;
 mod model;
 mod simhash_probe;

@@ -86,6 +86,7 @@ fn of_rows(mut stats: Stats) -> Stats {
     stats.compact_gain_bytes = 0;
     stats.bytes_per_document = 0.0;
     stats.filter_cache_bytes = 0;
+    stats.block_cache_bytes = 0;
     stats.memtable_bytes = 0;
     stats
 }

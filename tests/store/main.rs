@@ -25,6 +25,7 @@ mod progress;
 mod reband;
 mod records;
 mod removal;
+mod run_cache;
 mod signatures;
 mod threads;
 mod transfer;

@@ -48,7 +48,9 @@ impl Form {
     pub fn schema(self) -> Result<Schema> {
         let minhash = MinHash::new(self.values())
             .banding(BANDS, self.rows())
-            .code_bits(CODE_BITS);
+            .code_bits(CODE_BITS)
+            // A band of one value of 16 bits would have 65,536 buckets, and not those of the other engines.
+            .value_bits(32);
         Ok(Schema::builder().minhash(minhash).build()?)
     }
 

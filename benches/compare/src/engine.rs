@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::{Batch, Input};
 use crate::documents::{Form, Probe};
@@ -12,8 +13,17 @@ use crate::process::allocated_bytes;
 use crate::sqlite::Sqlite;
 use crate::{Result, fjall, hash_map, lmdb, ours, sqlite};
 
-/// Of every engine that has one.
-pub const CACHE_BYTES: u64 = 64 << 20;
+static CACHE_BYTES: AtomicU64 = AtomicU64::new(64 << 20);
+
+/// The cache of every engine that has one.
+pub fn cache_bytes() -> u64 {
+    CACHE_BYTES.load(Ordering::Relaxed)
+}
+
+/// Sets it, before any engine is opened.
+pub fn set_cache_bytes(bytes: u64) {
+    CACHE_BYTES.store(bytes, Ordering::Relaxed);
+}
 
 /// An engine that documents are loaded into.
 pub trait Engine {

@@ -8,7 +8,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Sn
 use crate::Result;
 use crate::batch::{Batch, Input};
 use crate::documents::Probe;
-use crate::engine::{CACHE_BYTES, Engine};
+use crate::engine::{Engine, cache_bytes};
 use crate::packed::{document, pack, prefix};
 use crate::process::allocated_bytes;
 
@@ -22,7 +22,7 @@ pub struct Fjall {
 
 impl Fjall {
     pub fn open(path: &Path) -> Result<Self> {
-        let database = Database::builder(path).cache_size(CACHE_BYTES).open()?;
+        let database = Database::builder(path).cache_size(cache_bytes()).open()?;
         let keyspace = database.keyspace("postings", KeyspaceCreateOptions::default)?;
         Ok(Self {
             reader: None,
@@ -83,7 +83,7 @@ impl Engine for Fjall {
              default (memtable 64 MiB, LZ4 from the third level on), each batch persisted with \
              fdatasync; the rows of each batch are sorted first, within the time; it flushes and \
              merges in threads of its own, so that only the total of bytes written says something",
-            CACHE_BYTES >> 20
+            cache_bytes() >> 20
         ))
     }
 

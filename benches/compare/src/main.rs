@@ -79,6 +79,7 @@ grouped, single, many, each, fdatasync.
   --engines a,b,c       these only; ratios are to the first
   --seconds-limit 600   an engine that takes longer for its commits is quoted at what it reached
   --memory-limit MIB    the same for its memory; 45 % of what is available if not given
+  --cache 64            MiB of cache of every engine that has one
   --folder .            where the files are made: their file system is what is measured
   --pairs 10000         (accuracy) a cell of one kind, size and similarity
   --most-features N     (accuracy) sizes of sets up to this one

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::Result;
 use crate::documents::Form;
+use crate::engine::set_cache_bytes;
 use crate::process::available_bytes;
 
 /// In which order documents are replaced.
@@ -140,6 +141,7 @@ impl Options {
                     return Err("at least 1".into());
                 }
             }
+            "--cache" => set_cache_bytes(value.parse::<u64>()? << 20),
             "--sync-delay" => self.sync_delay = Duration::from_micros(value.parse()?),
             "--visits" => self.visits = value.parse()?,
             "--pages" => self.pages = value.parse()?,

@@ -9,13 +9,13 @@ use resemblance::{
 use crate::Result;
 use crate::batch::{Batch, Input};
 use crate::documents::{Form, Probe};
-use crate::engine::{CACHE_BYTES, Engine};
+use crate::engine::{Engine, cache_bytes};
 
 /// The tables that hold postings, and what serves to find them.
 const POSTING_TABLES: [&str; 4] = ["keys", "bands", "permuted", "filters"];
 
 pub fn store_options() -> StoreOptions {
-    StoreOptions::new().cache_bytes(CACHE_BYTES)
+    StoreOptions::new().cache_bytes(cache_bytes())
 }
 
 pub struct Ours {
@@ -82,7 +82,7 @@ pub fn numbers(ids: Vec<DocumentId>) -> Vec<u64> {
 impl Engine for Ours {
     fn settings(&self) -> Result<String> {
         let schema = self.store.schema().to_string().replace('\n', ";");
-        Ok(format!("cache {} MiB; {schema}", CACHE_BYTES >> 20))
+        Ok(format!("cache {} MiB; {schema}", cache_bytes() >> 20))
     }
 
     fn insert(&mut self, batch: &Batch) -> Result<()> {

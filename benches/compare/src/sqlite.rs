@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, params};
 use crate::Result;
 use crate::batch::{Batch, Input, Record, Row};
 use crate::documents::Probe;
-use crate::engine::{CACHE_BYTES, Engine};
+use crate::engine::{Engine, cache_bytes};
 
 pub struct Sqlite {
     connection: Connection,
@@ -22,7 +22,7 @@ pub fn connect(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // Negative: in KiB instead of pages.
-    let cache = -i64::try_from(CACHE_BYTES / 1024)?;
+    let cache = -i64::try_from(cache_bytes() / 1024)?;
     connection.pragma_update(None, "cache_size", cache)?;
     Ok(connection)
 }

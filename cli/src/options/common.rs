@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
 pub(crate) struct CommonOptions {
-    /// Cache of the store, such as 64M or 2G
+    /// Cache of the store, such as 64M or 2G [default: a quarter of --memory, at least 64M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<u64>,
     /// Memory for documents, their features and sorting; what does not fit goes to temporary files

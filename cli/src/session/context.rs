@@ -46,6 +46,10 @@ fn share_of_machine() -> u64 {
     }
 }
 
+/// The cache of a store, which comes on top: this part of a job's memory, but at least so many bytes.
+const CACHE_SHARES: u64 = 4;
+const MIN_CACHE_BYTES: u64 = 64 << 20;
+
 /// Where less is read, hardly anybody asks how much memory it takes.
 const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 
@@ -96,10 +100,10 @@ impl Context {
 
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
-        let mut store_options = StoreOptions::new();
-        if let Some(bytes) = options.cache {
-            store_options = store_options.cache_bytes(bytes);
-        }
+        let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
+        let cache_bytes = (memory_bytes / CACHE_SHARES).max(MIN_CACHE_BYTES);
+        let store_options = StoreOptions::new();
+        let mut store_options = store_options.cache_bytes(options.cache.unwrap_or(cache_bytes));
         if options.no_lock {
             store_options = store_options.without_lock();
         }
@@ -110,7 +114,7 @@ impl Context {
             },
             interrupt,
             threads: options.threads.map_or_else(available, usize::from),
-            memory_bytes: options.memory.unwrap_or_else(share_of_machine),
+            memory_bytes,
             is_memory_given: options.memory.is_some(),
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             given_temp_dir: options.temp_dir.clone(),

@@ -9,9 +9,10 @@ use crate::index::lane_iter::lane_iter;
 use crate::index::lane_writer::write_lane;
 use crate::index::merge::lane_source::{InputBlock, LaneSource};
 use crate::index::merge::pipeline::MergeBudget;
-use crate::index::run::probe_lane;
+use crate::index::probe::probe_lane;
 use crate::index::testing::{
-    BUCKETS, NAME, Random, TABLE, database, pieces, posting, rows, tables, write, write_filtered,
+    BUCKETS, NAME, Random, TABLE, database, lane_ref, pieces, posting, rows, tables, write,
+    write_filtered,
 };
 
 /// The lane that is merged in these tests.
@@ -266,7 +267,7 @@ fn probes_find_everything_while_runs_are_merged() {
             }
         }
         let blocks = &tables.blocks;
-        probe_lane(blocks, NAME, run, &lane, code, code, &mut |posting| {
+        probe_lane(blocks, lane_ref(run, &lane), code, code, &mut |posting| {
             found.push(posting);
             Ok(())
         })

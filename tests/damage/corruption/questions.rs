@@ -53,6 +53,7 @@ fn whole<T>(
 /// Which depend on the cache and on the length of the file.
 fn without_sizes(mut stats: Stats) -> Stats {
     stats.filter_cache_bytes = 0;
+    stats.block_cache_bytes = 0;
     stats.file_bytes = 0;
     stats.allocated_bytes = 0;
     stats.compact_gain_bytes = 0;

@@ -3,10 +3,13 @@ use std::collections::BTreeSet;
 use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use super::*;
+use crate::error::Error;
+use crate::format::{BlockKey, LaneSummary, split_block_key};
 use crate::index::lane_iter::{lane_iter, lane_iter_owned};
 use crate::index::lane_writer::write_lane;
+use crate::index::run::{RunBlocks, delete_run, is_of};
 use crate::index::testing::{
-    NAME, Random, TABLE, database, in_range, posting, rows, tables, write,
+    NAME, Random, TABLE, database, in_range, lane_ref, posting, rows, tables, write,
 };
 
 const MAX: u64 = u64::MAX;
@@ -20,7 +23,7 @@ fn probe(
     let table = transaction.open_table(TABLE).unwrap();
     let mut found = Vec::new();
     let (low, high) = codes.into_inner();
-    let cost = probe_lane(&table, NAME, run, lane, low, high, &mut |posting| {
+    let cost = probe_lane(&table, lane_ref(run, lane), low, high, &mut |posting| {
         found.push(posting);
         Ok(())
     })?;
@@ -188,7 +191,7 @@ fn an_error_of_the_visitor_ends_the_probe() {
     );
     let table = transaction.open_table(TABLE).unwrap();
     let mut visits = 0;
-    let result = probe_lane(&table, NAME, 1, &lane, 1, 1, &mut |_| {
+    let result = probe_lane(&table, lane_ref(1, &lane), 1, 1, &mut |_| {
         visits += 1;
         if visits == 3 {
             Err(Error::Busy)

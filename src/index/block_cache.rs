@@ -1,0 +1,266 @@
+//! Verified blocks in memory: a probe finds them without the engine.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+
+use crate::error::Result;
+use crate::format::{Block, Posting, VerifiedHeader};
+use crate::index::lane_index::LaneIndex;
+use crate::index::mixer::Mixer;
+use crate::sketch::mix64;
+use crate::sync::IgnorePoison;
+
+/// Number of parts that are locked one by one.
+const SHARDS: usize = 16;
+
+/// About how many bytes a block takes besides its value.
+const ENTRY_BYTES: usize = 320;
+
+/// Where there is no room, one in so many blocks that probes read is kept in the place of another. A store
+/// that is larger than the cache would else copy every block that it reads.
+const KEPT_ONE_IN: u64 = 8;
+
+/// Run, lane and last posting of a block.
+type BlockPlace = (u32, u16, Posting);
+
+/// A block that was verified when it was read from the file.
+#[derive(Debug)]
+pub(super) struct CachedBlock {
+    header: VerifiedHeader,
+    value: Box<[u8]>,
+    place: BlockPlace,
+    /// True if a probe has found it since the clock passed it last.
+    is_wanted: AtomicBool,
+}
+
+impl CachedBlock {
+    #[inline]
+    pub(super) fn block(&self) -> Result<Block<'_>> {
+        self.header.block(&self.value)
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.value.len() + ENTRY_BYTES
+    }
+}
+
+/// Who reads blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockAccess {
+    /// What it reads may be kept in the place of other blocks.
+    Probe,
+    /// It reads much that nobody asks for again soon: what it reads is kept where there is room.
+    Sweep,
+}
+
+/// Blocks that were read and verified, within a limit of bytes. A block is found by any posting that it
+/// holds or would hold: it states which posting is before its first. The cache drops those first that no
+/// probe has used lately (the clock algorithm).
+///
+/// Blocks never change, so nothing here is ever stale, except blocks that a transaction read of runs that it
+/// then rolled back.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    /// Each lane of a run is in one of them.
+    shards: Box<[RwLock<Shard>]>,
+    /// Bytes held, and those of blocks that are about to be.
+    size_bytes: AtomicUsize,
+    max_bytes: AtomicUsize,
+    /// The index of the shard that the clock examines next when something has to go.
+    hand: Mutex<usize>,
+    /// Number of blocks that were read while there was no room.
+    read_in_vain: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    lanes: HashMap<(u32, u16), LaneIndex<Arc<CachedBlock>>, BuildHasherDefault<Mixer>>,
+    /// The same blocks, as the clock examines them.
+    blocks: Vec<Arc<CachedBlock>>,
+    /// The index of the block that the clock examines next.
+    hand: usize,
+}
+
+impl BlockCache {
+    /// Makes a cache that holds at most about `max_bytes` bytes.
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            size_bytes: AtomicUsize::new(0),
+            max_bytes: AtomicUsize::new(max_bytes),
+            hand: Mutex::new(0),
+            read_in_vain: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, run: u32, lane: u16) -> Option<&RwLock<Shard>> {
+        let hash = mix64(u64::from(run) << 16 | u64::from(lane));
+        // The remainder is less than the number of shards.
+        self.shards.get((hash % SHARDS as u64) as usize)
+    }
+
+    /// Returns the block of a lane that holds a posting, or would hold it, if it is here.
+    #[inline]
+    pub(super) fn get(&self, run: u32, lane: u16, target: Posting) -> Option<Arc<CachedBlock>> {
+        let shard = self.shard(run, lane)?.read().ignore_poison();
+        let block = shard.lanes.get(&(run, lane))?.first_from(target)?;
+        // Another one may lie between that is not here.
+        if block
+            .header
+            .previous()
+            .is_some_and(|previous| previous >= target)
+        {
+            return None;
+        }
+        // All threads ask for the same blocks: see the cache of filters.
+        if !block.is_wanted.load(Ordering::Relaxed) {
+            block.is_wanted.store(true, Ordering::Relaxed);
+        }
+        Some(Arc::clone(block))
+    }
+
+    /// Returns true if the block of a lane that holds a posting, or would hold it, is here.
+    pub(crate) fn holds(&self, run: u32, lane: u16, target: Posting) -> bool {
+        self.get(run, lane, target).is_some()
+    }
+
+    /// Keeps a block whose value has just been read and verified, unless there is no room for it.
+    pub(super) fn keep(
+        &self,
+        (run, lane): (u32, u16),
+        header: VerifiedHeader,
+        value: &[u8],
+        access: BlockAccess,
+    ) -> Option<Arc<CachedBlock>> {
+        let shard = self.shard(run, lane)?;
+        let size = value.len() + ENTRY_BYTES;
+        if !self.reserve(size, access) {
+            return None;
+        }
+        let block = Arc::new(CachedBlock {
+            header,
+            value: value.into(),
+            place: (run, lane, header.last()),
+            // A new block has no round of grace, so blocks that are used once do not displace the others.
+            is_wanted: AtomicBool::new(false),
+        });
+        if !shard.write().ignore_poison().push(Arc::clone(&block)) {
+            // Nobody holds the lock while the file is read, so another thread may have read the same block.
+            self.size_bytes.fetch_sub(size, Ordering::Relaxed);
+        }
+        Some(block)
+    }
+
+    /// Makes room for a block, and returns true if there is.
+    fn reserve(&self, size: usize, access: BlockAccess) -> bool {
+        let max_bytes = self.max_bytes.load(Ordering::Relaxed);
+        if size > max_bytes {
+            return false;
+        }
+        if self.size_bytes.load(Ordering::Relaxed) + size > max_bytes {
+            let read = self.read_in_vain.fetch_add(1, Ordering::Relaxed);
+            if access == BlockAccess::Sweep || !read.is_multiple_of(KEPT_ONE_IN) {
+                return false;
+            }
+        }
+        self.size_bytes.fetch_add(size, Ordering::Relaxed);
+        self.drop_beyond(max_bytes);
+        true
+    }
+
+    /// Drops blocks until no more than so many bytes are held.
+    fn drop_beyond(&self, max_bytes: usize) {
+        if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
+            return;
+        }
+        let mut hand = self.hand.lock().ignore_poison();
+        // In the first round over all shards every block may have been wanted; the second finds none that is.
+        for _ in 0..=2 * SHARDS {
+            let Some(shard) = self.shards.get(*hand % SHARDS) else {
+                return;
+            };
+            let mut shard = shard.write().ignore_poison();
+            while self.size_bytes.load(Ordering::Relaxed) > max_bytes {
+                let Some(dropped) = shard.drop_one() else {
+                    break;
+                };
+                self.size_bytes.fetch_sub(dropped, Ordering::Relaxed);
+            }
+            if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
+                return;
+            }
+            *hand = (*hand + 1) % SHARDS;
+        }
+    }
+
+    /// Sets the limit, and drops what is beyond it.
+    pub(crate) fn set_max_bytes(&self, max_bytes: usize) {
+        if self.max_bytes.swap(max_bytes, Ordering::Relaxed) > max_bytes {
+            self.drop_beyond(max_bytes);
+        }
+    }
+
+    /// Drops the blocks of all runs but these.
+    pub(crate) fn retain_runs(&self, is_kept: impl Fn(u32) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.write().ignore_poison();
+            for block in std::mem::take(&mut *shard).blocks {
+                if is_kept(block.place.0) {
+                    shard.push(block);
+                } else {
+                    let freed = block.size_bytes();
+                    self.size_bytes.fetch_sub(freed, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes.load(Ordering::Relaxed) as u64
+    }
+}
+
+impl Shard {
+    /// Adds a block, and returns false if it is there already.
+    fn push(&mut self, block: Arc<CachedBlock>) -> bool {
+        let (run, lane, last) = block.place;
+        let blocks = self.lanes.entry((run, lane)).or_default();
+        let is_new = blocks.insert(last, Arc::clone(&block));
+        if is_new {
+            self.blocks.push(block);
+        }
+        is_new
+    }
+
+    /// Drops the next block that no probe has used since the hand passed it last, and returns its size. A
+    /// block that was used gets another round; `None` once the hand has passed the last.
+    fn drop_one(&mut self) -> Option<usize> {
+        while let Some(block) = self.blocks.get(self.hand) {
+            if !block.is_wanted.swap(false, Ordering::Relaxed) {
+                let dropped = self.blocks.swap_remove(self.hand);
+                self.forget(dropped.place);
+                return Some(dropped.size_bytes());
+            }
+            self.hand += 1;
+        }
+        self.hand = 0;
+        None
+    }
+
+    /// Takes a block out of its lane.
+    fn forget(&mut self, (run, lane, last): BlockPlace) {
+        if let Some(blocks) = self.lanes.get_mut(&(run, lane)) {
+            blocks.remove(last);
+            if blocks.is_empty() {
+                self.lanes.remove(&(run, lane));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "block_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+use redb::WriteTransaction;
+
+use super::*;
+use crate::format::LaneSummary;
+use crate::index::probe::probe_lane_while;
+use crate::index::run::ProbeCost;
+use crate::index::segment::ProbeControl;
+use crate::index::sweep::{ProbeRange, SweepControl, sweep_lane};
+use crate::index::testing::{Random, TABLE, database, in_range, lane_ref, posting, write};
+
+const MAX: u64 = u64::MAX;
+
+/// Uniform codes, and few codes with many postings each.
+fn lanes() -> [BTreeSet<Posting>; 2] {
+    let mut random = Random(1);
+    let uniform = (0..9_000).map(|id| posting(random.next() >> 24, id));
+    let uniform = uniform.collect();
+    let crowded = (0..9_000).map(|id| posting(random.below(3) << 62, id));
+    [uniform, crowded.collect()]
+}
+
+/// A lane of a run, probed and swept with a cache.
+struct Lane<'t> {
+    transaction: &'t WriteTransaction,
+    run: u32,
+    summary: LaneSummary,
+    /// How often its table was opened.
+    opened: Cell<u32>,
+}
+
+impl<'t> Lane<'t> {
+    fn write(transaction: &'t WriteTransaction, run: u32, postings: &BTreeSet<Posting>) -> Self {
+        Self {
+            transaction,
+            run,
+            summary: write(transaction, run, 2, postings),
+            opened: Cell::new(0),
+        }
+    }
+
+    fn probe(&self, cache: &BlockCache, low: u64, high: u64) -> (Vec<Posting>, ProbeCost) {
+        let table = self.transaction.open_table(TABLE).unwrap();
+        let mut found = Vec::new();
+        let open = || {
+            self.opened.set(self.opened.get() + 1);
+            Ok(&table)
+        };
+        let lane = lane_ref(self.run, &self.summary);
+        let cost = probe_lane_while(lane, open, cache, (low, high), &mut |posting| {
+            found.push(posting);
+            Ok(ProbeControl::GoOn)
+        });
+        (found, cost.unwrap())
+    }
+
+    fn sweep(&self, cache: &BlockCache) -> ProbeCost {
+        let table = self.transaction.open_table(TABLE).unwrap();
+        let all = ProbeRange {
+            low_code: 0,
+            high_code: MAX,
+            query_index: 0,
+        };
+        let lane = lane_ref(self.run, &self.summary);
+        let visit = &mut |_, _| Ok(SweepControl::GoOn);
+        sweep_lane(lane, || Ok(&table), cache, &[all], visit).unwrap()
+    }
+}
+
+#[test]
+fn probes_with_any_cache_find_what_a_set_holds() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let lanes = lanes();
+    let runs = [0, 1, u32::MAX].into_iter().zip(lanes.iter().cycle());
+    let runs: Vec<_> = runs
+        .map(|(run, postings)| (Lane::write(&transaction, run, postings), postings))
+        .collect();
+    for max_bytes in [0, 5_000, 50_000, 1 << 20] {
+        let cache = BlockCache::new(max_bytes);
+        let mut random = Random(7);
+        for _ in 0..2_000 {
+            let (lane, postings) = &runs[random.below(3) as usize];
+            let some = postings.iter().nth(random.below(9_000) as usize).unwrap();
+            let low = some.code - random.below(2).min(some.code);
+            let high = low + [0, 1, 1 << 30][random.below(3) as usize];
+            let (found, _) = lane.probe(&cache, low, high);
+            assert_eq!(found, in_range(postings, low..=high));
+            assert!(cache.size_bytes() <= max_bytes as u64);
+        }
+        assert_eq!(cache.size_bytes() > 0, max_bytes > 0);
+    }
+}
+
+#[test]
+fn what_is_held_is_found_without_the_table() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let [uniform, crowded] = lanes();
+    for (run, postings) in [(3, &uniform), (4, &crowded)] {
+        let lane = Lane::write(&transaction, run, postings);
+        let cache = BlockCache::new(1 << 20);
+        let (_, first) = lane.probe(&cache, 0, MAX);
+        let (found, second) = lane.probe(&cache, 0, MAX);
+        assert!(found.iter().eq(postings));
+        assert_eq!(
+            (first.blocks, first.cached_blocks),
+            (lane.summary.blocks, 0)
+        );
+        assert_eq!(second.cached_blocks, lane.summary.blocks);
+        assert_eq!(lane.sweep(&cache), second);
+        assert_eq!(lane.opened.get(), 1);
+        cache.retain_runs(|other| other != run);
+        assert_eq!(cache.size_bytes(), 0);
+        assert_eq!(lane.probe(&cache, 0, MAX).1, first);
+    }
+}
+
+/// A sweep takes free room, and leaves what probes read where there is none.
+#[test]
+fn sweeps_displace_nothing() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let [uniform, _] = lanes();
+    let lanes = [0, 1].map(|run| Lane::write(&transaction, run, &uniform));
+    let bytes = lanes[0].summary.bytes as usize;
+    let cache = BlockCache::new(bytes + ENTRY_BYTES * lanes[0].summary.blocks as usize);
+    lanes[0].sweep(&cache);
+    let blocks = lanes[0].summary.blocks;
+    for _ in 0..3 {
+        assert_eq!(lanes[1].sweep(&cache).cached_blocks, 0);
+        assert_eq!(lanes[0].sweep(&cache).cached_blocks, blocks);
+    }
+    // Probes do, after a while.
+    for _ in 0..50 {
+        lanes[1].probe(&cache, 0, MAX);
+    }
+    assert!(lanes[1].probe(&cache, 0, MAX).1.cached_blocks > blocks / 2);
+}
+
+#[test]
+fn a_lesser_limit_drops_blocks() {
+    let database = database();
+    let transaction = database.begin_write().unwrap();
+    let [uniform, _] = lanes();
+    let lane = Lane::write(&transaction, 9, &uniform);
+    let cache = BlockCache::new(1 << 20);
+    lane.sweep(&cache);
+    let all = cache.size_bytes();
+    for max_bytes in [all, all / 2, 10_000, 0] {
+        cache.set_max_bytes(max_bytes as usize);
+        assert!(cache.size_bytes() <= max_bytes && cache.size_bytes() + 5_000 > max_bytes);
+        let (found, _) = lane.probe(&cache, 0, MAX);
+        assert!(found.iter().eq(&uniform));
+    }
+}

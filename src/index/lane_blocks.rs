@@ -1,0 +1,155 @@
+//! The blocks of a lane of a run, found by the postings that they hold: in memory, else in the file.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::engine::{AccessGuard, Cursor, EngineResult, ReadableTable};
+use crate::error::{Error, Result};
+use crate::format::{Block, Posting, VerifiedHeader, block_key, checksum, split_block_key};
+use crate::index::block_cache::{BlockAccess, BlockCache, CachedBlock};
+use crate::index::run::{Key, LaneRef, ProbeCost, Value, is_of, missing};
+
+/// A verified block of a lane.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and a box would cost more than the room"
+)]
+pub(super) enum HeldBlock<'t> {
+    Cached(Arc<CachedBlock>),
+    /// In a page of the engine.
+    Page(AccessGuard<'t, Value>, VerifiedHeader),
+}
+
+impl HeldBlock<'_> {
+    #[inline]
+    pub(super) fn block(&self) -> Result<Block<'_>> {
+        match self {
+            Self::Cached(block) => block.block(),
+            Self::Page(value, header) => header.block(value.value()),
+        }
+    }
+}
+
+/// The blocks of a lane, as a probe or a sweep reads them. `open` gives the table once a block has to be read
+/// from it: opening tables costs more than finding all blocks in memory.
+pub(crate) struct LaneBlocks<'r, 't, T, O> {
+    pub(super) lane: LaneRef<'r>,
+    open: O,
+    table: Option<&'t T>,
+    cache: Option<(&'r BlockCache, BlockAccess)>,
+    /// Behind the block that was read last from the table, with the last posting of that.
+    cursor: Option<(Cursor<'t, Key, Value>, Posting)>,
+    /// Difference between the last code of the block that was found last and the code before its first.
+    span: u64,
+    pub(super) cost: ProbeCost,
+}
+
+impl<'r, 't, T, O> LaneBlocks<'r, 't, T, O>
+where
+    T: ReadableTable<Key, Value> + 't,
+    O: Fn() -> Result<&'t T>,
+{
+    pub(super) fn new(
+        lane: LaneRef<'r>,
+        open: O,
+        cache: Option<(&'r BlockCache, BlockAccess)>,
+    ) -> Self {
+        Self {
+            lane,
+            open,
+            table: None,
+            cache,
+            cursor: None,
+            span: 0,
+            cost: ProbeCost::default(),
+        }
+    }
+
+    /// Returns the block that holds a posting, or would hold it: the first that ends at or after it. The lane
+    /// must not end before it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if that block is damaged or missing, and those of reading.
+    pub(super) fn covering(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
+        self.cost.blocks += 1;
+        let (run, lane) = (self.lane.run, self.lane.summary.lane);
+        let cached = self
+            .cache
+            .and_then(|(cache, _)| cache.get(run, lane, target));
+        let found = match cached {
+            Some(block) => {
+                self.cost.cached_blocks += 1;
+                HeldBlock::Cached(block)
+            }
+            None => self.read(target)?,
+        };
+        let block = found.block()?;
+        let before = block.previous().map_or(0, |previous| previous.code);
+        // Wraps in a forged block only, and then costs a look into the next one.
+        self.span = block.last().code.wrapping_sub(before);
+        Ok(found)
+    }
+
+    fn read(&mut self, target: Posting) -> Result<HeldBlock<'t>> {
+        let (name, run, lane) = (self.lane.table_name, self.lane.run, self.lane.summary.lane);
+        // The descriptor states where the lane ends. If the blocks stop before that, some are lost, and a
+        // search that took this for the end would miss documents without an error.
+        let lost = |found| missing(name, run, lane, Some(target), found);
+        let (key, value) = self.seek(target)?.ok_or_else(|| lost(None))?;
+        let block = Block::parse(name, key.value(), value.value())?;
+        // Each block names the posting before its first one. Without a look at that, the documents of a lost
+        // block would be missed without an error.
+        if block.previous().is_some_and(|previous| previous >= target) {
+            return Err(lost(block.previous()));
+        }
+        let header = block.verified_header();
+        if let Some((cache, access)) = self.cache
+            && let Some(cached) = cache.keep((run, lane), header, value.value(), access)
+        {
+            return Ok(HeldBlock::Cached(cached));
+        }
+        Ok(HeldBlock::Page(value, header))
+    }
+
+    /// Returns the first row of the lane that reaches `target`, if there is one. A near target is likely in
+    /// the next row: looking there first saves the descent from the root of the tree.
+    fn seek(&mut self, target: Posting) -> Result<Option<FoundRow<'t>>> {
+        let (run, lane) = (self.lane.run, self.lane.summary.lane);
+        let is_near = |at: Posting| at < target && target.code - at.code <= self.span.max(1);
+        if let Some((cursor, at)) = &mut self.cursor
+            && is_near(*at)
+        {
+            let row = cursor.next().engine()?;
+            let Some((key, value)) = row.filter(|(key, _)| is_of(key.value(), run, lane)) else {
+                return Ok(None);
+            };
+            let last = split_block_key(key.value()).2;
+            *at = last;
+            if last >= target {
+                return Ok(Some((key, value)));
+            }
+            // The row just read ends before the target. Reading on could take any number of rows; the
+            // descent from the root takes one.
+        }
+        let start = block_key(run, lane, target);
+        let table = match self.table {
+            Some(table) => table,
+            None => *self.table.insert((self.open)()?),
+        };
+        let mut cursor = table.lower_bound(Bound::Included(&start)).engine()?;
+        let row = cursor.next().engine()?;
+        let row = row.filter(|(key, _)| is_of(key.value(), run, lane));
+        let last = row.as_ref().map(|(key, _)| split_block_key(key.value()).2);
+        self.cursor = last.map(|last| (cursor, last));
+        Ok(row)
+    }
+
+    /// The error of a block whose postings are out of order.
+    pub(super) fn unordered(&self, block: &Block<'_>, detail: String) -> Error {
+        let key = block_key(self.lane.run, self.lane.summary.lane, block.last());
+        Error::corrupt(checksum::place(self.lane.table_name, &key), detail)
+    }
+}
+
+/// The key and the value of a block.
+type FoundRow<'t> = (AccessGuard<'t, Key>, AccessGuard<'t, Value>);

@@ -1,0 +1,180 @@
+//! Finds the blocks of a lane that are in memory, by their last postings.
+
+use crate::format::Posting;
+
+/// Number of blocks in a chunk, beyond which it is cut in two: what an insertion moves stays short.
+const CHUNK_BLOCKS: usize = if cfg!(test) { 8 } else { 256 };
+
+/// The last posting of a block, and what is kept under it.
+type Row<V> = (Posting, V);
+
+/// The blocks of a lane that are in memory, ascending by their last postings.
+///
+/// Codes are hashes, so the blocks are spread evenly: interpolation finds one with a look at two or three
+/// places that are near each other.
+#[derive(Debug)]
+pub(super) struct LaneIndex<V> {
+    /// None is empty.
+    chunks: Vec<Vec<Row<V>>>,
+    /// The last posting of each chunk.
+    ends: Vec<Posting>,
+}
+
+impl<V> Default for LaneIndex<V> {
+    fn default() -> Self {
+        Self {
+            chunks: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+}
+
+impl<V> LaneIndex<V> {
+    /// Returns the first block that ends at or after a posting.
+    #[inline]
+    pub(super) fn first_from(&self, target: Posting) -> Option<&V> {
+        let chunk = self.chunks.get(self.chunk_of(target))?;
+        chunk
+            .get(position_in(chunk, target))
+            .map(|(_, block)| block)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Adds a block, and returns false if it is there already.
+    pub(super) fn insert(&mut self, last: Posting, block: V) -> bool {
+        // Beyond all ends, it goes into the last chunk.
+        let index = self.chunk_of(last).min(self.chunks.len().saturating_sub(1));
+        let Some(chunk) = self.chunks.get_mut(index) else {
+            self.chunks.push(vec![(last, block)]);
+            self.ends.push(last);
+            return true;
+        };
+        let position = position_in(chunk, last);
+        if chunk.get(position).is_some_and(|(held, _)| *held == last) {
+            return false;
+        }
+        chunk.insert(position, (last, block));
+        if chunk.len() > CHUNK_BLOCKS {
+            let upper = chunk.split_off(CHUNK_BLOCKS / 2);
+            self.chunks.insert(index + 1, upper);
+            self.ends.insert(index, last);
+            self.note_end(index + 1);
+        }
+        self.note_end(index);
+        true
+    }
+
+    /// Takes a block out.
+    pub(super) fn remove(&mut self, last: Posting) {
+        let index = self.chunk_of(last);
+        let Some(chunk) = self.chunks.get_mut(index) else {
+            return;
+        };
+        let position = position_in(chunk, last);
+        if chunk.get(position).is_none_or(|(held, _)| *held != last) {
+            return;
+        }
+        chunk.remove(position);
+        if chunk.is_empty() {
+            self.chunks.remove(index);
+            self.ends.remove(index);
+        } else {
+            self.note_end(index);
+        }
+    }
+
+    /// Returns the index of the first chunk that ends at or after a posting.
+    #[inline]
+    fn chunk_of(&self, target: Posting) -> usize {
+        self.ends.partition_point(|end| *end < target)
+    }
+
+    fn note_end(&mut self, index: usize) {
+        let last = self.chunks.get(index).and_then(|chunk| chunk.last());
+        if let (Some(end), Some((last, _))) = (self.ends.get_mut(index), last) {
+            *end = *last;
+        }
+    }
+}
+
+/// Returns the index of the first block of a chunk that ends at or after a posting: it begins where the code
+/// would be if codes were spread evenly, and doubles its steps from there.
+#[inline]
+fn position_in<V>(chunk: &[Row<V>], target: Posting) -> usize {
+    let (Some(first), Some(last)) = (chunk.first(), chunk.last()) else {
+        return 0;
+    };
+    let is_before = |index: usize| chunk.get(index).is_some_and(|row| row.0 < target);
+    let guess = guess(first.0.code, last.0.code, target.code, chunk.len() - 1);
+    // All before `low` end before the target; `high` and what follows do not.
+    let (mut low, mut high, mut step) = (0, chunk.len(), 1);
+    if is_before(guess) {
+        low = guess + 1;
+        while is_before(low + step - 1) {
+            low += step;
+            step *= 2;
+        }
+        high = high.min(low + step - 1);
+    } else {
+        high = guess;
+        while step <= high && !is_before(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        low = (high + 1).saturating_sub(step).max(low);
+    }
+    let between = chunk.get(low..high).unwrap_or(&[]);
+    low + between.partition_point(|row| row.0 < target)
+}
+
+/// Returns the share of `steps` that a code has come from the first code to the last.
+#[inline]
+fn guess(first: u64, last: u64, code: u64, steps: usize) -> usize {
+    let span = u128::from(last.saturating_sub(first)).max(1);
+    let come = u128::from(code.clamp(first, last.max(first)) - first);
+    // At most `steps`.
+    (come * steps as u128 / span) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::index::testing::{Random, posting};
+
+    /// Against an ordered map: codes of all spreads, and postings before, at and between the blocks.
+    #[test]
+    fn it_answers_as_an_ordered_map() {
+        let spreads: [fn(&mut Random) -> Posting; 4] = [
+            |random| posting(random.next() >> 24, 0),
+            |random| posting(random.below(3), random.below(200)),
+            |random| posting(random.next() >> random.below(64), random.below(2)),
+            |random| posting(u64::MAX - random.below(100), u64::MAX - random.below(2)),
+        ];
+        for spread in spreads {
+            let mut random = Random(5);
+            let (mut index, mut expected) = (LaneIndex::default(), BTreeMap::new());
+            for number in 0..3_000 {
+                let place = spread(&mut random);
+                if random.below(3) > 0 {
+                    let is_new = !expected.contains_key(&place);
+                    assert_eq!(index.insert(place, number), is_new);
+                    expected.entry(place).or_insert(number);
+                } else {
+                    let first = expected.range(place..).next().map(|(place, _)| *place);
+                    index.remove(first.unwrap_or(place));
+                    expected.remove(&first.unwrap_or(place));
+                }
+                for target in [place, spread(&mut random), place.next(), posting(0, 0)] {
+                    let found = expected.range(target..).next().map(|(_, number)| number);
+                    assert_eq!(index.first_from(target), found, "{target:?}");
+                }
+                assert_eq!(index.is_empty(), expected.is_empty());
+            }
+        }
+    }
+}
