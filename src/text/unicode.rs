@@ -25,13 +25,27 @@ static PLANE_PLAIN: BasicPlane = plain();
 /// Letters and digits that no step but the stripping of accents changes.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn plain() -> BasicPlane {
-    let (letters, cased) = (plane(&ALPHANUMERIC), plane(&cased()));
-    let unsettled = plane(&UNSETTLED);
-    let mut plain = [0; 1024];
+    let (mut plain, unsettled) = (plane(&ALPHANUMERIC), plane(&UNSETTLED));
     let mut at = 0;
     while at < plain.len() {
-        plain[at] = letters[at] & !cased[at] & !unsettled[at];
+        plain[at] &= !unsettled[at];
         at += 1;
+    }
+    let mut mapping = 0;
+    while mapping < CASED {
+        // Those with a long mapping stand alone.
+        let (mut number, last, step) = if mapping < LOWER_CASE.len() {
+            let (first, last, step, _) = LOWER_CASE[mapping];
+            (first, last, step)
+        } else {
+            let long = LOWER_CASE_LONG[mapping - LOWER_CASE.len()].0 as u32;
+            (long, long, 1)
+        };
+        while number <= last && number < 0x1_0000 {
+            plain[(number >> 6) as usize] &= !(1 << (number & 63));
+            number += step;
+        }
+        mapping += 1;
     }
     plain
 }

@@ -104,6 +104,13 @@ impl UnitBuffer {
         self.is_open = true;
     }
 
+    /// Appends some characters to the last unit, or begins a unit with them.
+    #[inline]
+    pub(super) fn push_str(&mut self, part: &str) {
+        self.text.extend_from_slice(part.as_bytes());
+        self.is_open = true;
+    }
+
     /// Appends a complete unit.
     #[cfg(feature = "languages")]
     pub(super) fn push_unit(&mut self, unit: &str) {

@@ -39,20 +39,35 @@ impl UnitReader {
         let mut rest = piece;
         while !rest.is_empty() {
             let (ascii, other, after) = split_runs(rest);
-            // A mark may follow the last character here, or in the next piece.
-            let may_compose = !other.chars().next().is_some_and(is_settled);
-            match ascii.chars().next_back().filter(|_| may_compose) {
-                Some(last) => {
-                    let (certain, _) = ascii.split_at(ascii.len() - 1);
-                    self.read_ascii(certain);
+            let is_last = after.is_empty();
+            if !is_last && other.chars().all(|c| self.splitter.is_plain(c)) {
+                // Most words are of such letters alone.
+                self.read_ascii(ascii);
+                if !other.is_empty() {
                     self.flush();
-                    self.hold(last);
+                    self.splitter.units.push_str(other);
                 }
-                None => self.read_ascii(ascii),
+            } else {
+                self.read_doubtful(ascii, other, is_last);
             }
-            self.read_other(other, after.is_empty());
             rest = after;
         }
+    }
+
+    /// Reads a run of ASCII and the other characters after it, of which some may not be settled.
+    fn read_doubtful(&mut self, ascii: &str, other: &str, is_last: bool) {
+        // A mark may follow the last character here, or in the next piece.
+        let may_compose = !other.chars().next().is_some_and(is_settled);
+        match ascii.chars().next_back().filter(|_| may_compose) {
+            Some(last) => {
+                let (certain, _) = ascii.split_at(ascii.len() - 1);
+                self.read_ascii(certain);
+                self.flush();
+                self.hold(last);
+            }
+            None => self.read_ascii(ascii),
+        }
+        self.read_other(other, is_last);
     }
 
     /// Ends the text, and completes its last unit.
@@ -133,12 +148,23 @@ struct UnitSplitter {
     keeps_case: bool,
     strips_accents: bool,
     removes_spaces: bool,
+    /// None where punctuation marks are units, or units have nothing between them.
+    ascii_form: Option<AsciiForm>,
     units: UnitBuffer,
 }
 
 impl UnitSplitter {
     fn new(text: &Text) -> Self {
+        let ascii_form = match (text.unit, text.keeps_case) {
+            _ if text.removes_spaces => None,
+            (ShingleUnit::Words, false) => Some(AsciiForm::Words),
+            (ShingleUnit::Words, true) => Some(AsciiForm::CasedWords),
+            (ShingleUnit::Characters, false) => Some(AsciiForm::Characters),
+            (ShingleUnit::Characters, true) => Some(AsciiForm::CasedCharacters),
+            (ShingleUnit::CodeTokens, _) => None,
+        };
         Self {
+            ascii_form,
             unit: text.unit,
             keeps_case: text.keeps_case || text.unit == ShingleUnit::CodeTokens,
             strips_accents: text.strip_accents,
@@ -158,23 +184,11 @@ impl UnitSplitter {
     }
 
     fn split_ascii(&mut self, ascii: &str) {
-        match self.ascii_form() {
+        match self.ascii_form {
             Some(form) if ascii.len() >= MIN_RUN_BYTES => {
                 self.units.push_ascii(form, ascii.as_bytes());
             }
             _ => ascii.chars().for_each(|c| self.push(c)),
-        }
-    }
-
-    /// There is none where punctuation marks are units, or units have nothing between them.
-    fn ascii_form(&self) -> Option<AsciiForm> {
-        match (self.unit, self.keeps_case) {
-            _ if self.removes_spaces => None,
-            (ShingleUnit::Words, false) => Some(AsciiForm::Words),
-            (ShingleUnit::Words, true) => Some(AsciiForm::CasedWords),
-            (ShingleUnit::Characters, false) => Some(AsciiForm::Characters),
-            (ShingleUnit::Characters, true) => Some(AsciiForm::CasedCharacters),
-            (ShingleUnit::CodeTokens, _) => None,
         }
     }
 
