@@ -390,7 +390,7 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
         Ok(None) => value.get().parse().ok(),
         Err(_) => None,
     };
-    let fits = |fingerprint: &u128| bits == 128 || *fingerprint <= u64::MAX.into();
+    let fits = |fingerprint: &u128| fingerprint.checked_shr(bits.into()).unwrap_or(0) == 0;
     let Some(fingerprint) = fingerprint.filter(fits) else {
         let shown: String = value.get().chars().take(40).collect();
         let expected = format!("{digits} hexadecimal digits, or an integer of {bits} bits");
@@ -398,7 +398,8 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
     };
     Ok(match bits {
         128 => Signature::from_simhash128(fingerprint),
-        // It fits.
+        // It fits, as below.
+        32 => Signature::from_simhash32(fingerprint as u32),
         _ => Signature::from_simhash(fingerprint as u64),
     })
 }

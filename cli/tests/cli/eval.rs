@@ -323,7 +323,7 @@ fn kinds_and_sizes_are_compared() {
     }
     assert_eq!(sizes, [64.0, 128.0, 256.0, 400.0, 512.0, 1024.0]);
     assert!(
-        kinds.len() == 13 && kinds.values().all(|rows| *rows == 6),
+        kinds.len() == 14 && kinds.values().all(|rows| *rows == 6),
         "{kinds:?}"
     );
     for name in ["error-by-size", "error-by-bytes", "time-by-size"] {
