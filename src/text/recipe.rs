@@ -102,6 +102,7 @@ pub enum ShingleUnit {
 /// assert_eq!((text.unit(), text.length()), (ShingleUnit::Words, 5));
 /// assert!(text.is_nfkc() && text.is_accent_stripped());
 /// assert_eq!((text.stop_words_language(), text.stem_language()), (Some(Language::French), None));
+/// assert!(!text.is_case_kept() && !text.is_without_spaces() && !text.is_unordered());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {

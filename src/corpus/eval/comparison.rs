@@ -62,6 +62,7 @@ struct ComparedPair {
 ///
 /// let pairs = ComparedPairs::find(&sample, 0.1, |_| Ok::<_, Error>(()))?;
 /// assert_eq!((pairs.len(), pairs.total(), pairs.is_empty()), (1, 1, false));
+/// assert!(pairs.iter().all(|(a, b, similarity)| a < b && similarity == 0.8));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Debug)]

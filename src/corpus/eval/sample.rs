@@ -158,6 +158,11 @@ pub enum SampleAddition {
 ///     sampler.add(0, b"a".into(), sketch)?;
 /// }
 /// assert_eq!(sampler.len(), 1);
+///
+/// // Documents that are no texts.
+/// let sketcher = sampler.sketcher();
+/// assert!(sketcher.sketch_hashes(b"b", &[3, 1, 2])?.is_some());
+/// assert!(sketcher.sketch_weighted_hashes(b"c", &[(3, 0.5), (1, 2.0)])?.is_some());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]

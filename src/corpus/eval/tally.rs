@@ -367,6 +367,7 @@ struct FoundPair {
 /// # let minhash = evaluation.minhash.unwrap();
 /// assert_eq!(minhash.near.pairs, 1); // one pair is at the threshold or above
 /// assert_eq!(minhash.all_returned().pairs, minhash.near.returned);
+/// assert!(minhash.returned_from(0).pairs >= minhash.returned_from(80).pairs);
 /// for (step, pairs) in minhash.steps.iter().enumerate() {
 ///     println!("{}: {} pairs", resemblance::eval::step_name(step), pairs.pairs);
 /// }
@@ -511,6 +512,30 @@ impl MinHashTally {
 
 /// The pairs that a store returned by one family, by both or by any, against those whose exact similarity
 /// reaches the threshold: the comparison of Henzinger (*Finding near-duplicate web pages*, SIGIR 2006).
+///
+/// ```
+/// # use resemblance::eval::{SampleLimits, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, SimHash, Store, Text};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).simhash(SimHash::bits64());
+/// # let store = Store::create(folder.path().join("pages.rsm"), schema.build()?)?;
+/// # let mut sampler = Sampler::new(Text::words(1), Some(store.sketcher()), SampleLimits::default())?;
+/// # let sketcher = sampler.sketcher();
+/// # for (number, text) in ["a b c", "c b a", "x y z"].iter().enumerate() {
+/// #     let sketch = sketcher.sketch(text.as_bytes(), text)?.unwrap();
+/// #     sampler.add(number as u64, text.as_bytes().into(), sketch)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// let mut evaluation = store.snapshot()?.evaluate(sample, 10)?;
+/// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// for tally in &evaluation.families {
+///     assert_eq!(tally.recall(), Some(1.0)); // of the one pair of equal features
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FamilyTally {

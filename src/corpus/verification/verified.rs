@@ -21,6 +21,13 @@ use crate::write::SyncAskCaller;
 /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// let sketched = SketchedText::new(&schema.sketcher(), true, "the quick brown fox")?;
 /// assert_eq!((sketched.features.len(), sketched.feature_bytes()), (3, 24));
+///
+/// // Documents that are no texts.
+/// let sketched = SketchedText::from_hashes(&schema.sketcher(), true, &[3, 1, 3])?;
+/// assert_eq!(*sketched.features, [1, 3]);
+/// let schema = Schema::builder().minhash(MinHash::weighted(64)).build()?;
+/// let sketched = SketchedText::from_weighted_hashes(&schema.sketcher(), true, &[(3, 0.5), (1, 0.0)])?;
+/// assert_eq!(*sketched.features, [3]);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
