@@ -152,7 +152,7 @@ impl FeatureSets {
     ///
     /// let mut features = FeatureSets::new(std::env::temp_dir());
     /// let id = DocumentId::new(7);
-    /// features.put(id, &[1, 2, 3])?;
+    /// features.put(id, [1, 2, 3])?;
     /// assert!(features.has(id) && !features.has(DocumentId::new(8)));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -178,7 +178,7 @@ impl FeatureSets {
     /// # use resemblance::DocumentId;
     ///
     /// let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(0);
-    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.put(DocumentId::new(0), [1, 2, 3])?;
     /// features.flush()?;
     /// assert_eq!(features.file_bytes(), 3 * 8);
     /// # Ok::<(), resemblance::Error>(())
@@ -232,7 +232,7 @@ impl FeatureSets {
     /// # use resemblance::DocumentId;
     ///
     /// let mut features = FeatureSets::new(std::env::temp_dir());
-    /// features.put(DocumentId::new(0), &[1, 2, 3])?;
+    /// features.put(DocumentId::new(0), [1, 2, 3])?;
     /// features.flush()?;
     /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(0))?, Some(0.5));
     /// assert_eq!(features.similarity_to(&[1, 2, 4], DocumentId::new(1))?, None);

@@ -122,7 +122,7 @@ impl<A> Join<'_, A> {
     /// let mut features = FeatureSets::new(folder.path());
     /// for text in ["to be or not to be", "not to be or to be"] {
     ///     let id = store.insert(text, &store.sketch_text(text)?)?;
-    ///     features.put(id, &store.sketcher().feature_hashes(text)?)?;
+    ///     features.put(id, store.sketcher().feature_hashes(text)?)?;
     /// }
     /// let join = store.snapshot()?.pairs().verify_exact(Arc::new(features));
     /// assert!(join.run()?.all(|pair| pair.is_ok_and(|pair| pair.is_exact)));
