@@ -350,7 +350,7 @@ fn generated(options: &Options, minhash: MinHash) -> Result<()> {
                 let begun = Instant::now();
                 let matches = snapshot.nearest(&signature, N).run()?;
                 tally.cost(&matches, begun.elapsed());
-                let own = |id: u64| id % every == 0 && id / every / N as u64 == query;
+                let own = |id: u64| id.is_multiple_of(every) && id / every / N as u64 == query;
                 let found = matches.iter().filter(|found| own(found.id().get())).count();
                 for (place, from) in COUNTED_FROM.into_iter().enumerate() {
                     if similarity >= from {
