@@ -46,7 +46,7 @@ const MAX_BLOCKS: u64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredDesign", into = "StoredDesign")]
 pub struct TableDesign {
-    bits: u8,
+    bits: u16,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
     tables: Vec<PermutedTable>,
@@ -55,7 +55,7 @@ pub struct TableDesign {
 /// The stored form of a design; the tables follow from it. Frozen by the format.
 #[derive(Serialize, Deserialize)]
 struct StoredDesign {
-    bits: u8,
+    bits: u16,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
 }
@@ -95,19 +95,21 @@ impl TableDesign {
     /// assert_eq!(design.prefix_bits(), 25..=26);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn new(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
+    pub fn new(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
         check_groups(bits, max_distance, groups)?;
         let tables = build_tables(bits, groups);
         if tables.iter().any(|table| table.prefix_bits > CODE_BITS) {
             let expected = format!("prefixes of at most {CODE_BITS} bits, those of a code");
             return Err(Error::invalid("groups", format!("{groups:?}"), expected));
         }
-        Ok(Self {
+        let design = Self {
             bits,
             max_distance,
             groups: groups.to_vec(),
             tables,
-        })
+        };
+        design.check_buckets()?;
+        Ok(design)
     }
 
     /// The greatest distance within which tables of these groups find every fingerprint, whatever its width: the
@@ -127,7 +129,7 @@ impl TableDesign {
 
     /// The width of a fingerprint in bits.
     #[must_use]
-    pub const fn bits(&self) -> u8 {
+    pub const fn bits(&self) -> u16 {
         self.bits
     }
 
@@ -228,7 +230,7 @@ impl TableDesign {
 
     /// Returns true if a code holds all bits of the fingerprint.
     pub(crate) const fn codes_are_exact(&self) -> bool {
-        self.bits <= CODE_BITS
+        self.bits <= CODE_BITS as u16
     }
 }
 
@@ -324,7 +326,7 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 }
 
 /// Checks everything but the length of prefixes.
-fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
+fn check_groups(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
     if !matches!(bits, 32 | 64 | 128) {
         return Err(Error::invalid("bits", bits, "32, 64 or 128"));
     }
@@ -344,14 +346,12 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
         let expected = format!("at most {MAX_TABLES} tables, not {tables}");
         return Err(Error::invalid("groups", found(), expected));
     }
-    let spoiling = total(groups, |s, r| u64::from(s - r) + 1);
-    if spoiling <= u64::from(max_distance) {
-        let expected = format!(
-            "groups with s - r + 1 summed over them above max_distance {max_distance}, not {spoiling}: \
-             these tables find all within distance {} only",
-            spoiling.saturating_sub(1)
-        );
-        return Err(Error::invalid("groups", found(), expected));
+    if groups.is_empty() {
+        return Err(Error::invalid("groups", found(), "at least one"));
+    }
+    if u16::from(max_distance) >= bits {
+        let expected = format!("less than the {bits} bits");
+        return Err(Error::invalid("max_distance", max_distance, expected));
     }
     Ok(())
 }
@@ -436,7 +436,7 @@ pub(super) struct BitBlock {
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
-pub(super) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
+pub(super) fn cut(bits: u16, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
     (0..count).map(move |i| BitBlock {
         first: start(i),
@@ -462,7 +462,7 @@ pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
 }
 
 /// The tables of groups that have been checked.
-fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
+fn build_tables(bits: u16, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
     let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
     let blocks: Vec<BitBlock> = cut(bits, count).collect();
     let mut tables = Vec::new();
@@ -477,7 +477,7 @@ fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
 }
 
 /// The table whose prefix consists of the chosen blocks.
-fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
+fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let is_chosen = |i: usize| chosen >> i & 1 == 1;
     let numbered = || blocks.iter().enumerate();
     let leading = numbered().filter(|&(i, _)| is_chosen(i));

@@ -44,7 +44,7 @@ pub(super) const MAX_DISTANCE_128: u8 = 16;
 /// [`Error::InvalidParameter`] if `bits` is not 32, 64 or 128, or `max_distance` not in 1..=8 or, for 32
 /// bits, 1..=4, for 128 bits, 1..=16.
 pub(crate) fn choose_design(
-    bits: u8,
+    bits: u16,
     max_distance: u8,
     expected_documents: u64,
 ) -> Result<TableDesign> {
@@ -66,7 +66,29 @@ pub(crate) fn choose_design(
     TableDesign::new(bits, max_distance, &option.groups)
 }
 
+/// The greatest number of blocks of a design, and so the greatest number of tables that share none.
+const MAX_SINGLE_TABLES: u32 = 64;
+
 impl TableDesign {
+    /// A design of which whole buckets find every fingerprint within a distance, at the least work among so
+    /// many documents.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a distance of more than 63 bits, or of all bits.
+    pub(crate) fn by_whole_buckets(bits: u16, distance: u32, documents: u64) -> Result<Self> {
+        let tables = (distance + 1).max(u32::from(bits).div_ceil(64));
+        if tables > MAX_SINGLE_TABLES.min(bits.into()) {
+            let expected = format!("at most {}", MAX_SINGLE_TABLES.min(bits.into()) - 1);
+            return Err(Error::invalid("max_distance", distance, expected));
+        }
+        let distance = distance as u8;
+        match choose_design(bits, distance, documents) {
+            Ok(design) => Ok(design),
+            // No design with fewer tables has leading blocks worth the name.
+            Err(_) => Self::new(bits, distance, &vec![(1, 1); tables as usize]),
+        }
+    }
+
     /// The cheapest design for `expected_documents` documents, which a schema with this
     /// [`expected_documents`](crate::SchemaBuilder::expected_documents) gets.
     ///
@@ -86,7 +108,7 @@ impl TableDesign {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn by_expected_documents(
-        bits: u8,
+        bits: u16,
         max_distance: u8,
         expected_documents: u64,
     ) -> Result<Self> {
@@ -159,7 +181,7 @@ struct DesignOption {
 
 impl DesignOption {
     /// `None` if a prefix is longer than a code of 64 bits.
-    fn new(bits: u8, groups: &[(u8, u8)]) -> Option<Self> {
+    fn new(bits: u16, groups: &[(u8, u8)]) -> Option<Self> {
         let mut groups = groups.to_vec();
         groups.sort_unstable_by(|a, b| b.cmp(a));
         let blocks = groups.iter().map(|&(s, _)| s).sum();
@@ -199,7 +221,7 @@ impl DesignOption {
 }
 
 /// The best design for every number of tables, fewest tables first.
-fn best_by_tables(bits: u8, max_distance: u8) -> Vec<DesignOption> {
+fn best_by_tables(bits: u16, max_distance: u8) -> Vec<DesignOption> {
     let mut best: Vec<DesignOption> = Vec::new();
     for_each_design(max_distance, MAX_BLOCKS, &mut |groups| {
         let Some(candidate) = DesignOption::new(bits, groups) else {
@@ -284,14 +306,14 @@ fn extend(
 ///
 /// The cosine of the sets is 2J / (1 + J); a bit differs with probability acos(cosine) / pi
 /// (Charikar, STOC 2002), the bits independently.
-pub(crate) fn simhash_probability(bits: u8, max_distance: u8, jaccard: f64) -> f64 {
+pub(crate) fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
     let jaccard = jaccard.clamp(0.0, 1.0);
     let cosine = 2.0 * jaccard / (1.0 + jaccard);
     let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
     let agrees = 1.0 - differs;
     let (mut sum, mut ways) = (0.0, 1.0);
-    for distance in 0..=max_distance.min(bits) {
-        let same = i32::from(bits - distance);
+    for distance in 0..=u16::from(max_distance).min(bits) {
+        let same = i32::from(bits) - i32::from(distance);
         sum += ways * differs.powi(distance.into()) * agrees.powi(same);
         ways *= f64::from(bits - distance) / (f64::from(distance) + 1.0);
     }

@@ -370,7 +370,7 @@ impl<'a> Nearest<'a> {
                 search.score(&[signature], &candidates, std::slice::from_mut(&mut found))?;
                 Ok(Some(found))
             }
-            Stage::Scan => search.everywhere(signature).map(Some),
+            Stage::Scan => Ok(search.everywhere(&[signature])?.pop()),
         }
     }
 

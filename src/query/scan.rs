@@ -17,32 +17,39 @@ const MAX_THREADS: usize = 8;
 
 /// What is compared with every document.
 pub(super) struct Scan<'s> {
-    pub(super) signature: &'s Signature,
+    pub(super) signatures: &'s [&'s Signature],
     /// `None` keeps what is within no bounds, too.
     pub(super) bounds: Option<&'s ResolvedBounds>,
     pub(super) exclude: Option<u64>,
 }
 
 impl Scan<'_> {
-    /// Compares with all documents of a view. `nothing` is how each thread begins.
-    pub(super) fn run(&self, view: &dyn ReadView, nothing: &Found) -> Result<Found> {
+    /// Compares with all documents of a view. `nothing` is how each thread begins for each signature.
+    pub(super) fn run(&self, view: &dyn ReadView, nothing: &Found) -> Result<Vec<Found>> {
         let context = view.context();
         // Compared as bytes, which takes vector instructions.
-        let mut values = Vec::new();
-        if let Some(layout) = context.shape().values {
-            self.signature.encode_values(layout, &mut values);
-        }
+        let values = self.signatures.iter().map(|signature| {
+            let mut values = Vec::new();
+            if let Some(layout) = context.shape().values {
+                signature.encode_values(layout, &mut values);
+            }
+            values
+        });
+        let values: Vec<Vec<u8>> = values.collect();
         let values = values.as_slice();
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
-        let mut shares = vec![nothing.clone(); threads.min(MAX_THREADS)];
+        let none = vec![nothing.clone(); self.signatures.len()];
+        let mut shares = vec![none.clone(); threads.min(MAX_THREADS)];
         let visitors = shares.iter_mut().map(|found| {
             let visit = |id, bytes: &[u8]| self.compare(context, values, id, bytes, found);
             Box::new(visit) as VisitShare<'_>
         });
         view.share_signature_rows(visitors.collect())?;
-        let mut all = nothing.clone();
+        let mut all = none;
         for share in shares {
-            all.join(share);
+            all.iter_mut()
+                .zip(share)
+                .for_each(|(all, found)| all.join(found));
         }
         Ok(all)
     }
@@ -50,21 +57,24 @@ impl Scan<'_> {
     fn compare(
         &self,
         context: &SharedContext,
-        values: &[u8],
+        values: &[Vec<u8>],
         id: u64,
         bytes: &[u8],
-        found: &mut Found,
+        all: &mut [Found],
     ) -> Result<()> {
         let shape = context.shape();
         let row = SignatureRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
             return Ok(());
         }
-        found.compared += 1;
-        if row.is_empty() == self.signature.is_empty() {
+        for ((signature, values), found) in self.signatures.iter().zip(values).zip(all) {
+            found.compared += 1;
+            if row.is_empty() != signature.is_empty() {
+                continue;
+            }
             let layout = shape.values;
             let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
-            let subject = Subject::new(self.signature);
+            let subject = Subject::new(signature);
             let scored = subject.scored(context, id, agreement, row.fingerprint());
             if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
                 found.push(scored);

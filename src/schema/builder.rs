@@ -391,12 +391,12 @@ impl SimHash {
         let design = match self.groups {
             None => {
                 let distance = self.max_distance.unwrap_or(default);
-                choose_design(self.bits, distance, expected_documents)?
+                choose_design(self.bits.into(), distance, expected_documents)?
             }
             Some(groups) => {
                 let complete = TableDesign::complete_distance(&groups);
                 let distance = self.max_distance.unwrap_or(complete);
-                TableDesign::new(self.bits, distance, &groups)?
+                TableDesign::new(self.bits.into(), distance, &groups)?
             }
         };
         Ok(SimHashSchema { design })

@@ -192,7 +192,7 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
 
 #[test]
 fn designs_that_miss_matches_are_refused() {
-    let refused: [(u8, u8, Groups, &str); 11] = [
+    let refused: [(u16, u8, Groups, &str); 11] = [
         (16, 3, &[(4, 1)], "bits"),
         (32, 3, &[(33, 30)], "groups"),
         (96, 3, &[(4, 1)], "bits"),
@@ -285,7 +285,7 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
         (128, TableDesign::new(128, 5, &[(8, 3)]).unwrap()),
     ];
     for (bits, design) in designs {
-        let bits: u8 = bits;
+        let bits: u16 = bits;
         for dropped in 0..=design.max_dropped() {
             for distance in [1, 3, 5, 8, 12, 20] {
                 let (mut shared, tries) = (0, 1_000);
