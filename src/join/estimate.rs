@@ -196,7 +196,7 @@ fn measure_bucket(
         let is_near = |a: &&usize| {
             let a = **a;
             let fingerprints = signatures.fingerprint(a).zip(signatures.fingerprint(b));
-            let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+            let distance = fingerprints.map_or(0, |(a, b)| a.distance(&b));
             let equal = signatures.agreement(a, b);
             settings.bounds.accepts(equal, distance)
         };

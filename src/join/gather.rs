@@ -379,7 +379,7 @@ impl Gatherer {
             return None;
         }
         if settings.has_fingerprints {
-            let fingerprints = groups.iter().map(|group| group.fingerprint as u64);
+            let fingerprints = groups.iter().map(|group| group.fingerprint.word(0));
             batch.fingerprints.extend(fingerprints);
         }
         if has_equal && settings.hides_equal {

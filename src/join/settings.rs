@@ -123,13 +123,14 @@ impl TableLane<'_> {
     }
 
     /// Returns false if two fingerprints, given by their codes here, share a bucket of an earlier
-    /// table. The codes of 128-bit fingerprints cannot tell, and the result is true.
+    /// table. The codes of longer fingerprints cannot tell, and the result is true.
     pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_exact() {
             return true;
         }
         // Only where they differ matters, and bits move alike in both.
-        let differing = self.fingerprint(a ^ b);
-        self.design.first_shared_table(differing.into(), 0) == Some(self.number)
+        let differing = self.fingerprint(a ^ b).into();
+        let none = 0_u64.into();
+        self.design.first_shared_table(&differing, &none) == Some(self.number)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::fingerprint::Fingerprint;
 use crate::format::{EqualChunk, Posting, SignatureRow};
 use crate::join::live::LiveDocuments;
 use crate::join::signature_batch::SignatureBatch;
@@ -15,7 +16,7 @@ use crate::types::Record;
 pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;
 
 /// Called with the id and the fingerprint of a document.
-pub(crate) type VisitFingerprints<'v> = dyn FnMut(u64, u128) -> Result<()> + 'v;
+pub(crate) type VisitFingerprints<'v> = dyn FnMut(u64, &Fingerprint) -> Result<()> + 'v;
 
 /// Called with the notes of a chunk of ids, `None` if there are none.
 pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 'v;
@@ -93,7 +94,7 @@ impl JoinSource for SnapshotView {
         self.view().all_signature_rows(&mut |id, row| {
             let row = SignatureRow::decode(id, row, context.shape())?;
             match row.fingerprint() {
-                Some(fingerprint) if files_empty || !row.is_empty() => visit(id, fingerprint),
+                Some(fingerprint) if files_empty || !row.is_empty() => visit(id, &fingerprint),
                 _ => Ok(()),
             }
         })

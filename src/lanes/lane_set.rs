@@ -10,6 +10,7 @@ use super::bands::{
 use super::radii::{ProbeRadii, prefix_flips};
 use super::tables::{PermutedTable, TableDesign, first_bits_range};
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 use crate::invariant::invariant;
 
 /// The part of a document that a lane indexes.
@@ -235,7 +236,7 @@ impl LaneSet {
     }
 
     /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
-    pub(crate) fn table_codes(&self, fingerprint: u128, codes: &mut Vec<u64>) {
+    pub(crate) fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
             codes.extend(
                 design
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(none.count(), 1);
         let mut codes = Vec::new();
         none.band_codes(&[1, 2], &mut codes).unwrap();
-        none.table_codes(1, &mut codes);
+        none.table_codes(&1_u64.into(), &mut codes);
         assert!(codes.is_empty());
     }
 
@@ -278,7 +279,7 @@ mod tests {
         let values = [1, 2, 3, 4, 5, 6, 7, 8];
         let mut codes = vec![99];
         lanes.band_codes(&values, &mut codes).unwrap();
-        lanes.table_codes(0x0123_4567_89ab_cdef, &mut codes);
+        lanes.table_codes(&0x0123_4567_89ab_cdef_u64.into(), &mut codes);
         let expected = [
             99,
             band_code(&[1, 2], 40, true),

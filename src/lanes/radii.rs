@@ -91,6 +91,13 @@ impl TableDesign {
         cheapest.or_else(|| self.cheapest_radii(distance, 0).filter(fits))
     }
 
+    /// The expected time of a search within the greatest distance among so many uniform fingerprints, on one core
+    /// and with all in memory.
+    pub(super) fn search_nanoseconds(&self, documents: u64) -> f64 {
+        let radii = self.cheapest_radii(self.max_distance().into(), documents);
+        radii.map_or(f64::INFINITY, |radii| radii.nanoseconds)
+    }
+
     /// Checks that a search within the greatest distance is no scan of the tables.
     ///
     /// # Errors
@@ -221,7 +228,7 @@ impl TableDesign {
 }
 
 /// The number of prefixes in which at most `radius` bits differ from one.
-fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
+pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
     let radius = radius.min(prefix_bits);
     (0..=radius).fold(0, |sum: u64, flipped| match flipped {
         0 => sum + 1,

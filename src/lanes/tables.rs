@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::fingerprint::{Fingerprint, WIDTHS};
 
 /// Bits of a code: the number of permuted bits that are stored.
 const CODE_BITS: u8 = 64;
@@ -21,7 +22,7 @@ const MAX_BLOCKS: u64 = 64;
 /// The bits of a fingerprint are cut into blocks, the blocks into groups. Group `(s, r)` has `s`
 /// blocks and one table for every choice of `r` of them; in a table the fingerprint's bits are
 /// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
-/// prefix. (Of fingerprints of 128 bits a table keeps the first 64 permuted bits: enough for the
+/// prefix. (Of fingerprints of more than 64 bits a table keeps the first 64 permuted bits: enough for the
 /// prefix, and to rule most others out; the stored fingerprint decides.) Spoiling every table of a
 /// group takes at least `s - r + 1` differing blocks, so the design finds **every** fingerprint
 /// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
@@ -80,7 +81,7 @@ impl From<TableDesign> for StoredDesign {
 
 impl TableDesign {
     /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (32, 64 or 128) and matches within Hamming distance `max_distance`.
+    /// bits (32, 64, 128 or 256) and matches within Hamming distance `max_distance`.
     ///
     /// # Errors
     ///
@@ -221,11 +222,10 @@ impl TableDesign {
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
     /// such table; then they are further apart than `max_distance`. A join reads table after table, and
     /// emits a pair only from this table, hence once.
-    pub(crate) fn first_shared_table(&self, a: u128, b: u128) -> Option<usize> {
-        let differing = a ^ b;
-        self.tables
-            .iter()
-            .position(|table| differing & table.leading == 0)
+    pub(crate) fn first_shared_table(&self, a: &Fingerprint, b: &Fingerprint) -> Option<usize> {
+        let differing = a.xor(b);
+        let mut tables = self.tables.iter();
+        tables.position(|table| table.is_clean(&differing))
     }
 
     /// Returns true if a code holds all bits of the fingerprint.
@@ -258,11 +258,16 @@ pub(crate) struct PermutedTable {
     prefix_bits: u8,
     /// Where each leading block ends in a code, in bits from the first on.
     block_ends: Box<[u8]>,
-    /// The bits of a fingerprint that become the prefix.
-    leading: u128,
-    moves: Box<[BitMove]>,
-    /// The same for the bits from 64 on of a fingerprint of 128 bits, counted from the least significant.
-    high_moves: Box<[BitMove]>,
+    /// For each 64 bits of a fingerprint, counted from the least significant.
+    words: Box<[WordMoves]>,
+}
+
+/// What becomes of 64 bits of a fingerprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct WordMoves {
+    /// The bits that become a part of the prefix.
+    leading: u64,
+    moves: Vec<BitMove>,
 }
 
 /// Bits that a permutation rotates left by the same number of positions.
@@ -272,9 +277,9 @@ struct BitMove {
     rotation: u32,
 }
 
-fn permute(half: u64, moves: &[BitMove]) -> u64 {
+fn permute(word: u64, moves: &[BitMove]) -> u64 {
     moves.iter().fold(0, |code, bits| {
-        code | (half & bits.mask).rotate_left(bits.rotation)
+        code | (word & bits.mask).rotate_left(bits.rotation)
     })
 }
 
@@ -284,18 +289,25 @@ impl PermutedTable {
         self.prefix_bits
     }
 
-    /// The code of a fingerprint: its bits, those of the leading blocks first; of 128 bits the first 64.
-    pub(crate) fn permute(&self, fingerprint: u128) -> u64 {
-        let code = permute(fingerprint as u64, &self.moves);
-        if self.high_moves.is_empty() {
-            return code;
-        }
-        code | permute((fingerprint >> 64) as u64, &self.high_moves)
+    /// The code of a fingerprint: its bits, those of the leading blocks first; of more than 64 bits the first
+    /// 64.
+    pub(crate) fn permute(&self, fingerprint: &Fingerprint) -> u64 {
+        let words = self.words.iter().enumerate();
+        words.fold(0, |code, (word, of_word)| {
+            code | permute(fingerprint.word(word), &of_word.moves)
+        })
     }
 
-    /// The fingerprint of 64 bits that has this code.
+    /// Returns true if no bit of the prefix is among the set ones.
+    fn is_clean(&self, differing: &Fingerprint) -> bool {
+        let mut words = self.words.iter().enumerate();
+        words.all(|(word, of_word)| differing.word(word) & of_word.leading == 0)
+    }
+
+    /// The fingerprint of 64 or 32 bits that has this code.
     pub(crate) fn restore(&self, code: u64) -> u64 {
-        self.moves.iter().fold(0, |fingerprint, bits| {
+        let moves = self.words.first().map_or(&[][..], |word| &word.moves);
+        moves.iter().fold(0, |fingerprint, bits| {
             fingerprint | (code.rotate_right(bits.rotation) & bits.mask)
         })
     }
@@ -327,8 +339,8 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 
 /// Checks everything but the length of prefixes.
 fn check_groups(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if !matches!(bits, 32 | 64 | 128) {
-        return Err(Error::invalid("bits", bits, "32, 64 or 128"));
+    if !WIDTHS.contains(&bits) {
+        return Err(Error::invalid("bits", bits, "32, 64, 128 or 256"));
     }
     let found = || format!("{groups:?}");
     if groups.iter().any(|&(s, r)| r == 0 || r > s) {
@@ -482,22 +494,23 @@ fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let numbered = || blocks.iter().enumerate();
     let leading = numbered().filter(|&(i, _)| is_chosen(i));
     let others = numbered().filter(|&(i, _)| !is_chosen(i));
-    let mut halves: [Vec<BitMove>; 2] = [Vec::new(), Vec::new()];
+    let mut words = vec![WordMoves::default(); usize::from(bits.div_ceil(64))];
     // `to` counts from the most significant bit of the code.
-    let (mut prefix_bits, mut leading_mask, mut to) = (0, 0, 0);
+    let (mut prefix_bits, mut to) = (0, 0);
     let mut block_ends = Vec::new();
     for (i, block) in leading.chain(others) {
         for bit in block.first..block.first + block.bits {
             // Blocks count bits from the most significant one, masks from the least significant one.
             let from = u32::from(bits) - 1 - bit;
+            let Some(word) = words.get_mut((from / 64) as usize) else {
+                continue;
+            };
             if is_chosen(i) {
-                leading_mask |= 1_u128 << from;
+                word.leading |= 1 << (from % 64);
                 prefix_bits += 1;
             }
-            let [low, high] = &mut halves;
-            let half = if from < 64 { low } else { high };
             if to < u32::from(CODE_BITS) {
-                move_bit(half, from % 64, 63 - to);
+                move_bit(&mut word.moves, from % 64, 63 - to);
             }
             to += 1;
         }
@@ -505,13 +518,10 @@ fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
             block_ends.push(prefix_bits);
         }
     }
-    let [moves, high_moves] = halves;
     PermutedTable {
         prefix_bits,
         block_ends: block_ends.into_boxed_slice(),
-        leading: leading_mask,
-        moves: moves.into_boxed_slice(),
-        high_moves: high_moves.into_boxed_slice(),
+        words: words.into_boxed_slice(),
     }
 }
 

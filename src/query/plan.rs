@@ -188,11 +188,11 @@ impl ProbePlan {
         if is_asked && families.bands {
             context.band_codes(signature, &mut self.codes)?;
         }
-        if let Some(fingerprint) = signature.simhash()
+        if let Some(fingerprint) = signature.fingerprint()
             && is_asked
             && families.tables != AskedTables::None
         {
-            context.lanes.table_codes(fingerprint, &mut self.codes);
+            context.lanes.table_codes(&fingerprint, &mut self.codes);
         }
         self.is_asked.push(is_asked);
         let (found, expected) = (self.codes.len(), self.is_asked.len() * self.lanes.len());

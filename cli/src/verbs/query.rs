@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::{
-    Bounds, By, DocumentId, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
+    Bounds, By, DocumentId, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
 };
 
 use crate::corpus::{ContentRule, read_bounded};
@@ -40,6 +40,7 @@ Examples:
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
   resemblance query seen.rsm --corpus more.jsonl --format jsonl
   resemblance query seen.rsm --file page.txt --budget 1000
+  resemblance query images.rsm --hash f8f8f0cee0f4a84f --distance 10
   resemblance query seen.rsm --file page.txt --nearest 10
   resemblance query seen.rsm --file page.txt --within 0.2 --factor 1.5")]
 pub(crate) struct QueryArguments {
@@ -59,6 +60,9 @@ pub(crate) struct QueryArguments {
         allow_hyphen_values = true
     )]
     key: Option<OsString>,
+    /// A ready-made fingerprint, in as many hexadecimal digits as the store's have
+    #[arg(long, value_name = "HEX", conflicts_with_all = ["text", "file", "key", "corpus", "escaped"])]
+    hash: Option<Fingerprint>,
     /// Every document of these corpora (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
@@ -279,9 +283,13 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
             }
         }
         None => {
-            must_take_text(snapshot.schema())?;
-            let text = read_text(context, arguments)?;
-            let signature = store.sketch_text(&text)?;
+            let signature = match arguments.hash {
+                Some(fingerprint) => Signature::from_fingerprint(fingerprint),
+                None => {
+                    must_take_text(snapshot.schema())?;
+                    store.sketch_text(&read_text(context, arguments)?)?
+                }
+            };
             if signature.is_empty() {
                 context
                     .messages

@@ -165,7 +165,7 @@ impl JoinSource for MemoryDocuments {
                 let fingerprint = self.signatures.fingerprint(slot);
                 codes.clear();
                 let fingerprint = fingerprint.or_bug("the fingerprint of a document")?;
-                self.context.lanes.table_codes(fingerprint, &mut codes);
+                self.context.lanes.table_codes(&fingerprint, &mut codes);
                 *at(&codes, column - usize::from(bands))?
             };
             postings.push(Posting { code, id });
@@ -180,7 +180,7 @@ impl JoinSource for MemoryDocuments {
         for (slot, id) in (0..).zip(0..self.taken()) {
             if files_empty || !self.signatures.is_empty(slot) {
                 let fingerprint = self.signatures.fingerprint(slot);
-                visit(id, fingerprint.or_bug("the fingerprint of a document")?)?;
+                visit(id, &fingerprint.or_bug("the fingerprint of a document")?)?;
             }
         }
         Ok(())
