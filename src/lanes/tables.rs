@@ -169,8 +169,8 @@ impl TableDesign {
     }
 
     /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
-    /// differing bits are anywhere with equal probability: 1 up to
-    /// [`max_distance`](Self::max_distance), and 0 beyond the width.
+    /// differing bits are anywhere with equal probability: 1 up to the
+    /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -190,7 +190,7 @@ impl TableDesign {
         if distance > u32::from(self.bits) {
             return 0.0;
         }
-        if distance <= u32::from(self.max_distance) {
+        if distance <= u32::from(self.bucket_distance()) {
             return 1.0;
         }
         let distance = distance as usize;

@@ -122,7 +122,7 @@ fn every_neighbour_finds_the_fingerprint_wherever_it_is_filed() {
             in_snapshot(&store, &part(5), id);
         }
     }
-    assert!(designs.len() >= 6, "{designs:?}");
+    assert!(designs.len() >= 5, "{designs:?}");
 }
 
 #[test]
