@@ -24,9 +24,10 @@ const MAX_BLOCKS: u64 = 64;
 /// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
 /// prefix. (Of fingerprints of more than 64 bits a table keeps the first 64 permuted bits: enough for the
 /// prefix, and to rule most others out; the stored fingerprint decides.) Spoiling every table of a
-/// group takes at least `s - r + 1` differing blocks, so the design finds **every** fingerprint
-/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
-/// Near-Duplicates for Web Crawling* (WWW 2007).
+/// group takes at least `s - r + 1` differing blocks, so whole buckets find **every** fingerprint
+/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku,
+/// Jain and Das Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007). Beyond that distance a probe reads
+/// the buckets whose prefixes are near its own as well, and finds every fingerprint, too.
 ///
 /// Blocks are numbered from the most significant bit down, group after group. Of `n` blocks,
 /// block `i` begins at bit `ceil(i * bits / n)`, so that their sizes differ by one bit at most and
@@ -40,8 +41,9 @@ const MAX_BLOCKS: u64 = 64;
 /// assert_eq!(design.to_string(), "(4,3) (4,3): 8 tables, prefix 24 bits");
 /// assert_eq!((design.bits(), design.max_distance(), design.table_count()), (64, 3, 8));
 /// assert_eq!((design.groups(), design.prefix_bits()), (&[(4, 3), (4, 3)][..], 24..=24));
-/// // Three differing blocks spoil all four tables of the one group: distance 3 is not safe.
-/// assert!(TableDesign::new(64, 3, &[(4, 2)]).is_err());
+/// // Three differing blocks spoil all tables of this one group: for distance 3 prefixes that differ in one
+/// // bit of 32 are read as well.
+/// assert_eq!(TableDesign::new(64, 3, &[(4, 2)])?.buckets(1_000_000), 6 * 33);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +58,8 @@ pub struct TableDesign {
 /// The stored form of a design; the tables follow from it. Frozen by the format.
 #[derive(Serialize, Deserialize)]
 struct StoredDesign {
-    bits: u16,
+    /// 0 stands for 256.
+    bits: u8,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
 }
@@ -65,14 +68,19 @@ impl TryFrom<StoredDesign> for TableDesign {
     type Error = Error;
 
     fn try_from(stored: StoredDesign) -> Result<Self> {
-        Self::new(stored.bits, stored.max_distance, &stored.groups)
+        let bits = match stored.bits {
+            0 => 256,
+            bits => bits.into(),
+        };
+        Self::new(bits, stored.max_distance, &stored.groups)
     }
 }
 
 impl From<TableDesign> for StoredDesign {
     fn from(design: TableDesign) -> Self {
         Self {
-            bits: design.bits,
+            // The other widths fit.
+            bits: (design.bits % 256) as u8,
             max_distance: design.max_distance,
             groups: design.groups,
         }
@@ -87,7 +95,8 @@ impl TableDesign {
     ///
     /// [`Error::InvalidParameter`] if the width is another, a group has no leading block or more of them
     /// than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a
-    /// prefix is longer than 64 bits, or the groups would miss some fingerprint within `max_distance`.
+    /// prefix is longer than 64 bits, or finding every fingerprint within `max_distance` would take more than
+    /// 65,536 buckets.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -134,7 +143,7 @@ impl TableDesign {
         self.bits
     }
 
-    /// The Hamming distance within which every fingerprint is found.
+    /// The Hamming distance that the tables were made for.
     #[must_use]
     pub const fn max_distance(&self) -> u8 {
         self.max_distance

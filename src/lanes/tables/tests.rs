@@ -245,6 +245,16 @@ fn stored_designs_are_checked() {
         bincode::serde::decode_from_slice::<TableDesign, _>(bytes, configuration).is_ok()
     };
     assert!(read(&[64, 3, 1, 5, 2]));
+    let wide = TableDesign::new(256, 3, &[(5, 1)]).unwrap();
+    let bytes = bincode::serde::encode_to_vec(&wide, configuration).unwrap();
+    assert_eq!(bytes, [0, 3, 1, 5, 1]);
+    let read_again = bincode::serde::decode_from_slice(&bytes, configuration);
+    assert_eq!(
+        read_again
+            .map(|(design, _): (TableDesign, usize)| design)
+            .unwrap(),
+        wide
+    );
     assert!(read(&[64, 4, 1, 5, 2]));
     assert!(!read(&[64, 40, 1, 5, 2]));
     assert!(!read(&[63, 3, 1, 5, 2]));
