@@ -339,7 +339,7 @@ fn fingerprints_of_256_bits_are_stored_and_asked_for() {
     let all = folder.run(&["query", "i.rsm", "--hash", &b, "--distance", "200"]);
     assert_eq!(all.expect(0).stdout.lines().count(), 2);
     folder.run(&["query", "i.rsm", "--hash", "0f0f"]).expect(2);
-    let got = folder.run(&["get", "i.rsm", "--key", "a", "--format", "jsonl"]);
+    let got = folder.run(&["get", "i.rsm", "a", "--format", "jsonl"]);
     assert!(got.expect(0).stdout.contains(&a));
     folder.run(&["query", "i.rsm", "a text"]).expect(2);
 }
