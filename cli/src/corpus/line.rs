@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
 use super::content::{self, CONTENT_FIELDS, Content};
-use super::fields::{self, FieldPath};
+use super::fields::{self, Few, FieldPath};
 use super::form;
 use super::settings::{CorpusSettings, IdRule};
 use super::stamp;
@@ -47,7 +47,7 @@ pub(super) fn parse<'a>(
     ];
     let texts = settings.text_fields.iter();
     let texts = texts.filter(|_| settings.content.takes_texts);
-    let mut paths: Vec<&str> = texts
+    let mut paths: Few<&str> = texts
         .chain(others.into_iter().flatten())
         .map(FieldPath::name)
         .collect();
