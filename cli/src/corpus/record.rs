@@ -88,4 +88,6 @@ pub struct CorpusDocument<'a> {
     pub stamp: u64,
     /// The payload, empty if none is asked for.
     pub payload: Cow<'a, [u8]>,
+    /// The score; `None` where none is asked for, or there is none.
+    pub score: Option<f64>,
 }
