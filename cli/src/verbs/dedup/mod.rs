@@ -195,7 +195,7 @@ impl Outputs {
             dropped: arguments.dropped.as_ref().map(choose).transpose()?,
         };
         if let (Some(kept), Some(dropped)) = (&outputs.kept, &arguments.dropped) {
-            kept.must_not_meet(dropped, corpus)?;
+            kept.must_not_meet("the dropped documents", dropped, corpus)?;
         }
         Ok(outputs)
     }
@@ -212,7 +212,7 @@ impl Outputs {
             return Ok(None);
         };
         for target in [&self.kept, &self.dropped].into_iter().flatten() {
-            target.must_not_meet(path, corpus)?;
+            target.must_not_meet("the report", path, corpus)?;
         }
         let mut report = DropReport::create(path, arguments.force, schema, is_exact)?;
         if !arguments.no_header {
