@@ -387,7 +387,8 @@ def _keep_rule(keep: Any, documents: int) -> Any:
         return keep
     scores = [float(score) for score in keep]
     if len(scores) != documents:
-        raise ValueError(f"keep: found {len(scores)} numbers, expected one for each of {documents} documents")
+        found = f"{len(scores)} numbers"
+        raise ValueError(f"keep: found {found}, expected one for each of {documents} documents")
     return scores
 
 

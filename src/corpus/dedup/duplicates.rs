@@ -3,20 +3,13 @@
 use std::sync::Arc;
 use std::vec;
 
-use crate::corpus::dedup::in_order::{Decided, InOrder, count_neighbours};
+use crate::corpus::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours};
 use crate::corpus::dedup::policy::{DedupPolicy, Preference};
 use crate::corpus::verification::FeatureSets;
 use crate::error::Result;
 use crate::invariant::OrBug;
 use crate::join::{Clusters, Join, JoinSource, LeftOut, SuspiciousCluster};
 use crate::types::{DocumentId, Record};
-
-/// A document that goes, and the one that stays for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DroppedDocument {
-    pub(super) id: DocumentId,
-    pub(super) survivor: DocumentId,
-}
 
 /// A document that goes because another stays, and how near it is to that one.
 ///
@@ -208,6 +201,18 @@ impl Duplicates {
 
     /// Documents that were compared with a part of their candidates only: see
     /// [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// use resemblance::dedup::{DedupPolicy, Preference};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// let join = store.snapshot()?.clusters();
+    /// let duplicates = join.duplicates(DedupPolicy::Cluster, &Preference::Earliest, None)?;
+    /// assert_eq!(duplicates.beyond_budget(), 0); // clusters know no budget
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     #[must_use]
     pub fn beyond_budget(&self) -> u64 {
         self.beyond_budget

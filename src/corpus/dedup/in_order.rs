@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::corpus::dedup::deduplicator::Deduplicator;
-use crate::corpus::dedup::duplicates::DroppedDocument;
 use crate::corpus::dedup::policy::Preference;
 use crate::corpus::verification::{FeatureSets, SketchedText};
 use crate::error::{Error, Result};
@@ -14,6 +13,13 @@ use crate::types::{Document, DocumentId, Phase, Watch};
 
 /// Documents that are decided together.
 const DECIDED_TOGETHER: usize = 4_096;
+
+/// A document that goes, and the one that stays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DroppedDocument {
+    pub(super) id: DocumentId,
+    pub(super) survivor: DocumentId,
+}
 
 /// The documents that go, in the order of the decisions.
 pub(super) struct Decided {

@@ -4,11 +4,20 @@ use resemblance::dedup::{DedupDecision, Deduplicator};
 use resemblance::verification::SketchedText;
 use resemblance::{Bounds, Document, Error, Match};
 
-use super::plan::SketchedDocument;
 use crate::bug::bug;
 use crate::failure::{Failure, Result};
 use crate::output::escape;
 use crate::session::ReadDocument;
+
+/// A document, and the document of the other store that it is most like.
+pub(super) struct SketchedDocument {
+    pub(super) sketched: SketchedText,
+    pub(super) known: Option<Match>,
+    /// The higher it is, the rather it stays; `None` where it has none.
+    pub(super) score: Option<f64>,
+    /// True if it was compared with a part of its candidates in the other store only.
+    pub(super) is_beyond_budget: bool,
+}
 
 /// The kept documents, and how failures call their store.
 pub(super) struct KeptDocuments {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use resemblance::collection::Collected;
 use resemblance::dedup::{DedupPolicy, Deduplicator};
 use resemblance::verification::{FeatureSets, SketchedText};
-use resemblance::{Bounds, Document, Match, Schema, Snapshot};
+use resemblance::{Bounds, Document, Schema, Snapshot};
 
-use super::kept::KeptDocuments;
-use super::{DedupArguments, PolicyName};
+use super::arguments::{DedupArguments, PolicyName};
+use super::kept::{KeptDocuments, SketchedDocument};
 use crate::bug::bug;
 use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
 use crate::failure::{Failure, Result};
@@ -20,16 +20,6 @@ use crate::session::{
     DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, limited,
     tell_left_out, tell_suspicious, temporary_name,
 };
-
-/// A document, and the document of the other store that it is most like.
-pub(super) struct SketchedDocument {
-    pub(super) sketched: SketchedText,
-    pub(super) known: Option<Match>,
-    /// The higher it is, the rather it stays; `None` where it has none.
-    score: Option<f64>,
-    /// True if it was compared with a part of its candidates in the other store only.
-    is_beyond_budget: bool,
-}
 
 /// Decides which documents are kept.
 pub(super) struct DedupPlan<'a> {
