@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::eval::{Evaluation, SampleAddition, SampleLimits, Sampler};
 use resemblance::tune::Background;
 use resemblance::verification::FeatureSets;
@@ -520,23 +521,27 @@ impl TemporaryCorpus {
         Clusters::find(py, snapshot, settings, progress)
     }
 
-    /// The documents that are not the first of their cluster, as tuples: position, position of the first,
-    /// similarity, whether it is exact, distance.
-    #[pyo3(signature = (*, threads=None, max_bucket=None, progress=None))]
+    /// The documents that go by a policy, as tuples: position, position of the one that stays, similarity,
+    /// whether it is exact, distance. `keep` is `"first"`, `"last"`, or a number for each document.
+    #[pyo3(signature = (policy, keep, *, threads=None, max_bucket=None, progress=None))]
     fn duplicates(
         &self,
         py: Python<'_>,
+        policy: &str,
+        keep: &Bound<'_, PyAny>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<DuplicateFields>> {
         let fields = BoundFields::default();
         let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
+        let policy = self.policy(py, policy, settings.features.is_some(), threads)?;
+        let preference = preference(py, keep)?;
         in_background(py, progress, move |told| {
             let join = settings
                 .apply(snapshot.clusters())
                 .on_progress(told.callback());
-            let duplicates = join.duplicates(settings.features.clone())?;
+            let duplicates = join.duplicates(policy, &preference, settings.features.clone())?;
             let duplicates = duplicates.map(|duplicate| {
                 if told.stop.is_set() {
                     return Err(Error::Stopped {
@@ -555,6 +560,59 @@ impl TemporaryCorpus {
     fn close(&self, py: Python<'_>) {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
         py.detach(|| drop(state));
+    }
+}
+
+impl TemporaryCorpus {
+    fn policy(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        is_exact: bool,
+        threads: Option<usize>,
+    ) -> PyResult<DedupPolicy> {
+        let decider = || -> PyResult<Box<resemblance::dedup::Deduplicator>> {
+            let folder = self.path.parent();
+            let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
+            let schema = self.schema.get().parts.schema.clone();
+            let made = released(py, || {
+                resemblance::dedup::Deduplicator::create(&folder, schema, &StoreOptions::new())
+            })?;
+            let made = match NonZeroUsize::new(threads_or_all(py, threads)?) {
+                Some(threads) => made.threads(threads),
+                None => made,
+            };
+            Ok(Box::new(if is_exact {
+                made.verify_exact(FeatureSets::new(folder))
+            } else {
+                made
+            }))
+        };
+        match name {
+            "first" => Ok(DedupPolicy::First(decider()?)),
+            "cluster" => Ok(DedupPolicy::Cluster),
+            "representative" => Ok(DedupPolicy::Representative(decider()?)),
+            name => Err(invalid(
+                py,
+                "policy",
+                format!("{name:?}"),
+                "'first', 'cluster' or 'representative'",
+            )),
+        }
+    }
+}
+
+fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
+    match keep.extract::<String>().as_deref() {
+        Ok("first") => Ok(Preference::Earliest),
+        Ok("last") => Ok(Preference::Latest),
+        Ok(rule) => Err(invalid(
+            py,
+            "keep",
+            format!("{rule:?}"),
+            "'first', 'last', 'longest', or a number for each document",
+        )),
+        Err(_) => Ok(Preference::Highest(keep.extract()?)),
     }
 }
 

@@ -67,6 +67,16 @@ impl Content<'_> {
         }
     }
 
+    /// The characters of a text, or the number of features; 0 for a signature, which does not tell.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Hashes(hashes) => hashes.len(),
+            Self::Weighted(weights) => weights.len(),
+            Self::Signature(_) => 0,
+        }
+    }
+
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         match self {

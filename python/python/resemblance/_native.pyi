@@ -664,6 +664,8 @@ class TemporaryCorpus:
     ) -> Clusters: ...
     def duplicates(
         self,
+        policy: str,
+        keep: Literal["first", "last"] | list[float],
         *,
         threads: int | None = None,
         max_bucket: int | None = None,
