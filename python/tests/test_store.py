@@ -86,6 +86,44 @@ def test_queries(store: rs.Store) -> None:
         store.query(documents[0], by="luck")  # type: ignore[arg-type]
 
 
+def test_exact_similarities_decide_which_are_the_nearest(store: rs.Store) -> None:
+    documents = texts(300)
+    store.insert_many(documents)
+    sets = [shingles(text) for text in documents]
+    asked = [shingles(text) for text in documents[:40]]
+    exact = [[jaccard(a, b) for b in sets] for a in asked]
+    many = store.nearest_many(
+        documents[:40], 7, min_recall=1.0, verify=lambda index, id: exact[index][id]
+    )
+    for index, answer in enumerate(many):
+        similarities = sorted(exact[index], reverse=True)[:7]
+        assert [found.similarity for found in answer] == similarities
+        assert all(found.is_exact for found in answer) and answer.recall == 1.0
+        one = store.nearest(documents[index], 7, min_recall=1.0, verify=exact[index].__getitem__)
+        assert [found.id for found in one] == [found.id for found in answer]
+    estimated = store.snapshot().nearest_many(documents[:40], 7)
+    assert [len(answer) for answer in estimated] == [7] * 40
+    alone = store.nearest(documents[3], 7)
+    assert [found.id for found in alone] == [found.id for found in estimated[3]]
+    unknown = store.nearest(documents[3], 2, verify=lambda id: None)
+    assert not any(found.is_exact for found in unknown)
+    assert not store.near(documents[3], 0.2, verify=lambda id: 0.1)
+
+    class Own(Exception):
+        pass
+
+    def fails(*ids: int) -> float:
+        raise Own
+
+    with pytest.raises(Own):
+        store.nearest(documents[3], 2, verify=fails)
+    with pytest.raises(Own):
+        store.nearest_many(documents[:3], 2, verify=fails)
+    with pytest.raises(rs.InvalidParameterError):
+        store.nearest(documents[3], 2, verify=lambda id: 1.5)
+
+
+
 def test_pairs_and_clusters(store: rs.Store) -> None:
     documents = texts(500, seed=5)
     store.insert_many(documents, [f"k{i}" for i in range(500)])
