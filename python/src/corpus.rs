@@ -719,6 +719,17 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
         fields.set_item("error_mean", near.errors.mean())?;
         fields.set_item("error_deviation", near.errors.deviation())?;
         fields.set_item("candidates", tally.candidates)?;
+        let steps = (0..).zip(&tally.steps).map(|(place, step)| {
+            let from = f64::from(place) / 10.0;
+            (
+                from,
+                step.pairs,
+                step.candidates,
+                step.expected,
+                step.returned,
+            )
+        });
+        fields.set_item("steps", steps.collect::<Vec<_>>())?;
         let key = |index: usize| evaluation.sample.keys.get(index).cloned().map(Key);
         let mut missed = Vec::new();
         for pair in tally.missed.iter() {
@@ -735,7 +746,8 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
     let families = PyDict::new(py);
     for tally in &evaluation.families {
         let returned = &tally.returned;
-        families.set_item(name_of(&BY, &tally.by), (returned.pairs, returned.right))?;
+        let counts = (returned.pairs, returned.right, tally.expected);
+        families.set_item(name_of(&BY, &tally.by), counts)?;
     }
     fields.set_item("families", families)?;
     object(py, "reports", "Evaluation", &fields)

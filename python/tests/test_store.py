@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import resemblance as rs
-from conftest import near_pairs, texts
+from conftest import jaccard, near_pairs, shingles, texts
 
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
 

@@ -280,9 +280,9 @@ fn texts_at_hand_make_similarities_exact() {
     assert_eq!(found.lines(), expected[..8]);
     folder.write("q.jsonl", line("q", &asked));
     let of_corpus = folder.run(&[&query[..], &["--corpus", "q.jsonl"]].concat());
-    let lines = of_corpus.expect(0).lines();
     let expected_lines = expected.iter().map(|line| format!("q\t{line}"));
-    assert!(expected_lines.take(8).eq(lines));
+    let expected_lines: Vec<String> = expected_lines.take(8).collect();
+    assert_eq!(of_corpus.expect(0).lines(), expected_lines);
     let own = folder.run(&[&query[..4], &["--nearest", "1", "--key", "d0"]].concat());
     assert_eq!(
         own.expect(0).lines(),
@@ -301,9 +301,10 @@ fn texts_at_hand_make_similarities_exact() {
         "0.1",
     ];
     let found = folder.run(&[&within[..], &[&asked]].concat()).expect(0);
-    found.says(&["the texts of 29 of the 30 documents in a.rsm are not at hand"]);
-    let is_exact = |line: &&String| line.ends_with("\texact");
-    assert_eq!(found.lines().iter().filter(is_exact).count(), 1);
+    let found = found.says(&["the texts of 29 of the 30 documents in a.rsm are not at hand"]);
+    let lines = found.lines();
+    let is_exact = lines.iter().map(|line| line.ends_with("\texact"));
+    assert_eq!(is_exact.filter(|is_exact| *is_exact).count(), 1);
     assert_eq!(found.lines().len(), 30);
     let json = [&within[..], &[&asked, "--format", "jsonl", "--limit", "1"]].concat();
     let json = folder.run(&json).expect(0).stdout;
