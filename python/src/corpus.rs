@@ -472,7 +472,7 @@ impl TemporaryCorpus {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
@@ -484,6 +484,7 @@ impl TemporaryCorpus {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let fields = BoundFields {
             threshold,
@@ -492,7 +493,7 @@ impl TemporaryCorpus {
             accept_lower_recall,
         };
         let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        Pairs::start(py, snapshot, &settings, keys)
+        Pairs::start(py, snapshot, &settings, keys, progress)
     }
 
     /// Finds the documents that are linked by near pairs.

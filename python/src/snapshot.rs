@@ -494,7 +494,7 @@ impl Snapshot {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     pub(crate) fn pairs(
         &self,
@@ -506,6 +506,7 @@ impl Snapshot {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let bounds = BoundFields {
             threshold,
@@ -520,7 +521,7 @@ impl Snapshot {
             max_bucket,
             features: None,
         };
-        Pairs::start(py, self.snapshot.clone(), &settings, keys)
+        Pairs::start(py, self.snapshot.clone(), &settings, keys, progress)
     }
 
     /// Finds the documents that are linked by near pairs.

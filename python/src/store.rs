@@ -575,7 +575,7 @@ impl Store {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
@@ -587,6 +587,7 @@ impl Store {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let reader = self.reader(py)?;
         reader.pairs(
@@ -598,6 +599,7 @@ impl Store {
             threads,
             max_bucket,
             keys,
+            progress,
         )
     }
 

@@ -284,6 +284,23 @@ def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
         rs.check(path, progress=lambda progress: 1 / 0)
 
 
+def test_pairs_and_clusters_say_how_far_they_are(store: rs.Store) -> None:
+    store.insert_many(texts(300))
+    told: list[rs.Progress] = []
+    pairs = store.pairs(progress=told.append)
+    found = list(pairs)
+    assert found and told[-1].done == told[-1].total == store.schema.minhash.bands  # type: ignore[union-attr]
+    assert {step.unit for step in told} == {"lanes"}
+    told.clear()
+    assert len(store.clusters(progress=told.append)) and told[-1].done == told[-1].total
+    assert list(rs.pairs(texts(50), store.schema, progress=told.append))
+    with pytest.raises(rs.StoppedError):
+        list(store.pairs(progress=lambda progress: False))
+    with pytest.raises(ZeroDivisionError):
+        list(store.pairs(progress=lambda progress: 1 / 0))
+
+
+
 def test_shards_become_one(store: rs.Store, tmp_path: Path) -> None:
     documents = texts(300, seed=14)
     keys = [f"k{i}" for i in range(300)]

@@ -358,7 +358,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
-        results.row(&match_values(&found))?;
+        results.row(&match_values(None, &found, known.is_some()))?;
     }
     results.finish()?;
     Ok(Outcome::found(found))
@@ -416,25 +416,29 @@ fn columns(snapshot: &Snapshot, with_query: bool, is_exact: bool) -> Vec<Column>
     let query = with_query.then(|| Column::new("query"));
     let nearness = nearness_columns(snapshot.schema(), similarity_name(is_exact));
     let columns = query.into_iter().chain([Column::new("key")]);
-    let columns = columns.chain(nearness);
-    columns
-        .chain([Column::shown_if("similarity_is", is_exact)])
-        .collect()
+    let how = is_exact.then(|| Column::new("similarity_is"));
+    columns.chain(nearness).chain(how).collect()
 }
 
-fn match_values(found: &Match) -> [Value<'_>; 4] {
-    [
-        Value::Document {
-            id: found.id().get(),
-            key: found.key(),
-        },
+/// A row; the key of the document that asks is in front if there are several.
+fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -> Vec<Value<'a>> {
+    let document = Value::Document {
+        id: found.id().get(),
+        key: found.key(),
+    };
+    let mut values: Vec<Value<'_>> = query.map(Value::Key).into_iter().collect();
+    values.extend([
+        document,
         Value::Similarity(found.similarity()),
         Value::Distance(found.distance()),
-        Value::Text(match found.is_exact() {
+    ]);
+    if is_exact {
+        values.push(Value::Text(match found.is_exact() {
             true => "exact",
             false => "estimate",
-        }),
-    ]
+        }));
+    }
+    values
 }
 
 fn explain(context: &Context, question: Question, matches: &Matches) {
@@ -649,8 +653,7 @@ fn query_corpus(
         tally.kept += u64::from(!matches.is_empty());
         tally.beyond_budget += u64::from(matches.beyond_budget().is_some());
         for found in matches {
-            let [key, similarity, distance, how] = match_values(&found);
-            results.row(&[Value::Key(&document.key), key, similarity, distance, how])?;
+            results.row(&match_values(Some(&document.key), &found, is_exact))?;
         }
     }
     results.finish()?;

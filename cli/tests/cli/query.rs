@@ -257,7 +257,7 @@ fn texts_at_hand_make_similarities_exact() {
     let changed = |n: usize| {
         let words = asked.split_whitespace().enumerate();
         let words = words.map(|(place, word)| match place < n + 3 {
-            true => format!("x{n}-{place}"),
+            true => format!("x{n}z{place}"),
             false => word.to_owned(),
         });
         words.collect::<Vec<_>>().join(" ")

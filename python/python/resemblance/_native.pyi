@@ -385,6 +385,7 @@ class _Reads:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
@@ -664,6 +665,7 @@ class TemporaryCorpus:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
