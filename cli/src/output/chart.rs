@@ -89,7 +89,7 @@ impl ChartAxis {
             ChartScale::Doubling => place.exp2(),
         };
         match value.abs() {
-            1.0.. if value.fract() == 0.0 => format!("{value}"),
+            1.0.. if value.fract() == 0.0 && self.to > 1.0 => format!("{value}"),
             10.0.. => format!("{value:.0}"),
             0.1.. => format!("{value:.2}"),
             0.001.. => format!("{value:.4}"),
