@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::query::bounds::By;
 use crate::query::request::check_signatures;
-use crate::query::stages::{Goal, StagedSearch};
+use crate::query::stages::{Goal, StagedQuestion, StagedSearch};
 use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
@@ -140,8 +140,7 @@ impl<'a, A> Nearest<'a, A> {
             let outside = &outside;
             move |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id)))
         });
-        let search = StagedSearch {
-            view: self.view,
+        let question = StagedQuestion {
             documents: self.documents,
             family,
             goal,
@@ -149,6 +148,10 @@ impl<'a, A> Nearest<'a, A> {
             scans: self.scans,
             exclude: self.exclude,
             with_payloads: self.with_payloads,
+        };
+        let search = StagedSearch {
+            view: self.view,
+            question,
             verify: ask.as_ref().map(|ask| ask as &Ask<'_>),
         };
         let signatures: Vec<&Signature> = self.signatures.iter().collect();

@@ -75,7 +75,7 @@ impl Stage {
 }
 
 /// What is known of the answer for one signature after some stages.
-struct Progress {
+struct StagedAnswer {
     compared: usize,
     /// What the caller said of documents.
     told: HashMap<u64, Option<f64>>,
@@ -87,8 +87,7 @@ struct Progress {
 
 /// What is asked about each signature.
 #[derive(Clone, Copy)]
-pub(super) struct StagedSearch<'q> {
-    pub(super) view: &'q dyn ReadView,
+pub(super) struct StagedQuestion {
     /// How many documents the view has.
     pub(super) documents: u64,
     pub(super) family: By,
@@ -97,6 +96,12 @@ pub(super) struct StagedSearch<'q> {
     pub(super) scans: bool,
     pub(super) exclude: Option<u64>,
     pub(super) with_payloads: bool,
+}
+
+/// A search by stages.
+pub(super) struct StagedSearch<'q> {
+    pub(super) view: &'q dyn ReadView,
+    pub(super) question: StagedQuestion,
     pub(super) verify: Option<&'q Ask<'q>>,
 }
 
@@ -104,26 +109,26 @@ impl StagedSearch<'_> {
     /// Answers for each signature: by buckets one by one, then by one scan for all that need it.
     pub(super) fn run(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
         let mut all = self.in_all_buckets(signatures)?;
-        if self.scans {
-            let mut left: Vec<(usize, &mut Progress)> = all.iter_mut().enumerate().collect();
-            left.retain(|(_, progress)| !progress.is_enough);
+        if self.question.scans {
+            let mut left: Vec<(usize, &mut StagedAnswer)> = all.iter_mut().enumerate().collect();
+            left.retain(|(_, answer)| !answer.is_enough);
             for left in left.chunks_mut(self.scanned_together()) {
                 self.scan(signatures, left)?;
             }
         }
         let answers = signatures.iter().zip(all);
-        let matches = answers.map(|(signature, progress)| {
-            let Progress {
+        let matches = answers.map(|(signature, answer)| {
+            let StagedAnswer {
                 mut found,
                 stage,
                 recall,
                 compared,
                 ..
-            } = progress;
+            } = answer;
             found.compared = compared;
             let subject = Subject::new(signature);
             let mut matches =
-                subject.matches(self.view, found, stage.scope(), self.with_payloads)?;
+                subject.matches(self.view, found, stage.scope(), self.question.with_payloads)?;
             matches.recall = Some(recall);
             Ok(matches)
         });
@@ -132,32 +137,17 @@ impl StagedSearch<'_> {
 
     /// Goes through the stages before the scan, for many signatures in threads. The closure of a caller who
     /// verifies stays on this one.
-    fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<Progress>> {
+    fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
         let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
             let signatures = signatures.iter().enumerate();
             let answers = signatures.map(|(index, signature)| self.in_buckets(index, signature));
             return answers.collect();
         };
-        let Self {
-            documents,
-            family,
-            goal,
-            min_recall,
-            scans,
-            exclude,
-            with_payloads,
-            ..
-        } = *self;
+        let question = self.question;
         in_threads(signatures, None, |part| {
             let search = StagedSearch {
                 view,
-                documents,
-                family,
-                goal,
-                min_recall,
-                scans,
-                exclude,
-                with_payloads,
+                question,
                 verify: None,
             };
             // Who does not verify needs no index.
@@ -167,20 +157,20 @@ impl StagedSearch<'_> {
     }
 
     fn search(&self) -> Search<'_> {
-        let (families, order) = match self.family {
+        let (families, order) = match self.question.family {
             By::SimHash => (Families::TABLES, Order::Distance),
             _ => (Families::BANDS, Order::Similarity),
         };
-        Search::new(self.view, None, Collector::Top(self.goal.limit()))
+        Search::new(self.view, None, Collector::Top(self.question.goal.limit()))
             .ranking(families, order)
-            .exclude(self.exclude)
+            .exclude(self.question.exclude)
             .verify(self.verify)
     }
 
     /// Goes from stage to stage until one is good enough, but for the scan.
-    fn in_buckets(&self, index: usize, signature: &Signature) -> Result<Progress> {
+    fn in_buckets(&self, index: usize, signature: &Signature) -> Result<StagedAnswer> {
         let search = self.search();
-        let mut progress = Progress {
+        let mut answer = StagedAnswer {
             compared: 0,
             told: HashMap::new(),
             found: search.nothing(),
@@ -189,8 +179,8 @@ impl StagedSearch<'_> {
             is_enough: false,
         };
         if !self.view.context().is_filed(signature) {
-            (progress.recall, progress.is_enough) = (1.0, true);
-            return Ok(progress);
+            (answer.recall, answer.is_enough) = (1.0, true);
+            return Ok(answer);
         }
         for dropped in 0..=self.max_dropped() {
             let found = match dropped {
@@ -198,18 +188,18 @@ impl StagedSearch<'_> {
                 _ => self.in_short_buckets(&search, signature, dropped)?,
             };
             if let Some(found) = found {
-                self.take(&mut progress, index, found, Stage::Buckets { dropped })?;
+                self.take(&mut answer, index, found, Stage::Buckets { dropped })?;
             }
-            if progress.is_enough {
+            if answer.is_enough {
                 break;
             }
         }
-        Ok(progress)
+        Ok(answer)
     }
 
     fn max_dropped(&self) -> u8 {
         let lanes = &self.view.context().lanes;
-        match (self.family, lanes.design()) {
+        match (self.question.family, lanes.design()) {
             (By::SimHash, Some(design)) => design.max_dropped(),
             _ => u8::from(lanes.leading_banding().is_some()),
         }
@@ -217,23 +207,27 @@ impl StagedSearch<'_> {
 
     /// For how many signatures one scan looks.
     fn scanned_together(&self) -> usize {
-        let limit = self.goal.limit() as u64;
+        let limit = self.question.goal.limit() as u64;
         let held = match self.verify {
-            None => limit.saturating_mul(2).min(self.documents),
-            Some(_) => self.documents,
+            None => limit.saturating_mul(2).min(self.question.documents),
+            Some(_) => self.question.documents,
         };
         (MAX_HELD / held.max(1)).max(1) as usize
     }
 
     /// Compares all documents with some of the signatures.
-    fn scan(&self, signatures: &[&Signature], left: &mut [(usize, &mut Progress)]) -> Result<()> {
+    fn scan(
+        &self,
+        signatures: &[&Signature],
+        left: &mut [(usize, &mut StagedAnswer)],
+    ) -> Result<()> {
         let asked = left
             .iter()
             .map(|(index, _)| at(signatures, *index).copied());
         let asked = asked.collect::<Result<Vec<_>>>()?;
         let found = self.search().everywhere(&asked)?;
-        for ((index, progress), found) in left.iter_mut().zip(found) {
-            self.take(progress, *index, found, Stage::Scan)?;
+        for ((index, answer), found) in left.iter_mut().zip(found) {
+            self.take(answer, *index, found, Stage::Scan)?;
         }
         Ok(())
     }
@@ -241,17 +235,17 @@ impl StagedSearch<'_> {
     /// Takes what a stage has found for what there is.
     fn take(
         &self,
-        progress: &mut Progress,
+        answer: &mut StagedAnswer,
         index: usize,
         mut found: Found,
         stage: Stage,
     ) -> Result<()> {
-        let first_left = self.settle(&mut found, index, &mut progress.told)?;
+        let first_left = self.settle(&mut found, index, &mut answer.told)?;
         let (recall, is_enough) = self.judge(&mut found, stage, first_left);
-        progress.compared += found.compared;
-        progress.found = found;
-        progress.stage = stage;
-        (progress.recall, progress.is_enough) = (recall, is_enough);
+        answer.compared += found.compared;
+        answer.found = found;
+        answer.stage = stage;
+        (answer.recall, answer.is_enough) = (recall, is_enough);
         Ok(())
     }
 
@@ -268,13 +262,13 @@ impl StagedSearch<'_> {
             return Ok(None);
         };
         let mut candidates = found.near.take();
-        found.near = TopK::new(self.goal.limit());
-        let Some(last) = self.goal.limit().checked_sub(1) else {
+        found.near = TopK::new(self.question.goal.limit());
+        let Some(last) = self.question.goal.limit().checked_sub(1) else {
             return Ok(None);
         };
         candidates.sort_unstable_by_key(Scored::rank);
-        let max_missed = (1.0 - self.min_recall) * UNVERIFIED_SHARE;
-        for candidates in candidates.chunks(self.goal.limit().max(MIN_VERIFIED)) {
+        let max_missed = (1.0 - self.question.min_recall) * UNVERIFIED_SHARE;
+        for candidates in candidates.chunks(self.question.goal.limit().max(MIN_VERIFIED)) {
             let (first, last) = (candidates.first().copied(), found.near.nth(last));
             if let Some((first, last)) = first.zip(last) {
                 if self.unverified_probability(last.similarity, &first) <= max_missed {
@@ -323,7 +317,7 @@ impl StagedSearch<'_> {
             });
             self.probability(stage, scored) * (1.0 - unverified)
         };
-        match self.goal {
+        match self.question.goal {
             Goal::First(n) => {
                 let last = n.checked_sub(1).map(|last| found.near.nth(last));
                 let recall = match (stage, last) {
@@ -333,10 +327,10 @@ impl StagedSearch<'_> {
                     (_, Some(None)) => 0.0,
                 };
                 let is_complete = !matches!(last, Some(None));
-                (recall, is_complete && recall >= self.min_recall)
+                (recall, is_complete && recall >= self.question.min_recall)
             }
             Goal::Within { radius, factor } => {
-                let distance = |scored: &Scored| match self.family {
+                let distance = |scored: &Scored| match self.question.family {
                     By::SimHash => f64::from(scored.distance),
                     _ => 1.0 - scored.similarity,
                 };
@@ -351,7 +345,7 @@ impl StagedSearch<'_> {
                     distance: radius as u32,
                 });
                 let is_found = found.near.nth(0).is_some();
-                (recall, is_found || recall >= self.min_recall)
+                (recall, is_found || recall >= self.question.min_recall)
             }
         }
     }
@@ -367,7 +361,9 @@ impl StagedSearch<'_> {
         let Some(ids) = self.ids_in_short_buckets(&plan, dropped)? else {
             return Ok(None);
         };
-        let ids = ids.into_iter().filter(|id| Some(*id) != self.exclude);
+        let ids = ids
+            .into_iter()
+            .filter(|id| Some(*id) != self.question.exclude);
         let candidates = ids.map(|id| Candidate { id, query_index: 0 });
         let candidates: Vec<Candidate> = candidates.collect();
         let mut found = search.nothing();
@@ -378,7 +374,7 @@ impl StagedSearch<'_> {
     /// As [`in_short_buckets`](Self::in_short_buckets), ascending.
     fn ids_in_short_buckets(&self, plan: &ProbePlan, dropped: u8) -> Result<Option<Vec<u64>>> {
         let view = self.view;
-        let max_postings = (self.documents / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
+        let max_postings = (self.question.documents / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
         let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
         let table = lanes
             .first()
@@ -412,7 +408,7 @@ impl StagedSearch<'_> {
         };
         let context = self.view.context();
         let lanes = &context.lanes;
-        if self.family == By::SimHash {
+        if self.question.family == By::SimHash {
             let design = lanes.design();
             return design.map_or(0.0, |design| {
                 design.shortened_probability_at(scored.distance, dropped)
