@@ -24,7 +24,7 @@ pub(super) struct Scan<'s> {
 }
 
 /// One signature, with its values as bytes: those are compared by vector instructions.
-struct Scanned<'s> {
+struct EncodedSignature<'s> {
     signature: &'s Signature,
     values: Vec<u8>,
 }
@@ -39,9 +39,9 @@ impl Scan<'_> {
             if let Some(layout) = context.shape().values {
                 signature.encode_values(layout, &mut values);
             }
-            Scanned { signature, values }
+            EncodedSignature { signature, values }
         });
-        let scanned: Vec<Scanned<'_>> = scanned.collect();
+        let scanned: Vec<EncodedSignature<'_>> = scanned.collect();
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
         let nothing = vec![nothing.clone(); scanned.len()];
         let mut shares = vec![nothing.clone(); threads.min(MAX_THREADS)];
@@ -62,7 +62,7 @@ impl Scan<'_> {
     fn compare(
         &self,
         context: &SharedContext,
-        scanned: &[Scanned<'_>],
+        scanned: &[EncodedSignature<'_>],
         id: u64,
         bytes: &[u8],
         all: &mut [Found],
@@ -73,7 +73,7 @@ impl Scan<'_> {
             return Ok(());
         }
         let layout = shape.values;
-        for (Scanned { signature, values }, found) in scanned.iter().zip(all) {
+        for (EncodedSignature { signature, values }, found) in scanned.iter().zip(all) {
             found.compared += 1;
             if row.is_empty() == signature.is_empty() {
                 let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));

@@ -270,10 +270,10 @@ impl StagedSearch<'_> {
         let max_missed = (1.0 - self.question.min_recall) * UNVERIFIED_SHARE;
         for candidates in candidates.chunks(self.question.goal.limit().max(MIN_VERIFIED)) {
             let (first, last) = (candidates.first().copied(), found.near.nth(last));
-            if let Some((first, last)) = first.zip(last) {
-                if self.unverified_probability(last.similarity, &first) <= max_missed {
-                    return Ok(Some(first));
-                }
+            if let Some((first, last)) = first.zip(last)
+                && self.unverified_probability(last.similarity, &first) <= max_missed
+            {
+                return Ok(Some(first));
             }
             for scored in candidates {
                 let exact = match told.get(&scored.id) {
