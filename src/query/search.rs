@@ -224,24 +224,27 @@ impl<'q> Search<'q> {
         if !self.view.context().is_filed(signature) {
             return Ok(Matches::none(Scope::Scan));
         }
-        let mut found = self.everywhere(signature)?;
+        let found = self.everywhere(&[signature])?.pop();
+        let mut found = found.or_bug("what was found for a signature")?;
         self.settle(0, &mut found)?;
         let subject = Subject::new(signature);
         subject.matches(self.view, found, Scope::Scan, self.with_payloads)
     }
 
-    /// What is in the store, not verified.
-    pub(super) fn everywhere(&self, signature: &Signature) -> Result<Found> {
+    /// What is in the store for each signature, not verified.
+    pub(super) fn everywhere(&self, signatures: &[&Signature]) -> Result<Vec<Found>> {
         let scan = Scan {
-            signature,
+            signatures,
             bounds: self.bounds.filter(|_| self.verify.is_none()),
             exclude: self.exclude,
         };
-        let found = scan.run(self.view, &self.nothing())?;
+        let all = scan.run(self.view, &self.nothing())?;
         let context = self.view.context();
-        context.note_candidates(found.compared);
-        context.reads.add_signatures(found.compared);
-        Ok(found)
+        context.note_candidates(all.iter().map(|found| found.compared).sum());
+        // A row is read once for all of them.
+        let read = all.first().map_or(0, |found| found.compared);
+        context.reads.add_signatures(read);
+        Ok(all)
     }
 
     fn collect(

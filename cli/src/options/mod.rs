@@ -24,4 +24,6 @@ pub(crate) use schema::{SchemaOptions, parse_bits, simhash_of};
 pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
 pub(crate) use tables::TableGroups;
 pub(crate) use text::default_text;
-pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets, similarity_name};
+pub(crate) use verify::{
+    VerifyOptions, must_compare_sets, must_have_similarities, similarity_name,
+};

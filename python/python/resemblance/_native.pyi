@@ -346,7 +346,20 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
+    def nearest_many(
+        self,
+        documents: _Documents,
+        n: int = 10,
+        /,
+        *,
+        by: Literal["minhash", "simhash"] | None = None,
+        min_recall: float | None = None,
+        scan: bool = True,
+        payloads: bool = False,
+        verify: Callable[[int, int], float | None] | None = None,
+    ) -> list[Matches]: ...
     def near(
         self,
         document: _Document,
@@ -358,6 +371,7 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
     def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
@@ -371,6 +385,7 @@ class _Reads:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
@@ -650,6 +665,7 @@ class TemporaryCorpus:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
