@@ -668,7 +668,8 @@ pub(crate) fn table_choice(
         32 => resemblance::SimHash::bits32(),
         64 => resemblance::SimHash::bits64(),
         128 => resemblance::SimHash::bits128(),
-        bits => return Err(invalid(py, "bits", bits, "32, 64 or 128")),
+        256 => resemblance::SimHash::external(256),
+        bits => return Err(invalid(py, "bits", bits, "32, 64, 128 or 256")),
     };
     let simhash = simhash.max_distance(max_distance);
     let chosen = released(py, || resemblance::tune::table_choice(simhash, documents))?;

@@ -237,7 +237,7 @@ impl Pairs {
             self.batch.read_piece(source, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
-            lanes: &source.context().lanes,
+            lanes: settings.lane_source.set(),
             settings,
             cut: &gatherer.cut,
             batch: &self.batch,

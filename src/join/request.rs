@@ -281,7 +281,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn estimate(&self) -> Result<JoinEstimate> {
-        estimate(&*self.source, self.bounds)
+        estimate(&self.source, self.bounds)
     }
 }
 

@@ -444,7 +444,7 @@ impl<'a> Query<'a> {
             if self.scan {
                 search.scan(signature)
             } else {
-                search.one(0, signature)
+                search.cheapest(signature)
             }
         })
     }

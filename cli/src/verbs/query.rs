@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
-    Bounds, By, DocumentId, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
+    Bounds, By, DocumentId, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
 };
 
 use crate::bug::at;
@@ -46,6 +46,7 @@ Examples:
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
   resemblance query seen.rsm --corpus more.jsonl --format jsonl
   resemblance query seen.rsm --file page.txt --budget 1000
+  resemblance query images.rsm --hash f8f8f0cee0f4a84f --distance 10
   resemblance query seen.rsm --file page.txt --nearest 10
   resemblance query seen.rsm --file page.txt --nearest 10 --texts corpus.jsonl
   resemblance query seen.rsm --file page.txt --within 0.2 --factor 1.5")]
@@ -66,6 +67,9 @@ pub(crate) struct QueryArguments {
         allow_hyphen_values = true
     )]
     key: Option<OsString>,
+    /// A ready-made fingerprint, in as many hexadecimal digits as the store's have
+    #[arg(long, value_name = "HEX", conflicts_with_all = ["text", "file", "key", "corpus", "escaped"])]
+    hash: Option<Fingerprint>,
     /// Every document of these corpora (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
@@ -388,9 +392,17 @@ fn matches_of_text(
     question: Question,
     known: Option<&FeatureSets>,
 ) -> Result<Vec<Match>> {
-    must_take_text(snapshot.schema())?;
-    let text = read_text(context, arguments)?;
-    let sketched = SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?;
+    let sketched = match arguments.hash {
+        Some(fingerprint) => SketchedText {
+            signature: Signature::from_fingerprint(fingerprint),
+            features: Arc::default(),
+        },
+        None => {
+            must_take_text(snapshot.schema())?;
+            let text = read_text(context, arguments)?;
+            SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?
+        }
+    };
     let signature = &sketched.signature;
     if signature.is_empty() {
         context
@@ -401,7 +413,8 @@ fn matches_of_text(
         signature,
         features: &sketched.features,
         own: None,
-        known,
+        // A ready-made fingerprint has no features.
+        known: known.filter(|_| arguments.hash.is_none()),
     };
     let matches = question.about(snapshot, &asked)?;
     explain(context, question, &matches);

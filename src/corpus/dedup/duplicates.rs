@@ -236,7 +236,7 @@ impl Duplicates {
         };
         let (a, b) = (document.signature(), survivor.signature());
         let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
-        let distance = a.simhash().map(|_| a.hamming(b)).transpose()?;
+        let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
         Ok(Duplicate {
             similarity: exact.or(estimate),
             is_exact: exact.is_some(),
