@@ -362,7 +362,6 @@ mod tests {
             Bounds::new().min_similarity(0.79),
             Bounds::new().min_similarity(f64::NAN),
             Bounds::new().min_similarity(1.01).accept_lower_recall(),
-            Bounds::new().max_distance(4),
             Bounds::new().by(By::SimHash).min_similarity(0.9),
         ] {
             let refused = bounds.resolve(&schema, false);
