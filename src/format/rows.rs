@@ -6,8 +6,9 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
+use crate::format::kept::{self, PackedHashes};
 use crate::invariant::OrBug;
-use crate::sketch::{Fingerprint, RecipeMark, Signature, ValueLayout};
+use crate::sketch::{Fingerprint, KeptHashes, RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -93,10 +94,12 @@ pub(crate) struct Shape {
     pub(crate) are_samples: bool,
     /// Bits of the fingerprint; 0 without.
     pub(crate) fingerprint_bits: u8,
+    /// True if there are kept hashes.
+    pub(crate) has_kept_hashes: bool,
 }
 
 impl Shape {
-    /// Bytes of a row's fields that vary with the schema: values and fingerprint.
+    /// Bytes of a row's fields that vary with the schema: values and fingerprint, without kept hashes.
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.values.map_or(0, ValueLayout::size_bytes);
         values + usize::from(self.fingerprint_bits / 8)
@@ -128,6 +131,9 @@ pub(crate) fn encode_signature(
         let fingerprint = fingerprint.to_le_bytes();
         let length = usize::from(shape.fingerprint_bits / 8);
         bytes.extend_from_slice(fingerprint.get(..length).unwrap_or_default());
+    }
+    if let Some(hashes) = signature.kept_hashes() {
+        kept::encode(hashes, &mut bytes);
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
@@ -174,10 +180,11 @@ pub(super) fn plain_signature(signature: &Signature, shape: &Shape) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SignatureRow<'a> {
     shape: &'a Shape,
-    /// Values and fingerprint: all bytes of the signature.
+    /// Values, fingerprint and kept hashes: all bytes of the signature.
     bytes: &'a [u8],
     values: &'a [u8],
     fingerprint: Option<u128>,
+    kept: PackedHashes<'a>,
     key_code: Option<u64>,
     empty: bool,
 }
@@ -214,23 +221,29 @@ impl<'a> SignatureRow<'a> {
             .values
             .map_or(0, |layout| layout.size_bytes_for(count));
         let (values, rest) = rest.split_at_checked(values_bytes)?;
-        let fingerprint = match rest.len() {
+        let (fingerprint, rest) = rest.split_at_checked(fingerprint_bytes.into())?;
+        let fingerprint = match fingerprint.len() {
             0 => None,
-            4 => Some(u32::from_le_bytes(rest.try_into().ok()?).into()),
-            8 => Some(u64::from_le_bytes(rest.try_into().ok()?).into()),
-            16 => Some(u128::from_le_bytes(rest.try_into().ok()?)),
+            4 => Some(u32::from_le_bytes(fingerprint.try_into().ok()?).into()),
+            8 => Some(u64::from_le_bytes(fingerprint.try_into().ok()?).into()),
+            16 => Some(u128::from_le_bytes(fingerprint.try_into().ok()?)),
             _ => return None,
+        };
+        let (kept, rest) = match shape.has_kept_hashes {
+            true => PackedHashes::split(rest)?,
+            false => (PackedHashes::default(), rest),
         };
         let valid = kind == KIND
             && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
             && fits
             && fingerprint_bytes == shape.fingerprint_bits / 8
-            && rest.len() == usize::from(fingerprint_bytes);
+            && rest.is_empty();
         valid.then_some(Self {
             shape,
             bytes,
             values,
             fingerprint,
+            kept,
             key_code,
             empty: flags & IS_EMPTY != 0,
         })
@@ -247,6 +260,11 @@ impl<'a> SignatureRow<'a> {
     /// Returns the code of the document's key, `None` without a key.
     pub(crate) fn key_code(&self) -> Option<u64> {
         self.key_code
+    }
+
+    /// Returns the number of kept hashes; 0 without containment.
+    pub(crate) fn kept_count(&self) -> u32 {
+        self.kept.count()
     }
 
     /// Returns a hash of all that the signature consists of. Two of a hundred million different ones agree
@@ -273,7 +291,11 @@ impl<'a> SignatureRow<'a> {
             bits: self.shape.fingerprint_bits,
             value,
         });
-        Signature::decode(values, fingerprint, self.empty, Some(recipe))
+        let kept = self.shape.has_kept_hashes.then(|| KeptHashes {
+            hashes: self.kept.iter().collect(),
+            shingles: Vec::new(),
+        });
+        Signature::decode(values, fingerprint, self.empty, Some(recipe)).with_kept(kept)
     }
 }
 

@@ -125,7 +125,7 @@ pub fn descriptor(data: &[u8]) {
             let mut peeked = Input::new(input.rest.get(1..).unwrap_or_default());
             let run = peeked.number(4) as u32;
             for value in input.values(RUNS, &run.to_be_bytes()) {
-                if let Ok(descriptor) = decode_run(run, &value) {
+                if let Ok(descriptor) = decode_run(run, None, &value) {
                     assert_eq!(encode_run(&descriptor).unwrap(), value);
                     any_run(&descriptor);
                 }

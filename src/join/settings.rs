@@ -97,7 +97,7 @@ pub(super) fn lanes_read(source: &dyn JoinSource, bounds: &ResolvedBounds) -> Ra
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {
-        lanes.count()
+        lanes.single_count()
     } else {
         bands_end
     };

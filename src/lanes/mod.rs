@@ -10,6 +10,6 @@ mod tables;
 mod tuning;
 
 pub use bands::Banding;
-pub(crate) use lane_set::{BucketBits, LaneRole, LaneSet, hash_key};
+pub(crate) use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub use tables::TableDesign;
 pub(crate) use tuning::{choose_design, simhash_probability};

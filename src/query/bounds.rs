@@ -186,6 +186,10 @@ impl Bounds {
 
     fn family(&self, schema: &Schema) -> Result<By> {
         let has = (schema.minhash().is_some(), schema.simhash().is_some());
+        if !schema.has_families() {
+            let expected = "MinHash or SimHash: the schema has containment alone";
+            return Err(Error::invalid("by", "no family", expected));
+        }
         let by = match (self.by, has) {
             (Some(by), _) => by,
             (None, (true, false)) => By::MinHash,

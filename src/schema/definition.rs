@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, Recipe, Sketcher, ValueLayout,
+    Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe, Sketcher, ValueLayout,
 };
 use crate::text::Text;
 
@@ -270,6 +270,7 @@ impl Schema {
         let recipe = Recipe {
             seed,
             simhash_bits: None,
+            containment: None,
             ..self.recipe.clone()
         };
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
@@ -374,11 +375,23 @@ impl Schema {
         self.simhash.as_ref()
     }
 
-    /// The number of lanes: one for keys, one a band, one a permuted table.
+    /// The shingles that are kept to find shared passages.
+    #[must_use]
+    pub fn containment(&self) -> Option<Containment> {
+        self.recipe.containment
+    }
+
+    /// Returns true if it has MinHash or SimHash, by which near documents are found.
+    pub(crate) fn has_families(&self) -> bool {
+        self.minhash.is_some() || self.simhash.is_some()
+    }
+
+    /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.
     #[must_use]
     pub fn lanes(&self) -> usize {
         let tables = self.simhash.as_ref().map_or(0, |s| s.design.table_count());
-        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables
+        let kept = usize::from(self.recipe.containment.is_some());
+        1 + self.minhash.map_or(0, |m| usize::from(m.bands())) + tables + kept
     }
 
     /// The lanes of a store with this schema.
@@ -386,6 +399,8 @@ impl Schema {
         let banding = self.minhash.map(|m| (m.banding, m.code_bits));
         let lanes = LaneSet::new(banding, self.simhash.as_ref().map(|s| s.design.clone()))?;
         let bits = self.minhash.map_or(32, |minhash| minhash.layout().bits());
-        Ok(lanes.of_value_bits(bits))
+        let lanes = lanes.of_value_bits(bits);
+        let kept_bits = self.recipe.containment.map(|_| KEPT_HASH_BITS);
+        Ok(lanes.with_kept_hashes(kept_bits))
     }
 }

@@ -69,6 +69,9 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     for hash in signature.bottom_k().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
+    for hash in signature.kept_hashes().into_iter().flatten() {
+        bytes.extend_from_slice(&hash.to_le_bytes());
+    }
     // Without a fingerprint the digest has the one of an empty document. Frozen.
     let fingerprint = signature.simhash().unwrap_or(0).to_le_bytes();
     let length_bytes = usize::from(signature.simhash_bits().unwrap_or(64) / 8);

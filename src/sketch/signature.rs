@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
 use super::bottom_k;
+use super::containment::{KeptHashes, KeptShingle};
 use super::hash::mix64;
 use super::recipe::RecipeMark;
 use super::values::{MinHashValues, ValueLayout};
@@ -36,6 +37,8 @@ pub struct Signature {
     values: Option<MinHashValues>,
     simhash: Option<Fingerprint>,
     is_empty: bool,
+    /// The kept hashes; `None` without containment.
+    kept: Option<KeptHashes>,
     /// The recipe that made it; `None` for ready-made parts.
     recipe: Option<RecipeMark>,
 }
@@ -50,8 +53,13 @@ pub(crate) struct Fingerprint {
 /// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (&self.values, self.simhash, self.is_empty)
-            == (&other.values, other.simhash, other.is_empty)
+        (&self.values, self.simhash, self.is_empty, self.kept_hashes())
+            == (
+                &other.values,
+                other.simhash,
+                other.is_empty,
+                other.kept_hashes(),
+            )
     }
 }
 
@@ -60,6 +68,7 @@ impl Eq for Signature {}
 impl Hash for Signature {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.values, self.simhash, self.is_empty).hash(state);
+        self.kept_hashes().hash(state);
     }
 }
 
@@ -205,8 +214,35 @@ impl Signature {
             values: values.filter(|values| !values.is_empty()),
             simhash,
             is_empty,
+            kept: None,
             recipe,
         }
+    }
+
+    /// This signature with these kept hashes.
+    pub(crate) fn with_kept(self, kept: Option<KeptHashes>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The hashes of the shingles that are kept to find shared passages, ascending, each below 2⁴⁴ and
+    /// once; `None` without [`Containment`](crate::Containment) in the schema.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Text};
+    /// let containment = Containment::new(2).window(1); // keeps all shingles
+    /// let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// let signature = schema.sketcher().text("to be or not to be")?;
+    /// assert_eq!(signature.kept_hashes().map(<[u64]>::len), Some(4)); // "to be" comes twice
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kept_hashes(&self) -> Option<&[u64]> {
+        self.kept.as_ref().map(|kept| &*kept.hashes)
+    }
+
+    /// The kept shingles in the order of the document; empty if they are not known.
+    pub(crate) fn kept_shingles(&self) -> &[KeptShingle] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
     }
 
     #[cfg(test)]
@@ -443,6 +479,10 @@ impl Signature {
         if self.simhash.is_some() || other.simhash.is_some() {
             let expected = "none: fingerprints cannot be merged";
             return Err(Error::signature("SimHash fingerprint", "one", expected));
+        }
+        if self.kept.is_some() || other.kept.is_some() {
+            let expected = "none: those of a union do not follow from those of its parts";
+            return Err(Error::signature("kept hashes", "some", expected));
         }
         let (Some(a), Some(b)) = (&self.values, &other.values) else {
             let expected = "MinHash values in both signatures";
