@@ -287,7 +287,8 @@ impl StoreOptions {
     /// The number of kept hashes at which the memtable is flushed though it has fewer documents: 64 MiB of
     /// postings by default.
     pub(crate) fn flush_after_kept_hashes(&self) -> u64 {
-        self.flush_after_documents.saturating_mul(KEPT_HASHES_PER_DOCUMENT)
+        self.flush_after_documents
+            .saturating_mul(KEPT_HASHES_PER_DOCUMENT)
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

@@ -106,8 +106,13 @@ impl Sorting {
         };
         let layout = |lane: usize| layouts.get(lane);
         let held = per_document(&|lane| layout(lane).map_or(0.0, |it| it.memory_bytes() as f64));
-        let spilled = per_document(&|lane| layout(lane).map_or(0.0, |it| it.spilled_bytes() as f64));
-        let stored = |lane| code_bits.get(lane).map_or(0.0, |bits| f64::from(bits + 3) / 8.0);
+        let spilled =
+            per_document(&|lane| layout(lane).map_or(0.0, |it| it.spilled_bytes() as f64));
+        let stored = |lane| {
+            code_bits
+                .get(lane)
+                .map_or(0.0, |bits| f64::from(bits + 3) / 8.0)
+        };
         let postings = per_document(&stored);
         let is_full = |max: usize| kept * documents as f64 > max as f64;
         let spills = documents > limits.documents || limits.kept_postings.is_some_and(is_full);

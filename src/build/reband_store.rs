@@ -11,10 +11,10 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::format::{LaneRow, LaneSummary, Posting, SignatureRow, State, encode_run, header};
 use crate::invariant::{OrBug, invariant};
+use crate::lanes::LaneCode;
 use crate::options::StoreOptions;
 use crate::schema::{Rebanding, Schema};
 use crate::state::OpenStore;
-use crate::lanes::LaneCode;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 use crate::types::{Phase, Watch};

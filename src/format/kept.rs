@@ -94,7 +94,9 @@ impl<'a> PackedHashes<'a> {
         // The upper part of a hash is the number of zeros before its one.
         let uppers = ones(self.unary).zip(0_u64..);
         let uppers = uppers.map(|(position, index)| position - index);
-        let hashes = uppers.zip(low).map(move |(upper, low)| upper << low_bits | low);
+        let hashes = uppers
+            .zip(low)
+            .map(move |(upper, low)| upper << low_bits | low);
         hashes.take(self.count as usize)
     }
 }
@@ -146,7 +148,10 @@ mod tests {
             hashes.sort_unstable();
             let bytes = come_back(&hashes) as f64 / count as f64;
             let expected = (46.6 - (count as f64).log2()) / 8.0;
-            assert!((bytes - expected).abs() < 4.5 / count as f64 + 0.13, "{count}: {bytes}");
+            assert!(
+                (bytes - expected).abs() < 4.5 / count as f64 + 0.13,
+                "{count}: {bytes}"
+            );
         }
     }
 

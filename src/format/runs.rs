@@ -35,11 +35,7 @@ pub(crate) fn encode_run(run: &RunDescriptor) -> Result<Vec<u8>> {
 
 /// Decodes the descriptor of run number `run`, whose fields must not contradict each other. In `kept_lane`
 /// documents have any number of postings.
-pub(crate) fn decode_run(
-    run: u32,
-    kept_lane: Option<u16>,
-    bytes: &[u8],
-) -> Result<RunDescriptor> {
+pub(crate) fn decode_run(run: u32, kept_lane: Option<u16>, bytes: &[u8]) -> Result<RunDescriptor> {
     let descriptor: RunDescriptor = decode(RUNS, &run.to_be_bytes(), bytes)?;
     let ordered = descriptor.lanes.is_sorted_by(|a, b| a.lane < b.lane);
     // A document has at most one posting in any other lane, a block at least one posting.

@@ -262,7 +262,10 @@ impl SegmentBuilder {
             let position = lanes.position(|other| Some(*other) == lane);
             let column = position.and_then(|position| columns.nth(position));
             let column = column.or_bug_with(|| format!("a posting of lane {lane:?}"))?;
-            column.extend(of_lane.iter().map(|code| Posting { code: code.code, id }));
+            column.extend(of_lane.iter().map(|code| Posting {
+                code: code.code,
+                id,
+            }));
         }
         self.ids_ascend &= self.last_id.is_none_or(|last| last < id);
         self.last_id = Some(id);

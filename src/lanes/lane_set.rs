@@ -203,10 +203,12 @@ impl LaneSet {
     /// The bits of a lane's codes that tell its buckets apart.
     pub(crate) fn bucket_bits(&self, lane: u16) -> BucketBits {
         match (self.banding, self.kept_bits) {
-            (Some((banding, code_bits)), _) if (1..=banding.bands()).contains(&lane) => BucketBits {
-                shift: 64 - u32::from(code_bits),
-                length: code_bits,
-            },
+            (Some((banding, code_bits)), _) if (1..=banding.bands()).contains(&lane) => {
+                BucketBits {
+                    shift: 64 - u32::from(code_bits),
+                    length: code_bits,
+                }
+            }
             (_, Some(bits)) if lane == self.single_count() => BucketBits {
                 shift: 64 - u32::from(bits),
                 length: bits,

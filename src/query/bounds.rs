@@ -186,10 +186,7 @@ impl Bounds {
 
     fn family(&self, schema: &Schema) -> Result<By> {
         let has = (schema.minhash().is_some(), schema.simhash().is_some());
-        if !schema.has_families() {
-            let expected = "MinHash or SimHash: the schema has containment alone";
-            return Err(Error::invalid("by", "no family", expected));
-        }
+        schema.check_families()?;
         let by = match (self.by, has) {
             (Some(by), _) => by,
             (None, (true, false)) => By::MinHash,

@@ -3,7 +3,9 @@
 use super::definition::{MinHashSchema, Near, Schema, SimHashSchema, value_layout};
 use crate::error::{Error, Result};
 use crate::lanes::{Banding, TableDesign, choose_design};
-use crate::sketch::{Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe};
+use crate::sketch::{
+    Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe,
+};
 use crate::text::{Text, UNICODE_VERSION};
 
 /// The widths of stored values that a schema accepts, in bits.

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
 use crate::sketch::{
-    Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe, Sketcher, ValueLayout,
+    Containment, DocumentFrequencies, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, Recipe,
+    Sketcher, ValueLayout,
 };
 use crate::text::Text;
 
@@ -384,6 +385,19 @@ impl Schema {
     /// Returns true if it has MinHash or SimHash, by which near documents are found.
     pub(crate) fn has_families(&self) -> bool {
         self.minhash.is_some() || self.simhash.is_some()
+    }
+
+    /// Refuses to look for near documents where the schema has neither MinHash nor SimHash.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`].
+    pub(crate) fn check_families(&self) -> Result<()> {
+        if self.has_families() {
+            return Ok(());
+        }
+        let expected = "MinHash or SimHash, by which near documents are found";
+        Err(Error::invalid("schema", "containment alone", expected))
     }
 
     /// The number of lanes: one for keys, one a band, one a permuted table, one for kept hashes.

@@ -234,7 +234,11 @@ impl ShingleSelector {
             self.candidates.pop_back();
         }
         self.candidates.push_back((position, mixed));
-        if self.candidates.front().is_some_and(|first| first.0 + window <= position) {
+        if self
+            .candidates
+            .front()
+            .is_some_and(|first| first.0 + window <= position)
+        {
             self.candidates.pop_front();
         }
         if position + 1 >= window {

@@ -53,13 +53,17 @@ pub(crate) struct Fingerprint {
 /// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
-        (&self.values, self.simhash, self.is_empty, self.kept_hashes())
-            == (
-                &other.values,
-                other.simhash,
-                other.is_empty,
-                other.kept_hashes(),
-            )
+        (
+            &self.values,
+            self.simhash,
+            self.is_empty,
+            self.kept_hashes(),
+        ) == (
+            &other.values,
+            other.simhash,
+            other.is_empty,
+            other.kept_hashes(),
+        )
     }
 }
 

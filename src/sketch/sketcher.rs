@@ -163,7 +163,12 @@ impl Sketcher {
         let kept = kept.map(|kept| kept.shingler()).transpose()?;
         let draft = self.draft(0)?;
         let selector = self.functions.selector();
-        Ok(StreamedText::new(features.shingler()?, draft, kept, selector))
+        Ok(StreamedText::new(
+            features.shingler()?,
+            draft,
+            kept,
+            selector,
+        ))
     }
 
     /// Returns how texts become features, and kept shingles where these are others.

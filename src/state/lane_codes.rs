@@ -34,9 +34,15 @@ pub(crate) fn document_codes(
         found == expected,
         "a signature has codes for {found} lanes of {expected}"
     );
-    row.extend((1..).zip(&*codes).map(|(lane, &code)| LaneCode { lane, code }));
+    row.extend(
+        (1..)
+            .zip(&*codes)
+            .map(|(lane, &code)| LaneCode { lane, code }),
+    );
     if let Some(lane) = context.lanes.kept_lane() {
-        let hashes = signature.kept_hashes().or_bug("kept hashes of a signature")?;
+        let hashes = signature
+            .kept_hashes()
+            .or_bug("kept hashes of a signature")?;
         row.extend(hashes.iter().map(|&code| LaneCode { lane, code }));
     }
     Ok(())

@@ -37,7 +37,8 @@ impl Writer {
     /// lane of kept hashes, and one in each other.
     pub(super) fn note_moved(&mut self, kept: u64) -> Result<()> {
         let lanes = self.store.context.lanes.single_count();
-        self.state.count_moved(u64::from(lanes).saturating_add(kept))
+        self.state
+            .count_moved(u64::from(lanes).saturating_add(kept))
     }
 
     /// Returns the mean number of kept hashes of the documents of the run at a position.

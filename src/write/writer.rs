@@ -151,7 +151,9 @@ impl Writer {
         self.state.next_id = next_id;
         self.state.documents += 1;
         self.state.unsealed_documents += 1;
-        let kept = signature.kept_hashes().map_or(0, |hashes| hashes.len() as u64);
+        let kept = signature
+            .kept_hashes()
+            .map_or(0, |hashes| hashes.len() as u64);
         self.note_moved(kept)?;
         self.unflushed_kept += kept;
         self.has_changes = true;

@@ -385,9 +385,9 @@ mod tests {
                     let code = [u64::MAX, mixed(offset), mixed(offset % 7)][offset as usize % 3];
                     (offset % 11 != u64::from(bits) % 11).then_some(code >> (64 - bits))
                 });
-                let row = (0..).zip(codes).filter_map(|(lane, code)| {
-                    code.map(|code| LaneCode { lane, code })
-                });
+                let row = (0..)
+                    .zip(codes)
+                    .filter_map(|(lane, code)| code.map(|code| LaneCode { lane, code }));
                 batch.push(77 + offset, &row.collect::<Vec<_>>()).unwrap();
                 for (lane, code) in expected.iter_mut().zip(codes) {
                     lane.extend(code.map(|code| Posting {
