@@ -105,6 +105,7 @@ fn any_schema(schema: &Schema) {
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
     }
     assert_eq!(read.simhash(), signature.simhash());
+    assert_eq!(read.kept_hashes(), signature.kept_hashes());
 }
 
 /// Rows of `runs` and `lanes`: what is accepted has one form only, and its numbers can be added up.

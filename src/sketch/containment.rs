@@ -276,3 +276,67 @@ impl ShingleSelector {
 fn kept_hash(mixed: u64) -> u64 {
     mix64(mixed.wrapping_add(GOLDEN_GAMMA)) >> (64 - KEPT_HASH_BITS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(containment: Containment, hashes: &[u64]) -> Vec<KeptShingle> {
+        let mut selector = ShingleSelector::new(&containment, 9);
+        hashes.iter().for_each(|hash| selector.push(*hash));
+        selector.finish().shingles
+    }
+
+    /// By the definition: of each window the rightmost of the least, each shingle once.
+    fn winnowed(window: usize, hashes: &[u64]) -> Vec<KeptShingle> {
+        let mixed = hashes
+            .iter()
+            .map(|hash| mix64(hash ^ derive(9, stream::CONTAINMENT_KEY)));
+        let mixed: Vec<(u64, u64)> = (0..).zip(mixed).collect();
+        let windows = mixed.windows(window.min(mixed.len()).max(1));
+        let least = windows.filter_map(|window| {
+            window
+                .iter()
+                .min_by_key(|(position, mixed)| (*mixed, u64::MAX - position))
+        });
+        let mut least: Vec<(u64, u64)> = least.copied().collect();
+        least.dedup();
+        let shingle = |(position, mixed)| (position, kept_hash(mixed));
+        least.into_iter().map(shingle).collect()
+    }
+
+    #[test]
+    fn windows_keep_the_rightmost_least_shingle() {
+        for window in [1, 2, 3, 8, 50, 1_024] {
+            let containment = Containment::new(1).window(window);
+            for length in [0, 1, 2, 7, 8, 9, 100, 1_500] {
+                // Few hashes, so that many are equal; then many.
+                for values in [1, 3, 40, 1 << 40] {
+                    let hashes: Vec<u64> = (0..length).map(|i| mix64(i) % values).collect();
+                    let expected = winnowed(window.into(), &hashes);
+                    assert_eq!(
+                        kept(containment, &hashes),
+                        expected,
+                        "{window} {length} {values}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_of_w_and_one_more_are_kept() {
+        let hashes: Vec<u64> = (0..100_000).map(mix64).collect();
+        for window in [1, 4, 8, 20] {
+            let count = kept(Containment::new(1).window(window), &hashes).len() as f64;
+            let expected = 2.0 / (f64::from(window) + 1.0) * 100_000.0;
+            assert!((count / expected - 1.0).abs() < 0.02, "{window}: {count}");
+        }
+        let scaled = kept(Containment::new(1).scaled(50), &hashes).len();
+        assert!((1_800..2_200).contains(&scaled), "{scaled}");
+        assert_eq!(
+            kept(Containment::new(1).scaled(1), &hashes).len(),
+            hashes.len()
+        );
+    }
+}

@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use resemblance::{
-    EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema, SimHash,
+    Containment, EmptyDocuments, MinHash, MinHashKind, MinHashSchema, Near, Permutations, Schema,
+    SimHash,
 };
 
 use super::bounds::BoundOptions;
@@ -94,7 +95,7 @@ impl From<PermutationsOption> for Permutations {
     }
 }
 
-/// How signatures are made and indexed. Without --minhash and --simhash: 128 MinHash values.
+/// How signatures are made and indexed. Without --minhash, --simhash and --containment: 128 MinHash values.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct SchemaOptions {
@@ -108,7 +109,7 @@ pub(crate) struct SchemaOptions {
     /// --minhash-kind weighted and probability. A store keeps the counts
     #[arg(long)]
     tf_idf: bool,
-    /// MinHash with K values [default: 128, unless --simhash is given alone]
+    /// MinHash with K values [default: 128, unless --simhash or --containment is given]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
     /// How MinHash values are computed [default: functions]
@@ -133,6 +134,22 @@ pub(crate) struct SchemaOptions {
     /// SimHash fingerprints of this many bits: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
+    /// Keep hashes of shingles of K words (or characters, or code tokens), so that shared passages are found:
+    /// see contain
+    #[arg(long, value_name = "K")]
+    containment: Option<u16>,
+    /// Keep the least hash of each W consecutive shingles: every shared passage of W + K - 1 words is found
+    /// [default: 8]
+    #[arg(long, value_name = "W", requires = "containment")]
+    window: Option<u16>,
+    /// Keep one in S shingles in place of windows: less space, and no passage is sure to be found
+    #[arg(
+        long,
+        value_name = "S",
+        requires = "containment",
+        conflicts_with = "window"
+    )]
+    scaled: Option<u32>,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
     /// 3,2+2,2+2,2. They must find all fingerprints within --distance; without it, it is as far as they do
     #[arg(long, value_name = "S,R+...", requires = "simhash")]
@@ -194,6 +211,9 @@ impl SchemaOptions {
         } else if bounds.distance.is_some() {
             return Err(Failure::usage("--distance needs --simhash 32, 64 or 128"));
         }
+        if let Some(containment) = self.containment() {
+            schema = schema.containment(containment);
+        }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
         }
@@ -215,8 +235,17 @@ impl SchemaOptions {
         Ok(schema.build()?)
     }
 
+    fn containment(&self) -> Option<Containment> {
+        let containment = Containment::new(self.containment?);
+        Some(match (self.window, self.scaled) {
+            (Some(window), _) => containment.window(window),
+            (None, Some(scale)) => containment.scaled(scale),
+            (None, None) => containment,
+        })
+    }
+
     fn minhash_options(&self, bounds: &BoundOptions) -> Result<Option<MinHash>> {
-        if self.minhash.is_none() && self.simhash.is_some() {
+        if self.minhash.is_none() && (self.simhash.is_some() || self.containment.is_some()) {
             let needs_minhash = [
                 ("--minhash-kind", self.minhash_kind.is_some()),
                 ("--permutations", self.permutations.is_some()),
@@ -227,7 +256,7 @@ impl SchemaOptions {
             ];
             return match needs_minhash.iter().find(|(_, is_given)| *is_given) {
                 Some((name, _)) => Err(Failure::usage(format!(
-                    "{name} needs MinHash: add --minhash K, or leave --simhash out"
+                    "{name} needs MinHash: add --minhash K, or leave --simhash and --containment out"
                 ))),
                 None => Ok(None),
             };
@@ -286,6 +315,11 @@ impl SchemaOptions {
                 self.tables.as_ref().map(|TableGroups(groups)| {
                     simhash.is_some_and(|s| s.design().groups() == groups)
                 }),
+            ),
+            (
+                "--containment",
+                self.containment()
+                    .map(|own| schema.is_some_and(|s| s.containment() == Some(own))),
             ),
             ("--expected", self.expected.map(|_| false)),
             (

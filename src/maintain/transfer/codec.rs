@@ -60,6 +60,9 @@ impl Signature {
             bytes.extend(hash.to_le_bytes());
         }
         bytes.extend(self.simhash().into_iter().flat_map(u128::to_le_bytes));
+        for hash in self.kept_hashes().into_iter().flatten() {
+            bytes.extend(hash.to_le_bytes());
+        }
         xxh3_128(&bytes)
     }
 }
