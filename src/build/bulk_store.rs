@@ -267,7 +267,9 @@ impl BulkStore {
             sealed_below: self.next_id,
             next_run: RUN + 1,
             unsealed_documents: 0,
-            postings_moved: inserted.saturating_mul(self.store.context.lanes.count().into()),
+            postings_moved: inserted
+                .saturating_mul(self.store.context.lanes.single_count().into())
+                .saturating_add(kept_postings(&self.store.context, &lanes)),
             dead_documents: 0,
         };
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
@@ -359,9 +361,7 @@ pub(super) fn whole_run(
     state: &State,
     lanes: Vec<LaneSummary>,
 ) -> Option<RunDescriptor> {
-    let kept_lane = context.lanes.kept_lane().map(usize::from);
-    let kept = kept_lane.and_then(|lane| lanes.get(lane));
-    let kept = kept.map_or(0, |summary| summary.postings);
+    let kept = kept_postings(context, &lanes);
     let descriptor = RunDescriptor {
         run,
         level: whole_level(&context.options, state.documents, kept),
@@ -374,6 +374,13 @@ pub(super) fn whole_run(
         lanes,
     };
     (descriptor.postings() > 0).then_some(descriptor)
+}
+
+/// Returns the number of postings in the lane of kept hashes.
+fn kept_postings(context: &SharedContext, lanes: &[LaneSummary]) -> u64 {
+    let lane = context.lanes.kept_lane().map(usize::from);
+    let summary = lane.and_then(|lane| lanes.get(lane));
+    summary.map_or(0, |summary| summary.postings)
 }
 
 fn no_row(id: u64) -> Error {

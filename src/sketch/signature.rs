@@ -11,7 +11,7 @@ use super::values::{MinHashValues, ValueLayout};
 use crate::error::{Error, Result};
 
 /// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
-/// both.
+/// both, and the kept hashes by which shared passages are found.
 ///
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
 /// of different recipes are not compared by mistake. Signatures that another program made come in
@@ -50,7 +50,7 @@ pub(crate) struct Fingerprint {
     pub(crate) value: u128,
 }
 
-/// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
+/// Signatures are equal if their values and kept hashes are: one that a sketcher made equals the same one made of parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
         (
@@ -465,7 +465,7 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if there are no values, or values that do not say which is the
+    /// [`Error::SignatureMismatch`] if there are kept hashes, no values, or values that do not say which is the
     /// lesser (weighted, or cut: a schema keeps 16 bits unless its
     /// [value bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a union
     /// does not follow from those of the parts), or both are marked with different recipes.
