@@ -374,6 +374,20 @@ impl WriteTransaction {
 
     /// Begins a query for documents that a text contains, given by its signature, or that each of many texts
     /// contains. [`min_share`](ContainmentQuery::min_share) says how much of them.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(3);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
+    /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
+    /// let transaction = store.begin_write()?;
+    /// let found = transaction.contents_of(&page).run()?;
+    /// assert_eq!((found.len(), found[0].document_share()), (1, 1.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn contents_of<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,
@@ -383,6 +397,20 @@ impl WriteTransaction {
 
     /// Begins a query for documents that share any passage with a text, given by its signature, or with each
     /// of many texts.
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let containment = Containment::new(2).window(3);
+    /// # let schema = Schema::builder().text(Text::words(2)).containment(containment).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// store.insert("sentence", &store.sketch_text("the quick brown fox jumps")?)?;
+    /// let page = store.sketch_text("yes the quick brown fox jumps over the lazy dog")?;
+    /// let transaction = store.begin_write()?;
+    /// let found = transaction.overlaps(&page).run()?;
+    /// assert_eq!((found.len(), found[0].key()), (1, Some(&b"sentence"[..])));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn overlaps<'a, Q: OneOrMany + ?Sized>(
         &'a self,
         signatures: &'a Q,

@@ -59,6 +59,10 @@ pub(crate) enum ShareOf {
 /// let book = store.sketch_text(&format!("chapter one {page} having little or no money"))?;
 /// assert_eq!(snapshot.contents_of(&book).run()?[0].document_share(), 1.0);
 /// assert!(snapshot.contained_in(&book).run()?.is_empty()); // the page has not 80 % of the book
+///
+/// let both = [quotation, book];
+/// let answers = snapshot.overlaps(&both).max_document_frequency(1_000).threads(2).run()?;
+/// assert_eq!((answers[0].len(), answers[1].len()), (1, 1));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[must_use = "a query does nothing until it is run"]

@@ -238,6 +238,7 @@ impl SimHashSchema {
 /// assert_eq!(schema.empty_documents(), EmptyDocuments::Distinct);
 /// assert_eq!(schema.expected_documents(), 1_000_000);
 /// assert_eq!(schema.lanes(), 1 + 16); // one for keys, and the bands
+/// assert_eq!(schema.containment(), None);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 ///

@@ -45,7 +45,8 @@ const DEFAULT_WINDOW: u16 = 8;
 /// let page = sketcher.text("when in the course of human events it becomes necessary for one people")?;
 /// // 13 words have 9 shingles of 5 words, and these have two windows of 8.
 /// assert!((1..=2).contains(&page.kept_hashes().unwrap().len()));
-/// assert_eq!(containment.min_shared_units(), Some(12));
+/// assert_eq!((containment.shingle_units(), containment.window_shingles()), (5, Some(8)));
+/// assert_eq!((containment.min_shared_units(), containment.scale()), (Some(12), None));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

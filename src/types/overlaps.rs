@@ -20,6 +20,7 @@ use crate::types::key_text::key_text;
 /// let query = store.sketch_text("six seven eight nine and then ten")?;
 /// let found = store.snapshot()?.overlaps(&query).run()?;
 /// let overlap = &found[0];
+/// assert_eq!((overlap.id().get(), overlap.key()), (0, Some(&b"page"[..])));
 /// assert_eq!((overlap.key_str().as_deref(), overlap.stamp()), (Some("page"), 7));
 /// assert_eq!((overlap.shared_hashes(), overlap.document_hashes()), (3, 8));
 /// assert_eq!((overlap.query_share(), overlap.document_share()), (0.5, 0.375));
