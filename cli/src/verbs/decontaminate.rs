@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Text};
+use resemblance::{Containment, Overlap, Overlaps, Schema, Snapshot, Store, Text};
 
-use crate::corpus::{ContentRule, is_store};
+use crate::corpus::{ContentRule, Corpus, ReadTotals, is_store};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions};
 use crate::output::{Destination, OutputTarget, Sink, escape};
@@ -103,9 +103,8 @@ pub(crate) fn decontaminate(
             scratch.store()
         }
     };
-    let (snapshot, ask) = (store.snapshot()?, arguments.ask());
     // What cannot be asked is told before the corpus is read.
-    ask(&snapshot, &[])?;
+    arguments.ask()(&store.snapshot()?, &[])?;
     let content = ContentRule::new(store.schema(), false);
     let (inputs, force) = (&arguments.corpus, arguments.force);
     let mut corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
@@ -121,16 +120,50 @@ pub(crate) fn decontaminate(
     let sink = Sink::create(&target, force)?;
     spool_sources(context, &mut corpus)?;
     let corpus = Arc::new(corpus);
+    let compared = compare(context, arguments, store, &corpus, report.as_mut())?;
+    copy_kept(context, &corpus, &compared.kept, compared.totals, sink)?;
+    if let Some(report) = report {
+        report.finish()?;
+    }
+    if compared.capped > 0 {
+        context.messages.note(format!(
+            "--max-frequency left hashes of {} documents out: kept ones may share passages with tests",
+            compared.capped
+        ));
+    }
+    let summary = compared.tally.summary("kept", compared.totals);
+    context.messages.note(summary);
+    Ok(Outcome::Done)
+}
+
+/// What became of the documents.
+struct Compared {
+    kept: BitList,
+    tally: DocumentTally,
+    totals: ReadTotals,
+    /// Those of which hashes were left out.
+    capped: u64,
+}
+
+/// Compares each document with the tests, and reports those that share passages with them.
+fn compare(
+    context: &Context,
+    arguments: &DecontaminateArguments,
+    store: &Store,
+    corpus: &Arc<Corpus>,
+    mut report: Option<&mut Destination>,
+) -> Result<Compared> {
+    let (snapshot, ask) = (store.snapshot()?, arguments.ask());
     let sketcher = store.sketcher().clone();
     let mut items =
-        CorpusDocuments::start_together(context, "comparing", &corpus, move |documents| {
+        CorpusDocuments::start_together(context, "comparing", corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
             ask(&snapshot, &signatures)
         });
     let (mut kept, mut tally) = (BitList::default(), DocumentTally::default());
-    let mut capped = 0_u64;
+    let mut capped = 0;
     while let Some(item) = items.next()? {
-        let taken = item.take(context, &corpus, &mut tally, arguments.options.skip_bad)?;
+        let taken = item.take(context, corpus, &mut tally, arguments.options.skip_bad)?;
         let Some(document) = taken else {
             kept.push(false);
             continue;
@@ -148,17 +181,12 @@ pub(crate) fn decontaminate(
         }
     }
     let totals = items.end(context, &tally)?;
-    copy_kept(context, &corpus, &kept, totals, sink)?;
-    if let Some(report) = report {
-        report.finish()?;
-    }
-    if capped > 0 {
-        context.messages.note(format!(
-            "--max-frequency left hashes of {capped} documents out: kept ones may share passages with tests"
-        ));
-    }
-    context.messages.note(tally.summary("kept", totals));
-    Ok(Outcome::Done)
+    Ok(Compared {
+        kept,
+        tally,
+        totals,
+        capped,
+    })
 }
 
 /// A store has its own rule for shingles.

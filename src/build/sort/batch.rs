@@ -248,7 +248,7 @@ fn reserve<T>(entries: &mut Vec<T>, max: usize) {
 
 /// The limits of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchLimits {
+pub(crate) struct SortLimits {
     pub(crate) documents: u64,
     /// Number of postings in the last lane from which on no document is added, where documents have any
     /// number of postings there; `None` where they have at most one in each lane.
@@ -260,7 +260,7 @@ pub(crate) struct BatchLimits {
 pub(super) struct SortBatch {
     first_id: u64,
     documents: u64,
-    limits: BatchLimits,
+    limits: SortLimits,
     /// Offsets from the first id are below.
     max_offsets: u64,
     columns: Vec<Column>,
@@ -268,7 +268,7 @@ pub(super) struct SortBatch {
 
 impl SortBatch {
     /// Makes a batch for documents from `first_id` on.
-    pub(crate) fn new(layouts: &[Layout], first_id: u64, limits: BatchLimits) -> Self {
+    pub(crate) fn new(layouts: &[Layout], first_id: u64, limits: SortLimits) -> Self {
         let max_offsets = layouts.iter().map(|layout| layout.max_documents());
         Self {
             first_id,
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(layouts[2], Layout::Narrow { offset_bits: 32 });
         assert_eq!(layouts[4], Layout::Wide);
         for threads in [1, 3] {
-            let limits = BatchLimits {
+            let limits = SortLimits {
                 documents: 2_000,
                 kept_postings: None,
             };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use crate::build::sort::batch::{BatchLimits, Column, Layout, MAX_DOCUMENTS, SortBatch};
+use crate::build::sort::batch::{Column, Layout, MAX_DOCUMENTS, SortBatch, SortLimits};
 use crate::build::sort::merge::Sorted;
 use crate::build::sort::spill::{Extent, Spill};
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::types::{Phase, Watch};
 /// The postings of a build.
 pub(crate) struct Sorter {
     layouts: Vec<Layout>,
-    limits: BatchLimits,
+    limits: SortLimits,
     threads: usize,
     spill: Arc<Spill>,
     batch: SortBatch,
@@ -64,7 +64,7 @@ impl Drop for Job {
 
 /// The division of memory among batches and their sort, for lanes of given layouts.
 pub(crate) struct MemoryPlan {
-    pub(crate) limits: BatchLimits,
+    pub(crate) limits: SortLimits,
     chunk_postings: usize,
 }
 
@@ -85,7 +85,7 @@ impl MemoryPlan {
         // Of hundreds of batches each lane is read in such pieces at the end.
         let chunk = usize::try_from(memory_bytes / 16_384).unwrap_or(usize::MAX);
         Self {
-            limits: BatchLimits {
+            limits: SortLimits {
                 documents: fitting.clamp(1, max.unwrap_or(MAX_DOCUMENTS)),
                 kept_postings: layouts.last().filter(|_| has_kept_lane).map(|layout| {
                     // Two batches and the room to sort share the memory, most of which is this lane's.

@@ -162,11 +162,11 @@ impl SpillFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::sort::batch::{BatchLimits, SortBatch};
+    use crate::build::sort::batch::{SortBatch, SortLimits};
     use crate::lanes::LaneCode;
 
     fn sorted_batch(documents: u64) -> SortBatch {
-        let limits = BatchLimits {
+        let limits = SortLimits {
             documents,
             kept_postings: None,
         };
