@@ -339,7 +339,6 @@ impl Snapshot {
     /// Returns the documents that contain one, those that share most first.
     #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
         max_document_frequency=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn contained_in<'py>(
         &self,
         py: Python<'py>,
@@ -387,7 +386,6 @@ impl Snapshot {
     /// Returns the documents that one contains, those that share most first.
     #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
         max_document_frequency=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn contents_of<'py>(
         &self,
         py: Python<'py>,
@@ -435,7 +433,6 @@ impl Snapshot {
     /// Returns the documents that share any passage with one, those that share most first.
     #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
         max_document_frequency=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn overlaps<'py>(
         &self,
         py: Python<'py>,
