@@ -67,14 +67,14 @@ pub(crate) struct ContainArguments {
 
 /// What is asked about every text.
 #[derive(Clone, Copy)]
-struct Question {
+struct PassageQuestion {
     which: Which,
     min_share: Option<f64>,
     limit: Option<usize>,
     passages: PassageOptions,
 }
 
-impl Question {
+impl PassageQuestion {
     fn run(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Overlaps>> {
         let query: ContainmentQuery<'_, Vec<Overlaps>> = match self.which {
             Which::Containing => snapshot.contained_in(signatures),
@@ -92,7 +92,7 @@ impl Question {
 pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     let snapshot = store.snapshot()?;
-    let question = Question {
+    let question = PassageQuestion {
         which: arguments.which,
         min_share: arguments.min_share,
         limit: arguments.limit,
