@@ -473,7 +473,7 @@ impl TemporaryCorpus {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
@@ -485,6 +485,7 @@ impl TemporaryCorpus {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let fields = BoundFields {
             threshold,
@@ -493,7 +494,7 @@ impl TemporaryCorpus {
             accept_lower_recall,
         };
         let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        Pairs::start(py, snapshot, &settings, keys)
+        Pairs::start(py, snapshot, &settings, keys, progress)
     }
 
     /// Finds the documents that are linked by near pairs.
@@ -778,6 +779,17 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
         fields.set_item("error_mean", near.errors.mean())?;
         fields.set_item("error_deviation", near.errors.deviation())?;
         fields.set_item("candidates", tally.candidates)?;
+        let steps = (0..).zip(&tally.steps).map(|(place, step)| {
+            let from = f64::from(place) / 10.0;
+            (
+                from,
+                step.pairs,
+                step.candidates,
+                step.expected,
+                step.returned,
+            )
+        });
+        fields.set_item("steps", steps.collect::<Vec<_>>())?;
         let key = |index: usize| evaluation.sample.keys.get(index).cloned().map(Key);
         let mut missed = Vec::new();
         for pair in tally.missed.iter() {
@@ -794,7 +806,8 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
     let families = PyDict::new(py);
     for tally in &evaluation.families {
         let returned = &tally.returned;
-        families.set_item(name_of(&BY, &tally.by), (returned.pairs, returned.right))?;
+        let counts = (returned.pairs, returned.right, tally.expected);
+        families.set_item(name_of(&BY, &tally.by), counts)?;
     }
     fields.set_item("families", families)?;
     object(py, "reports", "Evaluation", &fields)

@@ -183,6 +183,7 @@ impl Bounds {
 
     fn family(&self, schema: &Schema) -> Result<By> {
         let has = (schema.minhash().is_some(), schema.simhash().is_some());
+        schema.check_families()?;
         let by = match (self.by, has) {
             (Some(by), _) => by,
             (None, (true, false)) => By::MinHash,

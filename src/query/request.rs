@@ -10,11 +10,11 @@ use crate::query::bounds::{Bounds, By};
 use crate::query::budget::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::Search;
-use crate::query::verify::{Ask, ExactSimilarity, Outside};
+use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Matches};
+use crate::types::{DocumentId, Matches, Overlaps};
 
 /// One signature, or many: what a query can be about.
 ///
@@ -40,6 +40,9 @@ pub trait OneOrMany: sealed::Sealed {
     /// The candidates of one signature, or those of each of many.
     type Candidates;
 
+    /// What a question about shared passages is answered by.
+    type Overlaps;
+
     #[doc(hidden)]
     fn signatures(&self) -> &[Signature];
 
@@ -59,6 +62,7 @@ mod sealed {
 impl OneOrMany for Signature {
     type Answer = Matches;
     type Candidates = Vec<DocumentId>;
+    type Overlaps = Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         std::slice::from_ref(self)
@@ -72,6 +76,7 @@ impl OneOrMany for Signature {
 impl OneOrMany for [Signature] {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -85,6 +90,7 @@ impl OneOrMany for [Signature] {
 impl OneOrMany for Vec<Signature> {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -98,6 +104,7 @@ impl OneOrMany for Vec<Signature> {
 impl<const N: usize> OneOrMany for [Signature; N] {
     type Answer = Vec<Matches>;
     type Candidates = Vec<Vec<DocumentId>>;
+    type Overlaps = Vec<Overlaps>;
 
     fn signatures(&self) -> &[Signature] {
         self
@@ -111,6 +118,7 @@ impl<const N: usize> OneOrMany for [Signature; N] {
 impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
     type Answer = Q::Answer;
     type Candidates = Q::Candidates;
+    type Overlaps = Q::Overlaps;
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
@@ -159,9 +167,6 @@ pub struct Query<'a, A = Matches> {
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
-
-/// Says how alike the signature at an index and a document are.
-type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 
 impl<A> fmt::Debug for Query<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -362,9 +367,24 @@ impl<'a, A> Query<'a, A> {
 }
 
 impl<'a> Query<'a> {
-    /// Leaves one document out.
-    pub(crate) fn excluding(mut self, id: u64) -> Self {
-        self.exclude = Some(id);
+    /// Leaves one document out: that of the signature, if it is stored.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("one and the same text")?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let record = snapshot.get("a")?.unwrap();
+    /// let others = snapshot.query(record.signature()).excluding(record.id()).run()?;
+    /// assert_eq!((others.len(), others[0].key()), (1, Some(&b"b"[..])));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn excluding(mut self, id: DocumentId) -> Self {
+        self.exclude = Some(id.get());
         self
     }
 
@@ -490,9 +510,7 @@ impl<'a> Query<'a, Vec<Matches>> {
     /// [`Error::InvalidParameter`] for a number of [`threads`](Self::threads) out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
         let threads = self.threads;
-        if let Some(threads) = threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
-            return Err(Error::invalid("threads", threads, "1 to 1,024"));
-        }
+        check_threads(threads)?;
         self.search(|search, signatures| {
             let signatures: Vec<&Signature> = signatures.iter().collect();
             search.many_in_threads(&signatures, threads)
@@ -514,8 +532,16 @@ pub(crate) fn candidates(
         .inspect(|answers| context.note_queries(answers.len()))
 }
 
+/// Refuses a number of threads that is a slip.
+pub(super) fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+        Some(threads) => Err(Error::invalid("threads", threads, "1 to 1,024")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a signature of another kind, by its index if there are several.
-fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
+pub(super) fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
     if let [signature] = signatures {
         return context.check_signature(signature);
     }

@@ -285,9 +285,10 @@ impl<'q> Search<'q> {
         };
         let all = scan.run(self.view, &self.nothing())?;
         let context = self.view.context();
-        let compared = all.iter().map(|found| found.compared).sum();
-        context.note_candidates(compared);
-        context.reads.add_signatures(compared);
+        context.note_candidates(all.iter().map(|found| found.compared).sum());
+        // A row is read once for all of them.
+        let read = all.first().map_or(0, |found| found.compared);
+        context.reads.add_signatures(read);
         Ok(all)
     }
 

@@ -21,6 +21,7 @@ from .reports import (
     ExportReport,
     ImportReport,
     LeftOut,
+    Overlaps,
     Progress,
     RebandReport,
     RepairReport,
@@ -28,7 +29,7 @@ from .reports import (
     StoredDocument,
     TableChoice,
 )
-from .schema import MinHash, SimHash, Text
+from .schema import Containment, MinHash, SimHash, Text
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -60,6 +61,7 @@ class Schema:
         text: Text | None = None,
         minhash: MinHash | None = None,
         simhash: SimHash | None = None,
+        containment: Containment | None = None,
         near: Literal["any", "both"] = "any",
         seed: int | None = None,
         expected_documents: int | None = None,
@@ -81,6 +83,8 @@ class Schema:
     def minhash(self) -> MinHash | None: ...
     @property
     def simhash(self) -> SimHash | None: ...
+    @property
+    def containment(self) -> Containment | None: ...
     @property
     def near(self) -> Literal["any", "both"]: ...
     @property
@@ -346,7 +350,20 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
+    def nearest_many(
+        self,
+        documents: _Documents,
+        n: int = 10,
+        /,
+        *,
+        by: Literal["minhash", "simhash"] | None = None,
+        min_recall: float | None = None,
+        scan: bool = True,
+        payloads: bool = False,
+        verify: Callable[[int, int], float | None] | None = None,
+    ) -> list[Matches]: ...
     def near(
         self,
         document: _Document,
@@ -358,6 +375,7 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
     def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
@@ -371,6 +389,7 @@ class _Reads:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
@@ -397,6 +416,66 @@ class _Reads:
 class Snapshot(_Reads):
     """The store at one moment. Later writes do not change it."""
 
+    def contained_in(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def contained_in_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
+    def contents_of(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def contents_of_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
+    def overlaps(
+        self,
+        document: _Document,
+        /,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+    ) -> Overlaps: ...
+    def overlaps_many(
+        self,
+        documents: _Documents,
+        *,
+        min_share: float | None = None,
+        min_shared: int | None = None,
+        limit: int | None = None,
+        max_document_frequency: int | None = None,
+        threads: int | None = None,
+    ) -> list[Overlaps]: ...
     def candidates(self, document: _Document) -> list[int]: ...
     def get_id(self, id: int) -> Record | None: ...
 
@@ -650,6 +729,7 @@ class TemporaryCorpus:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,

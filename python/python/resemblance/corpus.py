@@ -233,6 +233,7 @@ def pairs(
             by=by,
             threads=threads,
             max_bucket=max_bucket,
+            progress=progress,
         )
 
 

@@ -53,6 +53,48 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """A document that shares passages with a query, as the kept hashes of both tell it.
+
+    `query_share` and `document_share` are estimates of the shares of the query's and of the document's
+    shingles that the other has. `longest_run` is about the length of the longest passage, in shingles of
+    the query; `None` if the query comes from a store. `query_share_variance` is `None` for windows.
+    """
+
+    id: int
+    key: str | None
+    stamp: int
+    query_share: float
+    document_share: float
+    shared_hashes: int
+    document_hashes: int
+    longest_run: int | None
+    query_share_variance: float | None
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Documents that share passages with a query, those that share most first.
+
+    `capped_hashes` of the query's `query_hashes` were left out because more documents than
+    `max_document_frequency` have them: passages of these alone are not found.
+    """
+
+    overlaps: list[Overlap]
+    query_hashes: int
+    capped_hashes: int
+
+    def __len__(self) -> int:
+        return len(self.overlaps)
+
+    def __iter__(self) -> Iterator[Overlap]:
+        return iter(self.overlaps)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.overlaps[index]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A part of a store that is not as it should be: the number of the invariant, where, and what."""
 
@@ -221,8 +263,11 @@ class Evaluation:
     returned; `recall` is their share, and `expected_recall` what theory says. `precision` is the share
     of near pairs among all that are returned. `error_mean` and `error_deviation` are those of estimates.
     `missed` has the most similar pairs that were not returned: two keys, exact and estimated similarity.
-    `families` has, where there are both, the number of pairs returned and of those that are near, by
-    `"minhash"`, `"simhash"`, `"both"` and `"any"`. `distances` counts, for SimHash, pairs by distance: those there are and those that were returned.
+    `steps` are the points of an S-curve, for each tenth of the exact similarity: from where on, the number of
+    pairs, of candidates among them, what theory expects of these, and of pairs returned. `families` has, where
+    there are both, the number of pairs returned, of those that are near, and of near pairs that theory
+    expects to be candidates, by `"minhash"`, `"simhash"`, `"both"` and `"any"`. `distances` counts, for
+    SimHash, pairs by distance: those there are and those that were returned.
     """
 
     documents: int
@@ -235,5 +280,6 @@ class Evaluation:
     error_deviation: float | None = None
     candidates: int = 0
     missed: list[tuple[str, str, float, float]] = field(default_factory=list)
+    steps: list[tuple[float, int, int, float, int]] = field(default_factory=list)
     distances: list[tuple[int, int]] = field(default_factory=list)
-    families: dict[str, tuple[int, int]] = field(default_factory=dict)
+    families: dict[str, tuple[int, int, float]] = field(default_factory=dict)
