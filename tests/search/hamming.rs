@@ -313,7 +313,7 @@ fn duplicates_are_found_beyond_whole_buckets() {
                 .collect();
             let documents: Vec<_> = keys
                 .iter()
-                .map(|key| Document::new(key))
+                .map(Document::new)
                 .zip(signatures)
                 .collect();
             let mut transaction = store.begin_write().unwrap();
