@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{checksum, decode_plain_signature};
+use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
+use crate::query::Bounds;
 use crate::schema::Schema;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -162,6 +164,25 @@ impl Codec {
         let similarity = schema.minhash().map(|_| signature.jaccard(&other));
         let distance = schema.simhash().map(|_| signature.hamming(&other));
         Ok((similarity.transpose()?, distance.transpose()?))
+    }
+
+    /// Returns the rule by which two signatures with a bucket in common are a pair within bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds that the schema does not allow.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Codec, MinHash, Schema};
+    /// # let schema = Schema::builder().minhash(MinHash::new(64).threshold(0.8)).build()?;
+    /// let codec = Codec::new(&schema)?;
+    /// assert!(codec.pair_rule(Bounds::new().min_similarity(0.9)).is_ok());
+    /// assert!(codec.pair_rule(Bounds::new().max_distance(3)).is_err()); // there are no fingerprints
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn pair_rule(&self, bounds: Bounds) -> Result<PairRule> {
+        let bounds = bounds.resolve(&self.context.schema, false)?;
+        Ok(PairRule::new(&self.context, bounds))
     }
 
     /// Returns the digest of the signatures of fixed documents, which tells builds apart that hash
