@@ -45,6 +45,13 @@ class Result:
         self.lines().write.mode("overwrite").option("lineSep", "\n").text(path)
         write_manifest(self.frame.sparkSession, path, self.manifest)
 
+    def save_rows(self, path: str) -> None:
+        """Writes the lines of `read_lines` that stay, byte for byte and in their order, as text files one
+        after the other, and the manifest beside them."""
+        rows = self.frame.orderBy("ordinal").select("line")
+        rows.write.mode("overwrite").option("lineSep", "\n").text(path)
+        write_manifest(self.frame.sparkSession, path, self.manifest)
+
     def _lines(self, frame: DataFrame, one: str, two: str, *, by_key: bool) -> DataFrame:
         if f"key_{one}" not in frame.columns:
             raise ValueError(f"columns: found {frame.columns}, expected keys; give a key column")

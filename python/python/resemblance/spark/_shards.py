@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from .._native import BulkBuild, Schema, Signatures, Store
 from ..corpus import _schema
 from ._job import Nulls, Work
 from ._recipe import By, Recipe, Rule
+from ._result import write_manifest
 from ._steps import SKETCHED, Batches, Shard, Sketch
 
-_MATCHES = "query long, key string, ordinal long, similarity double, distance int, rank int"
+_MATCHES = "query long, key string, ordinal long, similarity double, distance int"
 
 
 def _file(folder: str, shard: int, shards: int) -> Path:
@@ -148,8 +149,6 @@ def build_shards(
         "counts": {"documents": sum(counts.values()), "null_texts": nulled},
         "stages": work_folder.stages,
     }
-    from ._result import write_manifest
-
     write_manifest(spark, path, manifest)
     return manifest
 
@@ -238,11 +237,7 @@ def query(
     questions = [(int(row["ordinal"]), bytes(row["signature"])) for row in sketched.collect()]
     paths = spark.createDataFrame([(file,) for file in files], "path string")
     asked = _Query(recipe, questions, limit, threshold, max_distance, by)
-    found = paths.repartition(len(files), "path").mapInArrow(
-        asked, "query long, key string, ordinal long, similarity double, distance int"
-    )
-    from pyspark.sql import Window
-
+    found = paths.repartition(len(files), "path").mapInArrow(asked, _MATCHES)
     order = [F.coalesce("similarity", F.lit(0.0)).desc(), F.coalesce("distance", F.lit(0)), F.col("ordinal")]
     rank = F.row_number().over(Window.partitionBy("query").orderBy(*order))
     ranked = found.withColumn("rank", rank)
