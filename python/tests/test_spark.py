@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from resemblance import spark as rss  # noqa: E402
 from resemblance.spark import _job, _recipe, _steps  # noqa: E402
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+# Workers do not have this file.
+register: Any = cloudpickle.register_pickle_by_value
+register(sys.modules[__name__])
 
 SCHEMA = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, threshold=0.6))
 
@@ -144,8 +146,9 @@ def test_the_answers_do_not_depend_on_partitions_and_their_order(
     if parts != 2:
         result = rss.clusters(given, SCHEMA, work=work, key="key")
         assert lines(result) == cluster_lines(documents, SCHEMA)
-    for policy in (["first"], ["first", "cluster"], ["cluster"])[(2, 8, 31).index(parts)]:
-        result = rss.dedup(given, SCHEMA, work=work, policy=policy)  # type: ignore[arg-type]
+    policies: dict[int, list[Any]] = {2: ["first"], 8: ["first", "cluster"], 31: ["cluster"]}
+    for policy in policies[parts]:
+        result = rss.dedup(given, SCHEMA, work=work, policy=policy)
         expected_rows = dropped_rows(documents, SCHEMA, policy)
         assert dropped(result) == expected_rows
         gone = {row[0] for row in expected_rows}
@@ -238,12 +241,12 @@ def test_a_worker_with_another_recipe_is_refused(
 ) -> None:
     given = frame(spark, corpus(20), 2)
     recipe = _recipe.Recipe.of(SCHEMA)
-    others = {
+    others: dict[str, dict[str, Any]] = {
         "resemblance 0.1.0, expected 0.0.9": {"version": "0.0.9"},
         "self-test": {"self_test": recipe.self_test ^ 1},
     }
     for message, change in others.items():
-        other = _recipe.Recipe(**{**recipe.__dict__, **change})  # type: ignore[arg-type]
+        other = replace(recipe, **change)
         with monkeypatch.context() as patch:
             # As if the driver had another wheel; the workers have this one.
             patch.setattr(_recipe.Recipe, "of", classmethod(lambda cls, schema: other))
@@ -259,7 +262,7 @@ class KillOnce:
     rule: _recipe.Rule
     marker: str
 
-    def __call__(self, batches: _steps.Batches) -> _steps.Batches:
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         yield from _steps.Sketch(self.rule)(batches)
         try:
             Path(self.marker).touch(exist_ok=False)
@@ -358,16 +361,16 @@ def check_files(
     assert parts(folder / "pairs") == run("pairs", str(file), "--no-header")
     rss.clusters(documents, schema, **options).save_lines(str(folder / "clusters"))
     assert parts(folder / "clusters") == run("clusters", str(file), "--no-header")
-    for policy in ("first", "cluster"):
-        result = rss.dedup(documents, schema, policy=policy, **options)  # type: ignore[arg-type]
+    policies: list[Any] = ["first", "cluster"]
+    for policy in policies:
+        result = rss.dedup(documents, schema, policy=policy, **options)
         result.save_lines(str(folder / "report"))
         report = folder / "report.tsv"
         expected = run(
             *("dedup", str(file), "-o", "-", "--policy", policy),
             *("--report", str(report), "--no-header", "--force"),
         )
-        rows = result.frame.orderBy("ordinal").select("line")
-        rows.write.mode("overwrite").text(str(folder / "lines"))
+        result.save_rows(str(folder / "lines"))
         assert parts(folder / "lines") == expected
         # The last column says that similarities are exact.
         told = [line.rpartition(b"\t")[0] for line in report.read_bytes().splitlines()]

@@ -172,8 +172,8 @@ class Join:
 
     def _count_left_out(self, rest: DataFrame) -> dict[str, int]:
         """Counts what was not compared in buckets that were cut short, document by document."""
-        sizes = self.equal.where("ordinal != leader").groupBy(F.col("leader").alias("b"))
-        sizes = sizes.agg((F.count("*") + 1).alias("size"))
+        others = self.equal.where("ordinal != leader").groupBy(F.col("leader").alias("b"))
+        sizes = others.agg((F.count("*") + 1).alias("size"))
         size = F.coalesce(F.col("size"), F.lit(1)).cast("decimal(38, 0)")
         buckets = (
             rest.join(sizes, "b", "left")

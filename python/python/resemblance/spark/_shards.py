@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,13 @@ from ._recipe import By, Recipe, Rule
 from ._result import write_manifest
 from ._steps import SKETCHED, Batches, Shard, Sketch
 
+_MATCH_TYPES = [
+    ("query", pa.int64()),
+    ("key", pa.string()),
+    ("ordinal", pa.int64()),
+    ("similarity", pa.float64()),
+    ("distance", pa.int32()),
+]
 _MATCHES = "query long, key string, ordinal long, similarity double, distance int"
 
 
@@ -37,7 +44,7 @@ class _Build:
     folder: str
     shards: int
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         schema = self.recipe.open()
         with tempfile.TemporaryDirectory(prefix="resemblance-") as scratch:
             shard: int | None = None
@@ -159,7 +166,7 @@ class _SketchRows:
 
     rule: Rule
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         rule = self.rule.open()
         place = [part.split()[0] for part in SKETCHED.split(", ")].index("signature")
         for batch in batches:
@@ -180,7 +187,7 @@ class _Query:
     max_distance: int | None
     by: By | None
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         schema = self.recipe.open()
         signatures = Signatures.from_bytes(schema, [row for _, row in self.queries])
         for batch in batches:
@@ -201,11 +208,12 @@ class _Query:
                     for (query, _), answer in zip(self.queries, answers, strict=True)
                     for match in answer
                 ]
-                columns = list(zip(*found, strict=True)) if found else [[], [], [], [], []]
-                types = [pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.int32()]
-                arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-                names = ["query", "key", "ordinal", "similarity", "distance"]
-                yield pa.RecordBatch.from_arrays(arrays, names=names)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        name: pa.array([match[column] for match in found], kind)
+                        for column, (name, kind) in enumerate(_MATCH_TYPES)
+                    }
+                )
 
 
 def query(

@@ -3,7 +3,7 @@ workers by their names and fields, and they depend on nothing but their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class Sketch:
 
     rule: Rule
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         rule = self.rule.open()
         for batch in batches:
             found = rule.sketch_batch(batch.column("text"), exact=self.rule.exact, threads=1)
@@ -62,7 +62,7 @@ class Compare:
 
     rule: Rule
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         pairs = BucketPairs(max_bucket=self.rule.max_bucket)
         for batch in batches:
             pairs.push(batch.column("lane"), batch.column("code"), batch.column("ordinal"))
@@ -78,7 +78,7 @@ class Score:
     rule: Rule
     everything: bool = False
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         block: int | None = None
         held: list[pa.RecordBatch] = []
         for batch in batches:
@@ -114,13 +114,13 @@ class Score:
                     "rows each time; write the frame to Parquet first"
                 )
         rule, shares_band = self.rule.open(), pairs.column("shares_band").combine_chunks()
-        rows = [pa.array(place.astype(np.int64)) for place in places]
+        at_a, at_b = (pa.array(place.astype(np.int64)) for place in places)
         if self.rule.exact:
             texts = documents.column("text").cast(pa.large_string()).combine_chunks()
-            scored = rule.exact_batch(texts, *rows, shares_band, threads=1)
+            scored = rule.exact_batch(texts, at_a, at_b, shares_band, threads=1)
         else:
             signatures = documents.column("signature").cast(pa.large_binary()).combine_chunks()
-            scored = rule.compare_batch(signatures, *rows, shares_band)
+            scored = rule.compare_batch(signatures, at_a, at_b, shares_band)
         near, similarity, distance = (pa.array(column) for column in scored)
         made = _batch({"a": a, "b": b, "similarity": similarity, "distance": distance})
         yield made if self.everything else made.filter(near)
@@ -130,7 +130,7 @@ class Score:
 class Connect:
     """Links become components, in the memory of one task."""
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         components = Components()
         for batch in batches:
             components.push(batch.column("a"), batch.column("b"))
@@ -142,7 +142,7 @@ class Connect:
 class Drop:
     """The pairs of whole components, sorted by the later document, become the documents that go."""
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         kept = FirstKept()
         for batch in batches:
             yield _batch({"document": kept.push(batch.column("a"), batch.column("b"))})
@@ -155,7 +155,7 @@ class Lines:
     similarity: bool
     distance: bool
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
             yield _batch(
                 {
@@ -175,7 +175,7 @@ class Shard:
 
     shards: int
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
             numbers = pa.array(shard_numbers(batch.column("key"), self.shards))
             yield batch.append_column("shard", numbers)
@@ -188,7 +188,7 @@ class Position:
 
     before: dict[tuple[str, int], int]
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         split: tuple[str, int] | None = None
         position = 0
         for batch in batches:
