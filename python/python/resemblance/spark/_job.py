@@ -33,9 +33,15 @@ class Work:
         of it out again, and its size is known to those that join it."""
         path = f"{self.folder.rstrip('/')}/{name}"
         begun = time.monotonic()
-        frame.write.mode("overwrite").parquet(path)
-        kept = self.spark.read.schema(frame.schema).parquet(path)
-        rows = kept.count()
+        context = self.spark.sparkContext
+        described = context.getLocalProperty("spark.job.description") or ""
+        context.setJobDescription(f"resemblance {name}")
+        try:
+            frame.write.mode("overwrite").parquet(path)
+            kept = self.spark.read.schema(frame.schema).parquet(path)
+            rows = kept.count()
+        finally:
+            context.setJobDescription(described)
         seconds = round(time.monotonic() - begun, 3)
         self.stages.append({"stage": name, "rows": rows, "seconds": seconds})
         return kept
