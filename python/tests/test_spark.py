@@ -7,11 +7,9 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +23,24 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: the job on
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("there is no Java here: the job on Spark is not tested", allow_module_level=True)
 
-from pyspark import cloudpickle  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from resemblance import spark as rss  # noqa: E402
-from resemblance.spark import _job, _recipe, _steps  # noqa: E402
-
-# Workers do not have this file.
-register: Any = cloudpickle.register_pickle_by_value
-register(sys.modules[__name__])
+from resemblance.spark import _job, _result  # noqa: E402
 
 SCHEMA = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, threshold=0.6))
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Two workers, each a process of its own with one core."""
+def session(master: str) -> SparkSession:
+    """A session for few rows."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
-        SparkSession.builder.master("local-cluster[2,1,1024]")
+    made = (
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.executor.memory", "1g")
         .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.locality.wait", "0")
         .config("spark.ui.showConsoleProgress", "false")
         # The rows are few: what Spark does to be quick with many is most of its work here.
         .config("spark.sql.codegen.wholeStage", "false")
@@ -55,9 +48,15 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Two workers in this process; `test_spark_workers.py` has others."""
+    with session("local[2]") as made:
+        yield made
 
 
 def corpus(count: int = 240) -> list[str]:
@@ -132,27 +131,26 @@ def kept(result: rss.Result) -> list[int]:
 def test_the_answers_do_not_depend_on_partitions_and_their_order(
     spark: SparkSession, tmp_path: Path, parts: int, seed: int | None
 ) -> None:
-    documents, work = corpus(), str(tmp_path / "work")
+    documents = corpus()
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
-    # More partitions than rows have some that are empty.
-    given = frame(spark, documents, parts if parts < 31 else 260, seed).coalesce(max(parts, 2))
-    if parts != 8:
-        result = rss.pairs(given, SCHEMA, work=work, key="key", block_pairs=40)
-        expected = pair_lines(documents, SCHEMA)
-        assert len(expected) > 40 and lines(result) == expected
-        assert result.manifest["counts"]["pairs"] == len(expected)
-        assert result.manifest["counts"]["empty"] == 3
-        assert result.manifest["left_out"] is None
-    if parts != 2:
-        result = rss.clusters(given, SCHEMA, work=work, key="key")
-        assert lines(result) == cluster_lines(documents, SCHEMA)
-    policies: dict[int, list[Any]] = {2: ["first"], 8: ["first", "cluster"], 31: ["cluster"]}
-    for policy in policies[parts]:
-        result = rss.dedup(given, SCHEMA, work=work, policy=policy)
-        expected_rows = dropped_rows(documents, SCHEMA, policy)
-        assert dropped(result) == expected_rows
-        gone = {row[0] for row in expected_rows}
-        assert kept(result) == [n for n in range(len(documents)) if n not in gone]
+    given = frame(spark, documents, parts, seed)
+    join = _job.Join(given, SCHEMA, str(tmp_path / "work"), _job.Options(key="key", block_pairs=40))
+    # One join, and all that is made of it.
+    class_pairs = join.run()
+    counts = join.counts
+    assert counts["documents"] == 240 and counts["empty"] == 3 and counts["null_texts"] == 0
+    assert counts["copies"] > 3 and counts["kin"] == 0
+    manifest = join.manifest("pairs")
+    keyed = _result.keyed(join)
+    pairs = _result.label(join.all_pairs(class_pairs), keyed, "a", "b")
+    expected = pair_lines(documents, SCHEMA)
+    assert len(expected) > 40 and lines(rss.Result(pairs, manifest)) == expected
+    clusters = _result.label(join.clusters(class_pairs), keyed, "cluster", "ordinal")
+    found = rss.Result(clusters, {**manifest, "result": "clusters"})
+    assert lines(found) == cluster_lines(documents, SCHEMA)
+    for policy, find in (("first", join.first_dropped), ("cluster", join.cluster_dropped)):
+        rows = dropped(rss.Result(given, manifest, find(class_pairs)))
+        assert rows == dropped_rows(documents, SCHEMA, policy)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
 
 
@@ -236,56 +234,6 @@ def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path
     assert lines(nothing) == [] and nothing.manifest["counts"]["documents"] == 0
 
 
-def test_a_worker_with_another_recipe_is_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = frame(spark, corpus(20), 2)
-    recipe = _recipe.Recipe.of(SCHEMA)
-    others: dict[str, dict[str, Any]] = {
-        "resemblance 0.1.0, expected 0.0.9": {"version": "0.0.9"},
-        "self-test": {"self_test": recipe.self_test ^ 1},
-    }
-    for message, change in others.items():
-        other = replace(recipe, **change)
-        with monkeypatch.context() as patch:
-            # As if the driver had another wheel; the workers have this one.
-            patch.setattr(_recipe.Recipe, "of", classmethod(lambda cls, schema: other))
-            patch.setattr(_recipe, "_open", lambda recipe: SCHEMA)
-            with pytest.raises(Exception, match=f"(?s)OtherRecipeError.*{message}"):
-                rss.pairs(given, SCHEMA, work=str(tmp_path / "work"))
-
-
-@dataclass(frozen=True)
-class KillOnce:
-    """Makes signatures, and kills the executor that it runs in, the first time."""
-
-    rule: _recipe.Rule
-    marker: str
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        yield from _steps.Sketch(self.rule)(batches)
-        try:
-            Path(self.marker).touch(exist_ok=False)
-        except FileExistsError:
-            return
-        process = os.getppid()
-        while b"java" not in Path(f"/proc/{process}/cmdline").read_bytes():
-            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(process, signal.SIGKILL)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the executor is looked for in /proc")
-def test_a_killed_executor_changes_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    documents, marker = corpus(120), tmp_path / "killed"
-    monkeypatch.setattr(_job, "Sketch", lambda rule: KillOnce(rule, str(marker)))
-    given = frame(spark, documents, 6, 3)
-    result = rss.pairs(given, SCHEMA, work=str(tmp_path / "work"), key="key")
-    assert marker.exists()
-    assert lines(result) == pair_lines(documents, SCHEMA)
-
-
 def test_the_union_of_shards_answers_as_one_store(spark: SparkSession, tmp_path: Path) -> None:
     documents = corpus(150)
     shards, work = tmp_path / "shards", str(tmp_path / "work")
@@ -317,19 +265,6 @@ def tool() -> Path | None:
     target = Path(__file__).parents[2] / "target"
     found = [target / profile / "resemblance" for profile in ("release", "debug")]
     return next((path for path in found if path.exists()), None)
-
-
-def test_files_as_the_command_line_tool_writes_them(spark: SparkSession, tmp_path: Path) -> None:
-    binary = tool()
-    if binary is None:
-        pytest.skip("the command-line tool is not built: its files are not compared")
-    file = tmp_path / "corpus.jsonl"
-    with file.open("w", encoding="utf-8") as out:
-        for n, text in enumerate(corpus(200)):
-            key = f"a\tb {n}" if n % 9 == 0 else f"ü{n}"
-            out.write(json.dumps({"id": key, "text": text, "n": n}, ensure_ascii=n % 2 == 0) + "\n")
-            out.write("\n" if n % 50 == 0 else "")
-    check_files(spark, binary, file, tmp_path, 0.6, 2)
 
 
 def test_a_real_corpus(spark: SparkSession, tmp_path: Path) -> None:
