@@ -99,6 +99,7 @@ mod build;
 mod corpus;
 mod engine;
 mod error;
+mod fingerprint;
 mod format;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -135,6 +136,7 @@ pub use corpus::{collection, dedup, eval, pipeline, tune, verification};
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
+pub use fingerprint::Fingerprint;
 pub use format::FORMAT_VERSION;
 pub use group_commit::{Queue, Ticket};
 pub use id::DocumentId;

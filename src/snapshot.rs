@@ -113,8 +113,7 @@ impl Snapshot {
     pub fn query_by_key(&self, key: impl AsRef<[u8]>) -> Result<Option<Query<'_>>> {
         let record = self.get(key)?;
         Ok(record.map(|record| {
-            let id = record.id.get();
-            Query::new(self.view.view(), Cow::Owned(vec![record.signature])).excluding(id)
+            Query::new(self.view.view(), Cow::Owned(vec![record.signature])).excluding(record.id)
         }))
     }
 
@@ -134,8 +133,12 @@ impl Snapshot {
     /// assert_eq!(nearest[0].key_str().as_deref(), Some("all that glitters is not gold"));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
-        Nearest::new(self.view.view(), self.len(), signature, n)
+    pub fn nearest<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+        n: usize,
+    ) -> Nearest<'a, Q::Answer> {
+        Nearest::new(self.view.view(), self.len(), signatures.signatures(), n)
     }
 
     /// Returns a document within the distance `factor` · `radius` of a signature, or none if there is none

@@ -358,9 +358,13 @@ impl WriteTransaction {
     /// # transaction.commit()?;
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn nearest<'a>(&'a self, signature: &'a Signature, n: usize) -> Nearest<'a> {
+    pub fn nearest<'a, Q: OneOrMany + ?Sized>(
+        &'a self,
+        signatures: &'a Q,
+        n: usize,
+    ) -> Nearest<'a, Q::Answer> {
         let view = self.transaction.view();
-        Nearest::new(view, self.len(), signature, n)
+        Nearest::new(view, self.len(), signatures.signatures(), n)
     }
 
     /// Makes the changes durable and visible. When it returns, they survive a crash.

@@ -25,6 +25,7 @@ use source_tree::{SourceTree, circles};
 const LIBRARY_FLOORS: &[&str] = &[
     "id",
     "error",
+    "fingerprint",
     "invariant",
     "sync",
     "threads",

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use resemblance::dedup::{DedupPolicy, Preference};
 use resemblance::eval::{Evaluation, SampleAddition, SampleLimits, Sampler};
 use resemblance::tune::Background;
 use resemblance::verification::FeatureSets;
@@ -472,7 +473,7 @@ impl TemporaryCorpus {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
@@ -484,6 +485,7 @@ impl TemporaryCorpus {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let fields = BoundFields {
             threshold,
@@ -492,7 +494,7 @@ impl TemporaryCorpus {
             accept_lower_recall,
         };
         let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
-        Pairs::start(py, snapshot, &settings, keys)
+        Pairs::start(py, snapshot, &settings, keys, progress)
     }
 
     /// Finds the documents that are linked by near pairs.
@@ -520,23 +522,27 @@ impl TemporaryCorpus {
         Clusters::find(py, snapshot, settings, progress)
     }
 
-    /// The documents that are not the first of their cluster, as tuples: position, position of the first,
-    /// similarity, whether it is exact, distance.
-    #[pyo3(signature = (*, threads=None, max_bucket=None, progress=None))]
+    /// The documents that go by a policy, as tuples: position, position of the one that stays, similarity,
+    /// whether it is exact, distance. `keep` is `"first"`, `"last"`, or a number for each document.
+    #[pyo3(signature = (policy, keep, *, threads=None, max_bucket=None, progress=None))]
     fn duplicates(
         &self,
         py: Python<'_>,
+        policy: &str,
+        keep: &Bound<'_, PyAny>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<DuplicateFields>> {
         let fields = BoundFields::default();
         let (snapshot, settings) = self.settings(py, fields, threads, max_bucket)?;
+        let policy = self.policy(py, policy, settings.features.is_some(), threads)?;
+        let preference = preference(py, keep)?;
         in_background(py, progress, move |told| {
             let join = settings
                 .apply(snapshot.clusters())
                 .on_progress(told.callback());
-            let duplicates = join.duplicates(settings.features.clone())?;
+            let duplicates = join.duplicates(policy, &preference, settings.features.clone())?;
             let duplicates = duplicates.map(|duplicate| {
                 if told.stop.is_set() {
                     return Err(Error::Stopped {
@@ -555,6 +561,59 @@ impl TemporaryCorpus {
     fn close(&self, py: Python<'_>) {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
         py.detach(|| drop(state));
+    }
+}
+
+impl TemporaryCorpus {
+    fn policy(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        is_exact: bool,
+        threads: Option<usize>,
+    ) -> PyResult<DedupPolicy> {
+        let decider = || -> PyResult<Box<resemblance::dedup::Deduplicator>> {
+            let folder = self.path.parent();
+            let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
+            let schema = self.schema.get().parts.schema.clone();
+            let made = released(py, || {
+                resemblance::dedup::Deduplicator::create(&folder, schema, &StoreOptions::new())
+            })?;
+            let made = match NonZeroUsize::new(threads_or_all(py, threads)?) {
+                Some(threads) => made.threads(threads),
+                None => made,
+            };
+            Ok(Box::new(if is_exact {
+                made.verify_exact(FeatureSets::new(folder))
+            } else {
+                made
+            }))
+        };
+        match name {
+            "first" => Ok(DedupPolicy::First(decider()?)),
+            "cluster" => Ok(DedupPolicy::Cluster),
+            "representative" => Ok(DedupPolicy::Representative(decider()?)),
+            name => Err(invalid(
+                py,
+                "policy",
+                format!("{name:?}"),
+                "'first', 'cluster' or 'representative'",
+            )),
+        }
+    }
+}
+
+fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
+    match keep.extract::<String>().as_deref() {
+        Ok("first") => Ok(Preference::Earliest),
+        Ok("last") => Ok(Preference::Latest),
+        Ok(rule) => Err(invalid(
+            py,
+            "keep",
+            format!("{rule:?}"),
+            "'first', 'last', 'longest', or a number for each document",
+        )),
+        Err(_) => Ok(Preference::Highest(keep.extract()?)),
     }
 }
 
@@ -609,7 +668,8 @@ pub(crate) fn table_choice(
         32 => resemblance::SimHash::bits32(),
         64 => resemblance::SimHash::bits64(),
         128 => resemblance::SimHash::bits128(),
-        bits => return Err(invalid(py, "bits", bits, "32, 64 or 128")),
+        256 => resemblance::SimHash::external(256),
+        bits => return Err(invalid(py, "bits", bits, "32, 64, 128 or 256")),
     };
     let simhash = simhash.max_distance(max_distance);
     let chosen = released(py, || resemblance::tune::table_choice(simhash, documents))?;
@@ -719,6 +779,17 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
         fields.set_item("error_mean", near.errors.mean())?;
         fields.set_item("error_deviation", near.errors.deviation())?;
         fields.set_item("candidates", tally.candidates)?;
+        let steps = (0..).zip(&tally.steps).map(|(place, step)| {
+            let from = f64::from(place) / 10.0;
+            (
+                from,
+                step.pairs,
+                step.candidates,
+                step.expected,
+                step.returned,
+            )
+        });
+        fields.set_item("steps", steps.collect::<Vec<_>>())?;
         let key = |index: usize| evaluation.sample.keys.get(index).cloned().map(Key);
         let mut missed = Vec::new();
         for pair in tally.missed.iter() {
@@ -735,7 +806,8 @@ fn evaluation_object<'py>(py: Python<'py>, evaluation: &Evaluation) -> PyResult<
     let families = PyDict::new(py);
     for tally in &evaluation.families {
         let returned = &tally.returned;
-        families.set_item(name_of(&BY, &tally.by), (returned.pairs, returned.right))?;
+        let counts = (returned.pairs, returned.right, tally.expected);
+        families.set_item(name_of(&BY, &tally.by), counts)?;
     }
     fields.set_item("families", families)?;
     object(py, "reports", "Evaluation", &fields)

@@ -11,12 +11,13 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use resemblance::verification::FeatureSets;
-use resemblance::{Bounds, By, DocumentId, Error, Join, LeftOut, Snapshot};
+use resemblance::{Bounds, By, DocumentId, Error, Join, LeftOut, Phase, Snapshot};
 
 use crate::errors::OrRaise;
 use crate::keys::optional_key;
+use crate::progress::{Reporter, Told};
 use crate::python::{at, choice, fields, object};
-use crate::waiting::{Home, Stop, abandon, in_background, lock, receive, released, spawn};
+use crate::waiting::{Home, abandon, in_background, lock, receive, released, spawn};
 
 /// Pairs that go from the thread that finds them to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
@@ -156,7 +157,8 @@ pub(crate) struct Pairs {
     receiver: Mutex<Receiver<Found>>,
     ready: Mutex<VecDeque<Pair>>,
     left_out: Mutex<Option<LeftOut>>,
-    stop: Stop,
+    told: Told,
+    reporter: Mutex<Reporter>,
     thread: Mutex<Option<JoinHandle<()>>>,
     home: Home,
 }
@@ -167,6 +169,7 @@ impl Pairs {
         snapshot: Snapshot,
         settings: &JoinSettings,
         with_keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let mut join = settings.apply(snapshot.pairs());
         if let Some(features) = settings.features.clone() {
@@ -174,11 +177,11 @@ impl Pairs {
         }
         let pairs = released(py, || join.run())?;
         let (sender, receiver) = sync_channel(4);
-        let stop = Stop::default();
-        let stopped = stop.clone();
+        let told = Told::default();
+        let own = told.clone();
         let thread = spawn(move || {
             let keys = with_keys.then_some(&snapshot);
-            let last = send_pairs(pairs, keys, &sender, &stopped);
+            let last = send_pairs(pairs, keys, &sender, &own);
             // Nobody may want to know.
             let _ = sender.send(last);
         })?;
@@ -186,10 +189,19 @@ impl Pairs {
             receiver: Mutex::new(receiver),
             ready: Mutex::default(),
             left_out: Mutex::default(),
-            stop,
+            told,
+            reporter: Mutex::new(Reporter::new(progress)),
             thread: Mutex::new(Some(thread)),
             home: Home::here(),
         })
+    }
+
+    fn report(&self, py: Python<'_>) -> PyResult<()> {
+        // A callable that lets other threads run must not keep them from their pairs.
+        match self.reporter.try_lock() {
+            Ok(mut reporter) => reporter.report(py, &self.told),
+            Err(_) => Ok(()),
+        }
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Pair>> {
@@ -200,7 +212,9 @@ impl Pairs {
             }
             // `list` and its kin run no code of Python's between two pairs.
             py.check_signals()?;
-            match receive(py, &self.receiver, || Ok(()))? {
+            let found = receive(py, &self.receiver, || self.report(py))?;
+            self.report(py)?;
+            match found {
                 None => return Ok(None),
                 Some(Found::Pairs(pairs)) => lock(&self.ready).extend(pairs),
                 Some(Found::Failed(error)) => return Err(error).or_raise(py),
@@ -215,11 +229,16 @@ fn send_pairs(
     mut pairs: resemblance::Pairs,
     keys: Option<&Snapshot>,
     sender: &SyncSender<Found>,
-    stop: &Stop,
+    told: &Told,
 ) -> Found {
     let mut batch = Vec::new();
     let key = |id: DocumentId| keys.map_or(Ok(None), |snapshot| snapshot.key(id));
-    for pair in pairs.by_ref() {
+    let tell = |pairs: &resemblance::Pairs| {
+        let (done, total) = pairs.lanes_read();
+        told.tell(Phase::JoiningLanes, done as u64, Some(total as u64));
+    };
+    while let Some(pair) = pairs.next() {
+        tell(&pairs);
         let pair = pair.and_then(|pair| {
             Ok(Pair {
                 keys: [key(pair.a)?, key(pair.b)?],
@@ -237,10 +256,11 @@ fn send_pairs(
         {
             break;
         }
-        if stop.is_set() {
+        if told.stop.is_set() {
             break;
         }
     }
+    tell(&pairs);
     // Whoever waits for them asks for the end as well.
     let _ = sender.send(Found::Pairs(batch));
     Found::End(pairs.left_out())
@@ -248,7 +268,7 @@ fn send_pairs(
 
 impl Drop for Pairs {
     fn drop(&mut self) {
-        self.stop.set();
+        self.told.stop.set();
         if let Some(thread) = lock(&self.thread).take() {
             abandon(self.home, thread);
         }

@@ -4,25 +4,32 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use resemblance::Progress;
+use resemblance::{Phase, Progress};
 
 use crate::errors::exception;
 use crate::python::{fields, object};
 use crate::waiting::{Stop, lock};
 
+/// How far a phase is: done, and all there is to do.
+type Step = (Phase, u64, Option<u64>);
+
 /// What a thread tells its caller.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     pub(crate) stop: Stop,
-    newest: Arc<Mutex<Option<Progress>>>,
+    newest: Arc<Mutex<Option<Step>>>,
 }
 
 impl Told {
+    pub(crate) fn tell(&self, phase: Phase, done: u64, total: Option<u64>) {
+        *lock(&self.newest) = Some((phase, done, total));
+    }
+
     /// The callback of a long operation of the library.
     pub(crate) fn callback(&self) -> impl FnMut(Progress) -> ControlFlow<()> + Send + use<> {
         let told = self.clone();
         move |progress| {
-            *lock(&told.newest) = Some(progress);
+            told.tell(progress.phase, progress.done, progress.total);
             if told.stop.is_set() {
                 ControlFlow::Break(())
             } else {
@@ -35,7 +42,7 @@ impl Told {
 /// Tells a callable of Python's what is new.
 pub(crate) struct Reporter {
     callable: Option<Py<PyAny>>,
-    last: Option<Progress>,
+    last: Option<Step>,
 }
 
 impl Reporter {
@@ -52,15 +59,15 @@ impl Reporter {
         let (Some(callable), newest) = (&self.callable, *lock(&told.newest)) else {
             return Ok(());
         };
-        let Some(progress) = newest.filter(|progress| self.last != Some(*progress)) else {
+        let Some((phase, done, total)) = newest.filter(|step| self.last != Some(*step)) else {
             return Ok(());
         };
         self.last = newest;
         let fields = fields!(py,
-            phase: progress.phase.to_string(),
-            done: progress.done,
-            total: progress.total,
-            unit: progress.phase.unit(),
+            phase: phase.to_string(),
+            done: done,
+            total: total,
+            unit: phase.unit(),
         );
         let answer = callable.call1(py, (object(py, "reports", "Progress", &fields)?,))?;
         if answer.bind(py).is_instance_of::<pyo3::types::PyBool>() && !answer.is_truthy(py)? {

@@ -82,6 +82,7 @@ struct SimHashFields {
     bits: i64,
     max_distance: Option<i64>,
     tables: Option<Vec<(u8, u8)>>,
+    external: bool,
 }
 
 const UNITS: [(&str, ShingleUnit); 3] = [
@@ -199,11 +200,15 @@ impl MinHashFields {
 
 impl SimHashFields {
     fn build(&self, py: Python<'_>) -> PyResult<SimHash> {
-        let simhash = match self.bits {
-            32 => SimHash::bits32(),
-            64 => SimHash::bits64(),
-            128 => SimHash::bits128(),
-            bits => return Err(invalid(py, "bits", bits, "32, 64 or 128")),
+        let simhash = match (self.bits, self.external) {
+            (bits, true) => SimHash::external(number(py, "bits", bits)?),
+            (32, false) => SimHash::bits32(),
+            (64, false) => SimHash::bits64(),
+            (128, false) => SimHash::bits128(),
+            (bits, false) => {
+                let expected = "32, 64 or 128, or 256 of external fingerprints";
+                return Err(invalid(py, "bits", bits, expected));
+            }
         };
         let simhash = match self.max_distance {
             Some(distance) => simhash.max_distance(number(py, "max_distance", distance)?),
@@ -403,6 +408,7 @@ impl Schema {
             bits: simhash.bits().into(),
             max_distance: Some(simhash.max_distance().into()),
             tables: None,
+            external: self.parts.schema.has_external_fingerprints(),
         };
         let chosen = resemblance::Schema::builder()
             .simhash(own.build(py)?)
@@ -420,6 +426,7 @@ impl Schema {
             bits: simhash.bits(),
             max_distance: simhash.max_distance(),
             tables: tables,
+            external: own.external,
         );
         object(py, "schema", "SimHash", &fields).map(Some)
     }

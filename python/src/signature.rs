@@ -53,24 +53,31 @@ impl Signature {
         Ok(Self::bare(resemblance::Signature::from_minhash(values)))
     }
 
-    /// Makes a signature of a ready-made SimHash fingerprint of 32, 64 or 128 bits.
+    /// Makes a signature of a ready-made fingerprint of 32, 64, 128 or 256 bits: an integer, or hexadecimal
+    /// digits.
     #[classmethod]
-    #[pyo3(signature = (fingerprint, bits=64))]
-    fn from_simhash(class: &Bound<'_, PyType>, fingerprint: u128, bits: u32) -> PyResult<Self> {
+    #[pyo3(signature = (fingerprint, bits=None))]
+    fn from_simhash(
+        class: &Bound<'_, PyType>,
+        fingerprint: &Bound<'_, PyAny>,
+        bits: Option<u16>,
+    ) -> PyResult<Self> {
         let py = class.py();
-        if bits == 32 {
-            let short = u32::try_from(fingerprint);
-            let short =
-                short.map_err(|_| invalid(py, "fingerprint", fingerprint, "one of 32 bits"))?;
-            return Ok(Self::bare(resemblance::Signature::from_simhash32(short)));
-        }
-        match (bits, u64::try_from(fingerprint)) {
-            (64, Ok(short)) => Ok(Self::bare(resemblance::Signature::from_simhash(short))),
-            (128, _) => Ok(Self::bare(resemblance::Signature::from_simhash128(
-                fingerprint,
-            ))),
-            (64, Err(_)) => Err(invalid(py, "fingerprint", fingerprint, "one of 64 bits")),
-            _ => Err(invalid(py, "bits", bits, "32, 64 or 128")),
+        let digits = match fingerprint.extract::<String>() {
+            Ok(digits) => digits,
+            Err(_) => {
+                let width = usize::from(bits.unwrap_or(64) / 4);
+                let format = py.import("builtins")?.getattr("format")?;
+                format.call1((fingerprint, format!("0{width}x")))?.extract()?
+            }
+        };
+        let expected = bits.map_or("8, 16, 32 or 64 digits".into(), |bits| {
+            format!("one of {bits} bits, which are 32, 64, 128 or 256")
+        });
+        let read: Option<resemblance::Fingerprint> = digits.parse().ok();
+        match read.filter(|read| bits.is_none_or(|bits| bits == read.bits())) {
+            Some(read) => Ok(Self::bare(resemblance::Signature::from_fingerprint(read))),
+            None => Err(invalid(py, "fingerprint", digits, &expected)),
         }
     }
 
@@ -154,12 +161,16 @@ impl Signature {
     }
 
     #[getter]
-    fn simhash(&self) -> Option<u128> {
-        self.signature.simhash()
+    fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(fingerprint) = self.signature.fingerprint() else {
+            return Ok(None);
+        };
+        let integer = py.import("builtins")?.getattr("int")?;
+        integer.call1((fingerprint.to_string(), 16)).map(Some)
     }
 
     #[getter]
-    fn simhash_bits(&self) -> Option<u8> {
+    fn simhash_bits(&self) -> Option<u16> {
         self.signature.simhash_bits()
     }
 
@@ -190,9 +201,8 @@ impl Signature {
         if let Some(hashes) = self.signature.bottom_k() {
             parts.push(format!("the {} smallest hashes", hashes.len()));
         }
-        if let (Some(value), Some(bits)) = (self.simhash(), self.simhash_bits()) {
-            let digits = usize::from(bits) / 4;
-            parts.push(format!("SimHash {value:0digits$x}"));
+        if let Some(fingerprint) = self.signature.fingerprint() {
+            parts.push(format!("SimHash {fingerprint}"));
         }
         if self.signature.is_empty() {
             parts.push("no features".into());
@@ -213,13 +223,13 @@ impl Signature {
         {
             return (class.getattr("from_minhash")?, (values,)).into_pyobject(py);
         }
-        if let (None, None, Some(value), Some(bits)) = (
+        if let (None, None, Some(fingerprint)) = (
             this.signature.minhash(),
             this.signature.bottom_k(),
-            this.simhash(),
-            this.simhash_bits(),
+            this.signature.fingerprint(),
         ) {
-            return (class.getattr("from_simhash")?, (value, bits)).into_pyobject(py);
+            let digits = (fingerprint.to_string(),);
+            return (class.getattr("from_simhash")?, digits).into_pyobject(py);
         }
         let text = "a signature of several parts and without a schema cannot be pickled";
         Err(PyTypeError::new_err(text))
@@ -350,7 +360,7 @@ impl Signatures {
         if self
             .all
             .first()
-            .is_none_or(|first| first.simhash().is_none())
+            .is_none_or(|first| first.fingerprint().is_none())
         {
             return Ok(None);
         }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use resemblance::DocumentId;
+use resemblance::{By, DocumentId, Error, Nearest};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, in_shares, sketch, sketch_batch, threads_or_all};
@@ -41,11 +42,69 @@ pub(crate) struct QueryFields<'a> {
 
 /// What a search for the nearest is told besides its signature.
 #[derive(Clone, Copy)]
-pub(crate) struct NearestFields<'a> {
-    pub(crate) by: Option<&'a str>,
+pub(crate) struct NearestFields {
+    pub(crate) by: Option<By>,
     pub(crate) min_recall: Option<f64>,
     pub(crate) scan: bool,
     pub(crate) payloads: bool,
+}
+
+impl NearestFields {
+    fn set<A>(self, mut nearest: Nearest<'_, A>) -> Nearest<'_, A> {
+        if let Some(by) = self.by {
+            nearest = nearest.by(by);
+        }
+        if let Some(probability) = self.min_recall {
+            nearest = nearest.min_recall(probability);
+        }
+        if !self.scan {
+            nearest = nearest.without_scan();
+        }
+        if self.payloads {
+            nearest = nearest.with_payloads();
+        }
+        nearest
+    }
+}
+
+/// The family of a name.
+pub(crate) fn family(py: Python<'_>, by: Option<&str>) -> PyResult<Option<By>> {
+    by.map(|by| choice(py, "by", by, &BY)).transpose()
+}
+
+/// A callable of Python's that says how alike documents are, and what it raised.
+struct Verifier {
+    callable: Py<PyAny>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Verifier {
+    fn new(callable: Py<PyAny>) -> Self {
+        Self {
+            callable,
+            raised: Mutex::default(),
+        }
+    }
+
+    /// # Errors
+    /// That the call was stopped, if the callable raises.
+    fn ask(&self, arguments: impl for<'py> PyCallArgs<'py>) -> resemblance::Result<Option<f64>> {
+        Python::attach(|py| {
+            let answer = self.callable.bind(py).call1(arguments);
+            answer.and_then(|answer| answer.extract()).map_err(|error| {
+                *lock(&self.raised) = Some(error);
+                Error::Stopped { work: "the call" }
+            })
+        })
+    }
+}
+
+/// The answer, or what the callable that verifies raised.
+fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
+    match verifier.and_then(|verifier| lock(&verifier.raised).take()) {
+        Some(error) => Err(error),
+        None => result,
+    }
 }
 
 /// Sets what both kinds of queries have.
@@ -128,28 +187,49 @@ impl Snapshot {
         py: Python<'_>,
         document: &Bound<'_, PyAny>,
         n: usize,
-        fields: NearestFields<'_>,
-        run: impl FnOnce(resemblance::Nearest<'_>) -> resemblance::Result<resemblance::Matches> + Send,
+        fields: NearestFields,
+        verify: Option<Py<PyAny>>,
+        run: impl FnOnce(Nearest<'_>) -> resemblance::Result<resemblance::Matches> + Send,
     ) -> PyResult<Matches> {
         let signature = signature_of(py, &self.schema, document)?;
-        let by = fields.by.map(|by| choice(py, "by", by, &BY)).transpose()?;
+        let verifier = verify.map(Verifier::new);
         let matches = released(py, || {
-            let mut nearest = self.snapshot.nearest(&signature, n);
-            if let Some(by) = by {
-                nearest = nearest.by(by);
-            }
-            if let Some(probability) = fields.min_recall {
-                nearest = nearest.min_recall(probability);
-            }
-            if !fields.scan {
-                nearest = nearest.without_scan();
-            }
-            if fields.payloads {
-                nearest = nearest.with_payloads();
+            let mut nearest = fields.set(self.snapshot.nearest(&signature, n));
+            if let Some(verifier) = &verifier {
+                nearest = nearest.verify(|id| verifier.ask((id.get(),)));
             }
             run(nearest)
         });
-        matches.map(Matches)
+        answer(verifier.as_ref(), matches).map(Matches)
+    }
+
+    pub(crate) fn run_nearest_many(
+        &self,
+        py: Python<'_>,
+        documents: &Bound<'_, PyAny>,
+        n: usize,
+        fields: NearestFields,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Matches>> {
+        let threads = threads_or_all(py, None)?;
+        let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
+        let mut batches = Batches::new(documents)?;
+        let mut all: Vec<Matches> = Vec::new();
+        while let Some(batch) = batches.next()? {
+            let signatures = sketch_batch(py, &self.schema.get().parts.sketcher, &batch, threads)?;
+            let (snapshot, own, before) = (self.snapshot.clone(), verifier.clone(), all.len());
+            // A scan takes long, and Ctrl-C ends it.
+            let answers = in_background(py, None, move |_| {
+                let mut nearest = fields.set(snapshot.nearest(&signatures, n));
+                if let Some(verifier) = &own {
+                    nearest = nearest.verify(|index, id| verifier.ask((before + index, id.get())));
+                }
+                nearest.run()
+            });
+            let answers = answer(verifier.as_deref(), answers)?;
+            all.extend(answers.into_iter().map(Matches));
+        }
+        Ok(all)
     }
 
     pub(crate) fn run_query_many(
@@ -287,8 +367,10 @@ impl Snapshot {
 
     /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
     /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
-    /// false.
-    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    /// false. `verify` takes the id of a candidate and returns its exact similarity, which decides, or
+    /// `None`: then the estimate decides.
+    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn nearest(
         &self,
@@ -299,20 +381,47 @@ impl Snapshot {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let fields = NearestFields {
-            by,
+            by: family(py, by)?,
             min_recall,
             scan,
             payloads,
         };
-        self.run_nearest(py, document, n, fields, |nearest| nearest.run())
+        self.run_nearest(py, document, n, fields, verify, |nearest| nearest.run())
+    }
+
+    /// Returns the `n` documents that are nearest to each of many: those whose nearest no bucket holds
+    /// share one scan. `verify` takes the position of the document that asks as well, before the id.
+    #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn nearest_many(
+        &self,
+        py: Python<'_>,
+        documents: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Matches>> {
+        let fields = NearestFields {
+            by: family(py, by)?,
+            min_recall,
+            scan,
+            payloads,
+        };
+        self.run_nearest_many(py, documents, n, fields, verify)
     }
 
     /// Returns one document within the distance `factor` * `radius`, or none if there is none within
     /// `radius`: `recall` of the answer is the probability that one at that distance would have been
     /// found. The distance is 1 - similarity, or differing bits for SimHash.
-    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
+        payloads=false, verify=None))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn near(
         &self,
@@ -324,15 +433,16 @@ impl Snapshot {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let fields = NearestFields {
-            by,
+            by: family(py, by)?,
             min_recall,
             scan,
             payloads,
         };
-        let within = |nearest: resemblance::Nearest<'_>| nearest.within(radius, factor);
-        self.run_nearest(py, document, 1, fields, within)
+        let within = |nearest: Nearest<'_>| nearest.within(radius, factor);
+        self.run_nearest(py, document, 1, fields, verify, within)
     }
 
     /// Returns the ids of the documents that share a bucket with one.
@@ -384,7 +494,7 @@ impl Snapshot {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     pub(crate) fn pairs(
         &self,
@@ -396,6 +506,7 @@ impl Snapshot {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let bounds = BoundFields {
             threshold,
@@ -410,7 +521,7 @@ impl Snapshot {
             max_bucket,
             features: None,
         };
-        Pairs::start(py, self.snapshot.clone(), &settings, keys)
+        Pairs::start(py, self.snapshot.clone(), &settings, keys, progress)
     }
 
     /// Finds the documents that are linked by near pairs.

@@ -16,7 +16,9 @@ use crate::joins::{BoundFields, Clusters, Pairs};
 use crate::keys::{Key, optional_key};
 use crate::python::{choice, class, fields, object};
 use crate::schema::Schema;
-use crate::snapshot::{NearestFields, QueryFields, Records, Snapshot, no_such_key, signature_of};
+use crate::snapshot::{
+    NearestFields, QueryFields, Records, Snapshot, family, no_such_key, signature_of,
+};
 use crate::tickets::Ticket;
 use crate::transaction::{DocumentFields, ManyAnswers, ManyFields, NO_PAYLOAD, Transaction};
 use crate::waiting::{Home, WriterGate, closed, in_background, lock, released, settle};
@@ -455,8 +457,10 @@ impl Store {
 
     /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
     /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
-    /// false.
-    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    /// false. `verify` takes the id of a candidate and returns its exact similarity, which decides, or
+    /// `None`: then the estimate decides.
+    #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn nearest(
         &self,
@@ -467,21 +471,49 @@ impl Store {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let fields = NearestFields {
-            by,
+            by: family(py, by)?,
             min_recall,
             scan,
             payloads,
         };
         self.reader(py)?
-            .run_nearest(py, document, n, fields, |nearest| nearest.run())
+            .run_nearest(py, document, n, fields, verify, |nearest| nearest.run())
+    }
+
+    /// Returns the `n` documents that are nearest to each of many: those whose nearest no bucket holds
+    /// share one scan. `verify` takes the position of the document that asks as well, before the id.
+    #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
+        verify=None))]
+    #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
+    fn nearest_many(
+        &self,
+        py: Python<'_>,
+        documents: &Bound<'_, PyAny>,
+        n: usize,
+        by: Option<&str>,
+        min_recall: Option<f64>,
+        scan: bool,
+        payloads: bool,
+        verify: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<Matches>> {
+        let fields = NearestFields {
+            by: family(py, by)?,
+            min_recall,
+            scan,
+            payloads,
+        };
+        self.reader(py)?
+            .run_nearest_many(py, documents, n, fields, verify)
     }
 
     /// Returns one document within the distance `factor` * `radius`, or none if there is none within
     /// `radius`: `recall` of the answer is the probability that one at that distance would have been
     /// found. The distance is 1 - similarity, or differing bits for SimHash.
-    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true, payloads=false))]
+    #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
+        payloads=false, verify=None))]
     #[allow(clippy::too_many_arguments, reason = "they are named in Python")]
     fn near(
         &self,
@@ -493,16 +525,17 @@ impl Store {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let fields = NearestFields {
-            by,
+            by: family(py, by)?,
             min_recall,
             scan,
             payloads,
         };
         let within = |nearest: resemblance::Nearest<'_>| nearest.within(radius, factor);
         self.reader(py)?
-            .run_nearest(py, document, 1, fields, within)
+            .run_nearest(py, document, 1, fields, verify, within)
     }
 
     /// Returns the document with a key, or `None`.
@@ -542,7 +575,7 @@ impl Store {
 
     /// Iterates over all pairs of documents that are near each other.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true))]
+        threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
@@ -554,6 +587,7 @@ impl Store {
         threads: Option<usize>,
         max_bucket: Option<usize>,
         keys: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Pairs> {
         let reader = self.reader(py)?;
         reader.pairs(
@@ -565,6 +599,7 @@ impl Store {
             threads,
             max_bucket,
             keys,
+            progress,
         )
     }
 

@@ -261,17 +261,36 @@ def test_pairs_and_clusters_are_those_of_the_tool(corpus: Path) -> None:
     assert lines == _lines("clusters", corpus, "--no-header")
 
 
-def test_dedup_is_that_of_the_tool(corpus: Path, tmp_path: Path) -> None:
-    policies: tuple[Literal["first", "cluster"], ...] = ("first", "cluster")
-    for policy in policies:
-        report, output = tmp_path / f"{policy}.tsv", tmp_path / f"{policy}.jsonl"
-        _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", "--policy", policy)
-        found = rs.dedup(corpus, policy=policy)
-        assert all(d.is_exact for d in found.duplicates)
-        rows = [
-            f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\texact" for d in found.duplicates
-        ]
-        assert rows == report.read_text().splitlines()
-        kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
-        keys = [key for key, _ in rs.read_files(corpus)]
-        assert found.select(keys) == kept
+POLICIES: tuple[Literal["first", "cluster", "representative"], ...] = (
+    "first",
+    "cluster",
+    "representative",
+)
+KEEPS: tuple[Literal["first", "last", "longest"], ...] = ("first", "last", "longest")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("keep", KEEPS)
+def test_dedup_is_that_of_the_tool(
+    corpus: Path,
+    tmp_path: Path,
+    policy: Literal["first", "cluster", "representative"],
+    keep: Literal["first", "last", "longest"],
+) -> None:
+    report, output = tmp_path / "report.tsv", tmp_path / "kept.jsonl"
+    rules = ("--policy", policy, "--keep", keep)
+    _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", *rules)
+    found = rs.dedup(corpus, policy=policy, keep=keep)
+    assert all(d.is_exact for d in found.duplicates)
+    rows = [
+        f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\texact" for d in found.duplicates
+    ]
+    assert rows == report.read_text().splitlines()
+    kept = [json.loads(line)["id"] for line in output.read_text().splitlines()]
+    texts = dict(rs.read_files(corpus))
+    assert found.select(list(texts)) == kept
+    if keep == "longest":
+        lengths = rs.dedup(corpus, policy=policy, keep=[len(text) for text in texts.values()])
+        assert lengths.duplicates == found.duplicates
+        with pytest.raises(ValueError, match="one for each of"):
+            rs.dedup(corpus, policy=policy, keep=[1.0])

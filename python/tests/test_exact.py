@@ -70,8 +70,14 @@ def test_families_are_compared() -> None:
     schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128), simhash=rs.SimHash(64))
     found = rs.evaluate(documents, schema)
     assert found.families.keys() == {"minhash", "simhash", "both", "any"}
-    returned = {name: pairs for name, (pairs, _) in found.families.items()}
+    returned = {name: pairs for name, (pairs, _, _) in found.families.items()}
+    expected = {name: pairs for name, (_, _, pairs) in found.families.items()}
+    assert expected["both"] == expected["simhash"] <= expected["any"] <= found.near_pairs
+    assert found.expected_recall == pytest.approx(expected["minhash"] / found.near_pairs)
+    assert sum(step[1] for step in found.steps[8:]) == found.near_pairs
+    assert sum(step[4] for step in found.steps) == returned["minhash"]
+    assert all(pairs >= max(candidates, returned) for _, pairs, candidates, _, returned in found.steps)
     assert returned["minhash"] > 0 and returned["both"] <= returned["simhash"] <= returned["any"]
     for by in ("minhash", "simhash", "both", "any"):
-        pairs = list(rs.pairs(documents, schema, by=by, exact=False))  # type: ignore[arg-type]
+        pairs = list(rs.pairs(documents, schema, by=by, exact=False))
         assert len(pairs) == returned[by]

@@ -31,6 +31,7 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
     rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(32)),
+    rs.Schema(simhash=rs.SimHash(256, max_distance=31, external=True)),
     rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(tables=((5, 2),))),
     rs.Schema(text=rs.Text("words", 3, keep_case=True, unordered=True), minhash=rs.MinHash(64)),
     rs.Schema(text=rs.Text("characters", 9, remove_spaces=True), minhash=rs.MinHash(64)),
@@ -115,6 +116,9 @@ def test_ready_made_signatures() -> None:
     assert simhashes[2].hamming(simhashes[0]) == 63
     assert simhashes.simhash is not None and np.array_equal(simhashes.simhash, fingerprints)
     assert rs.Signature.from_simhash(2**127, 128).simhash == 2**127
+    wide = rs.Signature.from_simhash(2**255 + 5, 256)
+    assert (wide.simhash, wide.simhash_bits) == (2**255 + 5, 256)
+    assert rs.Signature.from_simhash(f"{2**255 + 5:064x}") == wide
 
 
 def test_estimates_are_near_what_they_estimate(schema: rs.Schema) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import resemblance as rs
-from conftest import near_pairs, texts
+from conftest import jaccard, near_pairs, shingles, texts
 
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
 
@@ -84,6 +84,44 @@ def test_queries(store: rs.Store) -> None:
         store.query()
     with pytest.raises(rs.InvalidParameterError):
         store.query(documents[0], by="luck")  # type: ignore[arg-type]
+
+
+def test_exact_similarities_decide_which_are_the_nearest(store: rs.Store) -> None:
+    documents = texts(300)
+    store.insert_many(documents)
+    sets = [shingles(text) for text in documents]
+    asked = [shingles(text) for text in documents[:40]]
+    exact = [[jaccard(a, b) for b in sets] for a in asked]
+    many = store.nearest_many(
+        documents[:40], 7, min_recall=1.0, verify=lambda index, id: exact[index][id]
+    )
+    for index, answer in enumerate(many):
+        similarities = sorted(exact[index], reverse=True)[:7]
+        assert [found.similarity for found in answer] == similarities
+        assert all(found.is_exact for found in answer) and answer.recall == 1.0
+        one = store.nearest(documents[index], 7, min_recall=1.0, verify=exact[index].__getitem__)
+        assert [found.id for found in one] == [found.id for found in answer]
+    estimated = store.snapshot().nearest_many(documents[:40], 7)
+    assert [len(answer) for answer in estimated] == [7] * 40
+    alone = store.nearest(documents[3], 7)
+    assert [found.id for found in alone] == [found.id for found in estimated[3]]
+    unknown = store.nearest(documents[3], 2, verify=lambda id: None)
+    assert not any(found.is_exact for found in unknown)
+    assert not store.near(documents[3], 0.2, verify=lambda id: 0.1)
+
+    class Own(Exception):
+        pass
+
+    def fails(*ids: int) -> float:
+        raise Own
+
+    with pytest.raises(Own):
+        store.nearest(documents[3], 2, verify=fails)
+    with pytest.raises(Own):
+        store.nearest_many(documents[:3], 2, verify=fails)
+    with pytest.raises(rs.InvalidParameterError):
+        store.nearest(documents[3], 2, verify=lambda id: 1.5)
+
 
 
 def test_pairs_and_clusters(store: rs.Store) -> None:
@@ -244,6 +282,23 @@ def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
         rs.check(path, progress=lambda progress: False)
     with pytest.raises(ZeroDivisionError):
         rs.check(path, progress=lambda progress: 1 / 0)
+
+
+def test_pairs_and_clusters_say_how_far_they_are(store: rs.Store) -> None:
+    store.insert_many(texts(300))
+    told: list[rs.Progress] = []
+    pairs = store.pairs(progress=told.append)
+    found = list(pairs)
+    assert found and told[-1].done == told[-1].total == store.schema.minhash.bands  # type: ignore[union-attr]
+    assert {step.unit for step in told} == {"lanes"}
+    told.clear()
+    assert len(store.clusters(progress=told.append)) and told[-1].done == told[-1].total
+    assert list(rs.pairs(texts(50), store.schema, progress=told.append))
+    with pytest.raises(rs.StoppedError):
+        list(store.pairs(progress=lambda progress: False))
+    with pytest.raises(ZeroDivisionError):
+        list(store.pairs(progress=lambda progress: 1 / 0))
+
 
 
 def test_shards_become_one(store: rs.Store, tmp_path: Path) -> None:

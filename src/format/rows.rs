@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 use crate::format::checksum;
 use crate::invariant::OrBug;
-use crate::sketch::{Fingerprint, RecipeMark, Signature, ValueLayout};
+use crate::sketch::{RecipeMark, Signature, ValueLayout};
 use crate::types::Document;
 
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -92,14 +93,19 @@ pub(crate) struct Shape {
     /// True if the values are samples of weighted features, and no minima.
     pub(crate) are_samples: bool,
     /// Bits of the fingerprint; 0 without.
-    pub(crate) fingerprint_bits: u8,
+    pub(crate) fingerprint_bits: u16,
 }
 
 impl Shape {
     /// Bytes of a row's fields that vary with the schema: values and fingerprint.
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.values.map_or(0, ValueLayout::size_bytes);
-        values + usize::from(self.fingerprint_bits / 8)
+        values + usize::from(self.fingerprint_bytes())
+    }
+
+    /// Bytes of the fingerprint: at most 32.
+    fn fingerprint_bytes(&self) -> u8 {
+        (self.fingerprint_bits / 8) as u8
     }
 }
 
@@ -117,17 +123,15 @@ pub(crate) fn encode_signature(
     bytes.push(empty | key_code.map_or(0, |_| HAS_KEY_CODE));
     let count = u16::try_from(signature.value_count()).unwrap_or(u16::MAX);
     bytes.extend_from_slice(&count.to_le_bytes());
-    bytes.push(shape.fingerprint_bits / 8);
+    bytes.push(shape.fingerprint_bytes());
     if let Some(code) = key_code {
         bytes.extend_from_slice(&code.to_le_bytes());
     }
     if let Some(layout) = shape.values {
         signature.encode_values(layout, &mut bytes);
     }
-    if let Some(fingerprint) = signature.simhash() {
-        let fingerprint = fingerprint.to_le_bytes();
-        let length = usize::from(shape.fingerprint_bits / 8);
-        bytes.extend_from_slice(fingerprint.get(..length).unwrap_or_default());
+    if let Some(fingerprint) = signature.fingerprint() {
+        fingerprint.append_le_bytes(&mut bytes);
     }
     checksum::seal(SIGNATURES, &id.to_be_bytes(), &mut bytes);
     bytes
@@ -177,7 +181,7 @@ pub(crate) struct SignatureRow<'a> {
     /// Values and fingerprint: all bytes of the signature.
     bytes: &'a [u8],
     values: &'a [u8],
-    fingerprint: Option<u128>,
+    fingerprint: Option<Fingerprint>,
     key_code: Option<u64>,
     empty: bool,
 }
@@ -214,17 +218,14 @@ impl<'a> SignatureRow<'a> {
             .values
             .map_or(0, |layout| layout.size_bytes_for(count));
         let (values, rest) = rest.split_at_checked(values_bytes)?;
-        let fingerprint = match rest.len() {
-            0 => None,
-            4 => Some(u32::from_le_bytes(rest.try_into().ok()?).into()),
-            8 => Some(u64::from_le_bytes(rest.try_into().ok()?).into()),
-            16 => Some(u128::from_le_bytes(rest.try_into().ok()?)),
-            _ => return None,
+        let fingerprint = match rest {
+            [] => None,
+            bytes => Some(Fingerprint::from_le_bytes(bytes)?),
         };
         let valid = kind == KIND
             && flags & !(IS_EMPTY | HAS_KEY_CODE) == 0
             && fits
-            && fingerprint_bytes == shape.fingerprint_bits / 8
+            && fingerprint_bytes == shape.fingerprint_bytes()
             && rest.len() == usize::from(fingerprint_bytes);
         valid.then_some(Self {
             shape,
@@ -240,7 +241,7 @@ impl<'a> SignatureRow<'a> {
         self.empty
     }
 
-    pub(crate) fn fingerprint(&self) -> Option<u128> {
+    pub(crate) fn fingerprint(&self) -> Option<Fingerprint> {
         self.fingerprint
     }
 
@@ -269,11 +270,7 @@ impl<'a> SignatureRow<'a> {
     pub(crate) fn to_signature(self, recipe: RecipeMark) -> Signature {
         let layout = self.shape.values;
         let values = layout.map(|layout| (layout, self.values, self.shape.are_samples));
-        let fingerprint = self.fingerprint.map(|value| Fingerprint {
-            bits: self.shape.fingerprint_bits,
-            value,
-        });
-        Signature::decode(values, fingerprint, self.empty, Some(recipe))
+        Signature::decode(values, self.fingerprint, self.empty, Some(recipe))
     }
 }
 
@@ -338,7 +335,7 @@ mod tests {
             let bytes = encode_signature(3, key_code, &signature, &shape);
             let row = SignatureRow::decode(3, &bytes, &shape).unwrap();
             assert_eq!(row.to_signature(RecipeMark::default()), signature);
-            assert_eq!(row.fingerprint(), simhash.map(u128::from));
+            assert_eq!(row.fingerprint(), simhash.map(Fingerprint::from));
             assert_eq!(row.key_code(), key_code);
             let values = shape.values.map_or(0, |layout| layout.count().into());
             assert_eq!(row.agreement(&signature), values);

@@ -104,7 +104,7 @@ fn any_schema(schema: &Schema) {
     if schema.minhash().is_some() {
         assert_eq!(read.jaccard(&signature).unwrap(), 1.0);
     }
-    assert_eq!(read.simhash(), signature.simhash());
+    assert_eq!(read.fingerprint(), signature.fingerprint());
 }
 
 /// Rows of `runs` and `lanes`: what is accepted has one form only, and its numbers can be added up.

@@ -49,7 +49,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
         4 => places(bits, false),
         _ => Some(ValueLayout::Smallest { max_count: count }),
     };
-    let fingerprint_bits = input.pick(&[64, 128, 0]);
+    let fingerprint_bits = input.pick(&[64, 128, 256, 0]);
     Shape {
         values,
         are_samples: kind == 2,

@@ -42,7 +42,17 @@
 //! [`banding(32, 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows,
 //! and the first two rows of its bands find 0.95 at 0.3.
 //!
-//! A store that is too large for that answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
+//! Many signatures at once, `snapshot.nearest(&many, n)`, share the scan.
+//!
+//! # How near are they really?
+//!
+//! By estimates, which do not tell documents apart that are nearly equally near. Where the texts are at hand,
+//! [`verify`](crate::Nearest::verify) has their exact similarities decide which are the nearest, in which order,
+//! and each match says whether its similarity [is exact](crate::Match::is_exact).
+//!
+//! # And if the store is too large?
+//!
+//! It answers [without a scan](crate::Nearest::without_scan), with fewer documents or a
 //! lower recall, and says so. Or it asks whether there is [anything near](crate::Snapshot::near): a document
 //! within a distance, 1 − J, or none with the probability that one would have been found.
 //!

@@ -1,12 +1,12 @@
 //! SimHash: find every document within a Hamming distance.
 //!
-//! A fingerprint of 64 or 128 bits stands for the whole document. Fingerprints of nearly identical documents
-//! differ in few bits. A search within the schema's distance finds *every* fingerprint that is there; nothing
-//! is missed by chance. A greater distance is an error, unless the caller asks for a
-//! [`scan`](crate::Query::scan) of all documents.
+//! A fingerprint of 32 to 256 bits stands for the whole document. Fingerprints of nearly identical documents
+//! differ in few bits. A search finds *every* fingerprint within the schema's distance, or within another that the
+//! caller asks for; nothing is missed by chance. Beyond what the tables prove by whole buckets it reads the buckets
+//! near, or compares with all documents where that costs less: [`Matches::scope`](crate::Matches::scope) tells.
 //!
 //! ```
-//! use resemblance::{Error, Schema, Signature, SimHash, Store};
+//! use resemblance::{Schema, Signature, SimHash, Store};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("fingerprints.rsm");
 //!
@@ -23,12 +23,11 @@
 //! let distances: Vec<_> = matches.iter().map(|found| found.distance()).collect();
 //! assert_eq!(distances, [Some(0), Some(3)]);
 //!
-//! let too_far = snapshot.query(&asked).max_distance(4).run();
-//! assert!(matches!(too_far, Err(Error::InvalidParameter { .. })));
-//! assert_eq!(snapshot.query(&asked).max_distance(4).scan().run()?.len(), 3);
+//! let further = snapshot.query(&asked).max_distance(4).run()?;
+//! assert_eq!((further.len(), further.recall()), (3, None)); // none is missed
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! [`SchemaBuilder::expected_documents`](crate::SchemaBuilder::expected_documents) decides how many permuted
-//! tables a store gets: more tables take more room and read fewer candidates. A store that outgrows the number
+//! [`SchemaBuilder::expected_documents`](crate::SchemaBuilder::expected_documents) decides which permuted
+//! tables a store gets: fewer tables take less room, and longer prefixes read fewer candidates. A store that outgrows the number
 //! still answers right, but reads more than it needs to; [`reband`](super::reband) mends that.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::fingerprint::Fingerprint;
 use crate::invariant::{OrBug, at, invariant};
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
@@ -18,7 +19,7 @@ pub(super) struct Group {
     pub(super) members: Range<usize>,
     /// Slot of the signature in the batch of signatures; `usize::MAX` where none is read.
     pub(super) slot: usize,
-    pub(super) fingerprint: u128,
+    pub(super) fingerprint: Fingerprint,
 }
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
@@ -62,12 +63,12 @@ impl JoinBatch {
     pub(super) fn group(&mut self, mut documents: Vec<(u128, u64)>) {
         documents.sort_unstable();
         for equal in documents.chunk_by(|a, b| a.0 == b.0) {
-            self.push_group(equal.iter().map(|(_, id)| *id), 0);
+            self.push_group(equal.iter().map(|(_, id)| *id), 0_u64.into());
         }
     }
 
     /// Appends a group of documents whose ids ascend.
-    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: u128) {
+    pub(super) fn push_group(&mut self, ids: impl Iterator<Item = u64>, fingerprint: Fingerprint) {
         let start = self.members.len();
         self.members.extend(ids);
         if let Some(&first) = self.members.get(start) {
@@ -102,7 +103,7 @@ impl JoinBatch {
         for (fingerprint, group) in fingerprints.iter_mut().zip(groups) {
             let found = self.signatures.fingerprint(group.slot);
             group.fingerprint = found.or_bug("a fingerprint for each signature")?;
-            *fingerprint = group.fingerprint as u64;
+            *fingerprint = group.fingerprint.word(0);
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! The buckets of a lane, one after the other, without dropped documents.
 
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::format::Posting;
+use crate::join::lane_source::LaneSource;
 use crate::join::live::LiveDocuments;
 use crate::join::source::{JoinSource, LanePostings};
 use crate::lanes::LaneSet;
-use crate::read::PostingTable;
 
 /// A lane that is being read.
 pub(super) struct BucketStream {
@@ -16,14 +18,12 @@ pub(super) struct BucketStream {
 }
 
 impl BucketStream {
-    pub(crate) fn open(source: &dyn JoinSource, lane: u16) -> Result<Self> {
-        let is_table = lane > source.context().lanes.band_count();
-        let table = if is_table {
-            PostingTable::Permuted
-        } else {
-            PostingTable::Bands
-        };
-        let mut postings = source.lane(table, lane)?;
+    pub(crate) fn open(
+        source: &Arc<dyn JoinSource>,
+        lanes: &Arc<LaneSource>,
+        lane: u16,
+    ) -> Result<Self> {
+        let mut postings = lanes.open(source, lane)?;
         let next = postings.next().transpose()?;
         Ok(Self {
             lane,

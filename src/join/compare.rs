@@ -185,7 +185,7 @@ impl Comparer<'_> {
             return;
         };
         let fingerprints = &self.batch.fingerprints;
-        // Of 128 bits the lower half: it cannot be further apart than the whole.
+        // Of more than 64 bits the lowest: they cannot be further apart than the whole.
         if let (Some(earlier), Some(own)) =
             (fingerprints.get(row.a.clone()), fingerprints.get(row.b))
         {
@@ -208,9 +208,9 @@ impl Comparer<'_> {
             return None;
         }
         let equal = signatures.agreement(first.slot, second.slot);
-        let distance = (first.fingerprint ^ second.fingerprint).count_ones();
+        let distance = first.fingerprint.distance(&second.fingerprint);
         let bounds = &self.settings.bounds;
-        // Of 128 bits codes that are near enough may belong to fingerprints that are not.
+        // Of more than 64 bits codes that are near enough may belong to fingerprints that are not.
         let is_table = lane > self.lanes.band_count();
         if is_table && bounds.max_distance.is_some_and(|max| distance > max) {
             return None;
@@ -246,7 +246,7 @@ impl Comparer<'_> {
             return false;
         };
         if self.cut.is_empty() {
-            let meeting = design.first_shared_table(a.fingerprint, b.fingerprint);
+            let meeting = design.first_shared_table(&a.fingerprint, &b.fingerprint);
             return meeting != Some(table.into());
         }
         design
@@ -254,8 +254,8 @@ impl Comparer<'_> {
             .iter()
             .zip(first..lane)
             .any(|(table, lane)| {
-                let (low, high) = table.prefix_range(table.permute(a.fingerprint));
-                let code = table.permute(b.fingerprint);
+                let (low, high) = table.prefix_range(table.permute(&a.fingerprint));
+                let code = table.permute(&b.fingerprint);
                 (low..=high).contains(&code) && self.is_compared_in(lane, low, a)
             })
     }

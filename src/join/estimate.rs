@@ -1,5 +1,7 @@
 //! The cost of a join, estimated before it runs.
 
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::format::Posting;
 use crate::join::buckets::BucketStream;
@@ -73,21 +75,21 @@ struct Sample {
 }
 
 /// Estimates the work and the result of a join from samples of its lanes.
-pub(super) fn estimate(source: &dyn JoinSource, bounds: Bounds) -> Result<JoinEstimate> {
-    let settings = Settings::new(source, bounds, JoinOptions::default(), false)?;
+pub(super) fn estimate(source: &Arc<dyn JoinSource>, bounds: Bounds) -> Result<JoinEstimate> {
+    let settings = Settings::new(&**source, bounds, JoinOptions::default(), false)?;
     source
         .context()
         .run_checked(|| estimate_with(source, &settings))
 }
 
-fn estimate_with(source: &dyn JoinSource, settings: &Settings) -> Result<JoinEstimate> {
+fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<JoinEstimate> {
     let live = source.live()?;
     let mut expected = JoinEstimate {
         documents: source.len(),
         ..JoinEstimate::default()
     };
     let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);
-    let bands_end = 1 + source.context().lanes.band_count();
+    let bands_end = 1 + settings.lane_source.set().band_count();
     let lanes = &settings.lanes;
     for lanes in [
         lanes.start..lanes.end.min(bands_end),
@@ -96,7 +98,9 @@ fn estimate_with(source: &dyn JoinSource, settings: &Settings) -> Result<JoinEst
         if lanes.is_empty() {
             continue;
         }
-        let postings = lanes.clone().map(|lane| source.lane_postings(lane));
+        let postings = lanes
+            .clone()
+            .map(|lane| settings.lane_source.postings(&**source, lane));
         let postings = postings.fold(0, u64::saturating_add);
         let sample = sample(source, settings, &live, lanes.start)?;
         let scale = postings as f64 / sample.postings.max(1) as f64;
@@ -131,16 +135,16 @@ fn estimate_with(source: &dyn JoinSource, settings: &Settings) -> Result<JoinEst
 }
 
 fn sample(
-    source: &dyn JoinSource,
+    source: &Arc<dyn JoinSource>,
     settings: &Settings,
     live: &LiveDocuments,
     lane: u16,
 ) -> Result<Sample> {
-    let mut stream = BucketStream::open(source, lane)?;
+    let mut stream = BucketStream::open(source, &settings.lane_source, lane)?;
     let mut bucket = Vec::new();
     let mut sample = Sample::default();
-    let is_table = settings.table(source, lane).is_some();
-    let lanes = &source.context().lanes;
+    let is_table = settings.lane_source.is_table(lane);
+    let lanes = settings.lane_source.set();
     let mut signatures = SAMPLE_SIGNATURES;
     while sample.postings < SAMPLE_POSTINGS && stream.read(lanes, live, &mut bucket)? {
         let documents = bucket.len();
@@ -154,7 +158,7 @@ fn sample(
         if is_table {
             near = near_by_code(settings, &bucket);
         } else if documents >= LARGE_BUCKET && signatures > 0 {
-            let (different, share) = measure_bucket(source, settings, &bucket)?;
+            let (different, share) = measure_bucket(&**source, settings, &bucket)?;
             candidates = pairs_of(documents as f64 * different);
             near = pairs * share;
             signatures = signatures.saturating_sub(documents.min(BUCKET_SIGNATURES));
@@ -192,7 +196,7 @@ fn measure_bucket(
         let is_near = |a: &&usize| {
             let a = **a;
             let fingerprints = signatures.fingerprint(a).zip(signatures.fingerprint(b));
-            let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+            let distance = fingerprints.map_or(0, |(a, b)| a.distance(&b));
             let equal = signatures.agreement(a, b);
             settings.bounds.accepts(equal, distance)
         };

@@ -84,7 +84,7 @@ impl Gatherer {
             if let Some((lane, low_code, ids)) = self.large.take() {
                 self.read_large(source, settings, &mut batch, (lane, low_code, ids))?;
             } else if let Some(stream) = self.stream.take() {
-                self.fill(source, settings, stream, &mut batch)?;
+                self.fill(settings, stream, &mut batch)?;
                 self.read_candidates(source, settings, &mut batch)?;
             } else {
                 self.stream = self.next_lane(shared_source, settings)?;
@@ -107,7 +107,7 @@ impl Gatherer {
         let stream = match self.opening.take() {
             Some(opening) => Some(opening.join().map_err(|_| stopped())??),
             None => match self.lanes.next() {
-                Some(lane) => Some(BucketStream::open(&**source, lane)?),
+                Some(lane) => Some(BucketStream::open(source, &settings.lane_source, lane)?),
                 None => None,
             },
         };
@@ -115,9 +115,10 @@ impl Gatherer {
             && let Some(lane) = self.lanes.next()
         {
             let source = Arc::clone(source);
+            let lanes = Arc::clone(&settings.lane_source);
             let open = move || {
                 let context = source.context();
-                context.run_checked(|| BucketStream::open(&*source, lane))
+                context.run_checked(|| BucketStream::open(&source, &lanes, lane))
             };
             self.opening = Some(spawn("gather", open)?);
         }
@@ -127,21 +128,20 @@ impl Gatherer {
     /// Takes buckets of one lane until there are enough.
     fn fill(
         &mut self,
-        source: &dyn JoinSource,
         settings: &Settings,
         mut stream: BucketStream,
         batch: &mut JoinBatch,
     ) -> Result<()> {
-        let lanes = &source.context().lanes;
+        let lanes = settings.lane_source.set();
         let lane = stream.lane();
         let mut bucket = std::mem::take(&mut self.bucket);
         while stream.read(lanes, &self.live, &mut bucket)? {
             if let [first, _, ..] = bucket.as_slice() {
                 let low_code = lanes.bucket_range(lane, first.code).0;
                 if settings.reads_signatures {
-                    self.take_documents(source, settings, lane, low_code, &bucket);
+                    self.take_documents(settings, lane, low_code, &bucket);
                 } else {
-                    self.take_fingerprints(source, settings, batch, lane, &bucket);
+                    self.take_fingerprints(settings, batch, lane, &bucket);
                 }
             }
             if self.ids.len() >= settings.batch_documents || batch.members.len() >= MAX_MEMBERS {
@@ -157,7 +157,6 @@ impl Gatherer {
     /// that have a fingerprint near enough beside them.
     fn take_documents(
         &mut self,
-        source: &dyn JoinSource,
         settings: &Settings,
         lane: u16,
         low_code: u64,
@@ -167,7 +166,7 @@ impl Gatherer {
         // All postings of a bucket that may be cut short are read, to count those left out.
         let may_be_cut = settings.representatives(bucket.len()) < bucket.len();
         let distance = settings.bounds.max_distance;
-        if let Some(table) = settings.table(source, lane).filter(|_| !may_be_cut) {
+        if let Some(table) = settings.table(lane).filter(|_| !may_be_cut) {
             let is_first = |a, b| !self.cut.is_empty() || table.may_meet_first(a, b);
             self.partners.find(bucket, distance, is_first);
             let near = self.partners.runs().filter(|(_, is_near)| *is_near);
@@ -188,13 +187,12 @@ impl Gatherer {
     /// Takes a bucket of a table whose codes say all: they are the signatures.
     fn take_fingerprints(
         &mut self,
-        source: &dyn JoinSource,
         settings: &Settings,
         batch: &mut JoinBatch,
         lane: u16,
         bucket: &[Posting],
     ) {
-        let Some(table) = settings.table(source, lane) else {
+        let Some(table) = settings.table(lane) else {
             return;
         };
         let few = settings.representatives(FEW_FINGERPRINTS);
@@ -218,7 +216,7 @@ impl Gatherer {
             }
         }
         if let Some((groups, members, code)) = bucket_start {
-            let low_code = source.context().lanes.bucket_range(lane, code).0;
+            let low_code = settings.lane_source.set().bucket_range(lane, code).0;
             let start = (groups, members);
             if let Some(piece) = self.finish_bucket(settings, batch, lane, low_code, start) {
                 batch.pieces.push(piece);
@@ -381,7 +379,7 @@ impl Gatherer {
             return None;
         }
         if settings.has_fingerprints {
-            let fingerprints = groups.iter().map(|group| group.fingerprint as u64);
+            let fingerprints = groups.iter().map(|group| group.fingerprint.word(0));
             batch.fingerprints.extend(fingerprints);
         }
         if has_equal && settings.hides_equal {

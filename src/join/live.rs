@@ -28,6 +28,12 @@ impl LiveDocuments {
         }
     }
 
+    /// Returns the ids, ascending.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        let ids = (0..self.sealed_below).chain(self.unsealed.iter().copied());
+        ids.filter(|id| self.contains(*id))
+    }
+
     pub(super) fn contains(&self, id: u64) -> bool {
         if self.dropped.contains(id) || self.is_hidden(id) {
             return false;

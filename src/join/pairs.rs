@@ -127,7 +127,7 @@ impl Pairs {
     }
 
     /// Tells the caller how far the join is.
-    pub(super) fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
+    pub(crate) fn tell(&self, watch: &mut Watch<'_>) -> Result<()> {
         let (done, total) = self.lanes_read();
         watch.tell(Phase::JoiningLanes, done as u64, total as u64)
     }
@@ -237,7 +237,7 @@ impl Pairs {
             self.batch.read_piece(source, piece, with_codes, threads)?;
         }
         let comparer = Comparer {
-            lanes: &source.context().lanes,
+            lanes: settings.lane_source.set(),
             settings,
             cut: &gatherer.cut,
             batch: &self.batch,

@@ -74,6 +74,11 @@ impl<'a, A> Join<'a, A> {
         &self.source
     }
 
+    /// The bounds that the caller gave.
+    pub(crate) fn given_bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     /// The bounds; an error if the schema does not allow them.
     pub(crate) fn resolved_bounds(&self) -> Result<ResolvedBounds> {
         self.bounds.resolve(&self.source.context().schema, false)
@@ -276,7 +281,7 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn estimate(&self) -> Result<JoinEstimate> {
-        estimate(&*self.source, self.bounds)
+        estimate(&self.source, self.bounds)
     }
 }
 
@@ -319,6 +324,23 @@ impl<'a> Join<'a, Clusters> {
     ) -> Self {
         self.on_progress = Some(Box::new(callback));
         self
+    }
+
+    /// The same join for all pairs, and who is told of the progress.
+    pub(crate) fn into_pairs(self) -> (Join<'a, Pairs>, Watch<'a>) {
+        let mut watch = Watch::new("the search for duplicates");
+        if let Some(callback) = self.on_progress {
+            watch.set(callback);
+        }
+        let pairs = Join {
+            source: self.source,
+            bounds: self.bounds,
+            options: self.options,
+            verify: self.verify,
+            on_progress: None,
+            answer: PhantomData,
+        };
+        (pairs, watch)
     }
 
     /// Finds the clusters.

@@ -7,7 +7,7 @@ use crate::join::buckets::BucketStream;
 use crate::join::live::LiveDocuments;
 use crate::join::settings::Settings;
 use crate::join::signature_batch::SignatureBatch;
-use crate::join::source::{JoinSource, LanePostings, VisitNotes};
+use crate::join::source::{JoinSource, LanePostings, VisitFingerprints, VisitNotes};
 use crate::read::PostingTable;
 use crate::state::SharedContext;
 use crate::types::Record;
@@ -28,7 +28,7 @@ pub(super) fn with_signatures(
         return Ok(source);
     }
     let most = settings.options.memory_bytes / settings.document_bytes;
-    let Some(ids) = documents_with_partners(&*source, settings, most)? else {
+    let Some(ids) = documents_with_partners(&source, settings, most)? else {
         return Ok(source);
     };
     let threads = settings.options.threads;
@@ -39,16 +39,16 @@ pub(super) fn with_signatures(
 /// Returns the documents that share a bucket with another, ascending; `None` if there are more than
 /// `most`.
 fn documents_with_partners(
-    source: &dyn JoinSource,
+    source: &Arc<dyn JoinSource>,
     settings: &Settings,
     most: u64,
 ) -> Result<Option<Vec<u64>>> {
     let live = source.live()?;
-    let lanes = &source.context().lanes;
+    let lanes = settings.lane_source.set();
     let (mut ids, mut room) = (Vec::new(), MIN_ROOM);
     let mut bucket = Vec::new();
     for lane in settings.lanes.clone() {
-        let mut stream = BucketStream::open(source, lane)?;
+        let mut stream = BucketStream::open(source, &settings.lane_source, lane)?;
         while stream.read(lanes, &live, &mut bucket)? {
             if bucket.len() < 2 {
                 continue;
@@ -88,6 +88,10 @@ impl JoinSource for ResidentSource {
 
     fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings> {
         self.source.lane(table, lane)
+    }
+
+    fn fingerprints(&self, visit: &mut VisitFingerprints<'_>) -> Result<()> {
+        self.source.fingerprints(visit)
     }
 
     fn lane_postings(&self, lane: u16) -> u64 {

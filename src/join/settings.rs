@@ -1,12 +1,14 @@
 //! The settings of one join, resolved once from its bounds and options.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::Result;
+use crate::join::lane_source::LaneSource;
 use crate::join::options::JoinOptions;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
-use crate::lanes::TableDesign;
+use crate::lanes::{LaneSet, TableDesign};
 use crate::query::{Bounds, ResolvedBounds};
 use crate::sketch::{EmptyDocuments, ValueLayout};
 
@@ -25,6 +27,7 @@ pub(super) struct Settings {
     pub(super) verifies: bool,
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
+    pub(super) lane_source: Arc<LaneSource>,
     /// True if the codes alone do not tell the similarity or distance, so that signatures are read.
     pub(super) reads_signatures: bool,
     pub(super) has_fingerprints: bool,
@@ -53,12 +56,14 @@ impl Settings {
         let shape = source.context().shape();
         // Of documents without features only the signature says that they have none.
         let has_empty = schema.empty_documents() == EmptyDocuments::Alike;
-        let design = source.context().lanes.design();
+        let lane_source = LaneSource::new(source, &bounds)?;
+        let design = lane_source.set().design();
         let codes_are_exact = design.is_none_or(TableDesign::codes_are_exact);
         let with_codes = bounds.probes_bands();
         let document_bytes = SignatureBatch::document_bytes(source.context());
         Ok(Self {
-            lanes: lanes_read(source, &bounds),
+            lanes: lanes_read(lane_source.set(), &bounds),
+            lane_source: Arc::new(lane_source),
             bounds,
             options,
             links_only,
@@ -81,8 +86,8 @@ impl Settings {
     }
 
     /// Returns the table of a lane, `None` for a band.
-    pub(super) fn table<'s>(&self, source: &'s dyn JoinSource, lane: u16) -> Option<TableLane<'s>> {
-        let lanes = &source.context().lanes;
+    pub(super) fn table(&self, lane: u16) -> Option<TableLane<'_>> {
+        let lanes = self.lane_source.set();
         let number = usize::from(lane.checked_sub(1 + lanes.band_count())?);
         Some(TableLane {
             design: lanes.design()?,
@@ -92,8 +97,7 @@ impl Settings {
 }
 
 /// Returns the lanes that give the candidates for these bounds.
-pub(super) fn lanes_read(source: &dyn JoinSource, bounds: &ResolvedBounds) -> Range<u16> {
-    let lanes = &source.context().lanes;
+pub(super) fn lanes_read(lanes: &LaneSet, bounds: &ResolvedBounds) -> Range<u16> {
     let bands_end = 1 + lanes.band_count();
     let start = if bounds.probes_bands() { 1 } else { bands_end };
     let end = if bounds.probes_tables() {
@@ -119,13 +123,14 @@ impl TableLane<'_> {
     }
 
     /// Returns false if two fingerprints, given by their codes here, share a bucket of an earlier
-    /// table. The codes of 128-bit fingerprints cannot tell, and the result is true.
+    /// table. The codes of longer fingerprints cannot tell, and the result is true.
     pub(super) fn may_meet_first(&self, a: u64, b: u64) -> bool {
         if !self.design.codes_are_exact() {
             return true;
         }
         // Only where they differ matters, and bits move alike in both.
-        let differing = self.fingerprint(a ^ b);
-        self.design.first_shared_table(differing.into(), 0) == Some(self.number)
+        let differing = self.fingerprint(a ^ b).into();
+        let none = 0_u64.into();
+        self.design.first_shared_table(&differing, &none) == Some(self.number)
     }
 }

@@ -1,10 +1,11 @@
 //! The signatures that are compared next, side by side in memory.
 
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, at, bug, invariant};
 use crate::read::SnapshotView;
-use crate::sketch::{Fingerprint, Signature, ValueLayout};
+use crate::sketch::{Signature, ValueLayout};
 use crate::state::SharedContext;
 use crate::threads::spawn_scoped;
 
@@ -23,7 +24,7 @@ pub(crate) struct SignatureBatch {
     /// The codes of the bands, where a join reads them.
     codes: Vec<u64>,
     code_count: usize,
-    fingerprints: Vec<u128>,
+    fingerprints: Vec<Fingerprint>,
     empty: Vec<bool>,
     /// The digests of the signatures.
     digests: Vec<u128>,
@@ -34,7 +35,10 @@ impl SignatureBatch {
     pub(crate) fn document_bytes(context: &SharedContext) -> usize {
         let shape = context.shape();
         let values = shape.values.map_or(0, ValueLayout::size_bytes);
-        let fingerprint = if shape.fingerprint_bits > 0 { 16 } else { 0 };
+        let fingerprint = match shape.fingerprint_bits {
+            0 => 0,
+            _ => size_of::<Fingerprint>(),
+        };
         let bands = usize::from(context.lanes.band_count());
         let fixed = size_of::<u64>() + size_of::<bool>() + size_of::<u128>();
         fixed + values + 8 * bands + fingerprint
@@ -196,10 +200,7 @@ impl SignatureBatch {
         let values = shape
             .values
             .map(|layout| (layout, values, shape.are_samples));
-        let fingerprint = self.fingerprint(slot).map(|value| Fingerprint {
-            bits: shape.fingerprint_bits,
-            value,
-        });
+        let fingerprint = self.fingerprint(slot);
         let (is_empty, recipe) = (self.is_empty(slot), Some(context.recipe));
         Ok(Signature::decode(values, fingerprint, is_empty, recipe))
     }
@@ -217,7 +218,7 @@ impl SignatureBatch {
             .unwrap_or_default()
     }
 
-    pub(crate) fn fingerprint(&self, slot: usize) -> Option<u128> {
+    pub(crate) fn fingerprint(&self, slot: usize) -> Option<Fingerprint> {
         self.fingerprints.get(slot).copied()
     }
 

@@ -3,15 +3,20 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{EqualChunk, Posting};
+use crate::fingerprint::Fingerprint;
+use crate::format::{EqualChunk, Posting, SignatureRow};
 use crate::join::live::LiveDocuments;
 use crate::join::signature_batch::SignatureBatch;
 use crate::read::{PostingTable, SnapshotView};
+use crate::sketch::EmptyDocuments;
 use crate::state::SharedContext;
 use crate::types::Record;
 
 /// The postings of a lane, ascending by code and then by id, those of removed documents included.
 pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;
+
+/// Called with the id and the fingerprint of a document.
+pub(crate) type VisitFingerprints<'v> = dyn FnMut(u64, &Fingerprint) -> Result<()> + 'v;
 
 /// Called with the notes of a chunk of ids, `None` if there are none.
 pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 'v;
@@ -33,6 +38,9 @@ pub(crate) trait JoinSource: Send + Sync {
     fn live(&self) -> Result<LiveDocuments>;
 
     fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings>;
+
+    /// Shows the fingerprint of each document that tables index, in any order.
+    fn fingerprints(&self, visit: &mut VisitFingerprints<'_>) -> Result<()>;
 
     /// The number of postings of a lane.
     fn lane_postings(&self, lane: u16) -> u64;
@@ -78,6 +86,18 @@ impl JoinSource for SnapshotView {
 
     fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings> {
         Ok(Box::new(self.inner.lane_stream(table, lane)?))
+    }
+
+    fn fingerprints(&self, visit: &mut VisitFingerprints<'_>) -> Result<()> {
+        let context = self.context();
+        let files_empty = context.schema.empty_documents() == EmptyDocuments::Alike;
+        self.view().all_signature_rows(&mut |id, row| {
+            let row = SignatureRow::decode(id, row, context.shape())?;
+            match row.fingerprint() {
+                Some(fingerprint) if files_empty || !row.is_empty() => visit(id, &fingerprint),
+                _ => Ok(()),
+            }
+        })
     }
 
     fn lane_postings(&self, lane: u16) -> u64 {

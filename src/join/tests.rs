@@ -152,11 +152,11 @@ fn candidates(snapshot: &Snapshot, bounds: Bounds, most: usize) -> (PairMap, Lef
         if let Some(values) = signature.minhash() {
             context.lanes.band_codes(values, &mut codes).unwrap();
         }
-        if let Some(fingerprint) = signature.simhash() {
-            context.lanes.table_codes(fingerprint, &mut codes);
+        if let Some(fingerprint) = signature.fingerprint() {
+            context.lanes.table_codes(&fingerprint, &mut codes);
         }
         for (lane, code) in (1u16..).zip(codes) {
-            if settings::lanes_read(snapshot.view(), &bounds).contains(&lane) {
+            if settings::lanes_read(&context.lanes, &bounds).contains(&lane) {
                 let low = context.lanes.bucket_range(lane, code).0;
                 let bucket = buckets.entry((lane, low)).or_default();
                 bucket.push((record.id().get(), signature.clone()));

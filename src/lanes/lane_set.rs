@@ -7,8 +7,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::bands::{
     Banding, LEADING_ROWS, MAX_CODE_BITS, MIN_CODE_BITS, MIN_LEADING_BITS, band_code, leading_bits,
 };
+use super::radii::{ProbeRadii, prefix_flips};
 use super::tables::{PermutedTable, TableDesign, first_bits_range};
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 use crate::invariant::invariant;
 
 /// The part of a document that a lane indexes.
@@ -97,6 +99,14 @@ impl LaneSet {
         })
     }
 
+    /// These lanes with other tables.
+    pub(crate) fn with_design(self, design: TableDesign) -> Self {
+        Self {
+            design: Some(design),
+            ..self
+        }
+    }
+
     /// The lanes of values of so many bits.
     pub(crate) fn of_value_bits(self, bits: u8) -> Self {
         Self {
@@ -137,6 +147,22 @@ impl LaneSet {
     pub(crate) fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
         let table = self.table(lane);
         table.map_or((code, code), |table| table.prefix_range(code))
+    }
+
+    /// The radii by which a search finds every fingerprint within a distance among so many documents: see
+    /// [`TableDesign::probe_radii`]. Without tables there are none.
+    pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
+        match &self.design {
+            Some(design) => design.probe_radii(distance, documents),
+            None => Some(ProbeRadii::zero(0)),
+        }
+    }
+
+    /// What to combine a code with by exclusive or, to be in each bucket whose prefix is within the radius of
+    /// its own, but for its own bucket. None in lanes that are no tables.
+    pub(crate) fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
+        let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());
+        prefix_flips(prefix_bits, radius)
     }
 
     /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
@@ -210,7 +236,7 @@ impl LaneSet {
     }
 
     /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
-    pub(crate) fn table_codes(&self, fingerprint: u128, codes: &mut Vec<u64>) {
+    pub(crate) fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {
             codes.extend(
                 design
@@ -241,7 +267,7 @@ mod tests {
         assert_eq!(none.count(), 1);
         let mut codes = Vec::new();
         none.band_codes(&[1, 2], &mut codes).unwrap();
-        none.table_codes(1, &mut codes);
+        none.table_codes(&1_u64.into(), &mut codes);
         assert!(codes.is_empty());
     }
 
@@ -253,7 +279,7 @@ mod tests {
         let values = [1, 2, 3, 4, 5, 6, 7, 8];
         let mut codes = vec![99];
         lanes.band_codes(&values, &mut codes).unwrap();
-        lanes.table_codes(0x0123_4567_89ab_cdef, &mut codes);
+        lanes.table_codes(&0x0123_4567_89ab_cdef_u64.into(), &mut codes);
         let expected = [
             99,
             band_code(&[1, 2], 40, true),

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::fingerprint::{Fingerprint, WIDTHS};
 
 /// Bits of a code: the number of permuted bits that are stored.
 const CODE_BITS: u8 = 64;
@@ -21,11 +22,12 @@ const MAX_BLOCKS: u64 = 64;
 /// The bits of a fingerprint are cut into blocks, the blocks into groups. Group `(s, r)` has `s`
 /// blocks and one table for every choice of `r` of them; in a table the fingerprint's bits are
 /// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
-/// prefix. (Of fingerprints of 128 bits a table keeps the first 64 permuted bits: enough for the
+/// prefix. (Of fingerprints of more than 64 bits a table keeps the first 64 permuted bits: enough for the
 /// prefix, and to rule most others out; the stored fingerprint decides.) Spoiling every table of a
-/// group takes at least `s - r + 1` differing blocks, so the design finds **every** fingerprint
-/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku, Jain and Das Sarma, *Detecting
-/// Near-Duplicates for Web Crawling* (WWW 2007).
+/// group takes at least `s - r + 1` differing blocks, so whole buckets find **every** fingerprint
+/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku,
+/// Jain and Das Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007). Beyond that distance a probe reads
+/// the buckets whose prefixes are near its own as well, and finds every fingerprint, too.
 ///
 /// Blocks are numbered from the most significant bit down, group after group. Of `n` blocks,
 /// block `i` begins at bit `ceil(i * bits / n)`, so that their sizes differ by one bit at most and
@@ -39,14 +41,15 @@ const MAX_BLOCKS: u64 = 64;
 /// assert_eq!(design.to_string(), "(4,3) (4,3): 8 tables, prefix 24 bits");
 /// assert_eq!((design.bits(), design.max_distance(), design.table_count()), (64, 3, 8));
 /// assert_eq!((design.groups(), design.prefix_bits()), (&[(4, 3), (4, 3)][..], 24..=24));
-/// // Three differing blocks spoil all four tables of the one group: distance 3 is not safe.
-/// assert!(TableDesign::new(64, 3, &[(4, 2)]).is_err());
+/// // Three differing blocks spoil all tables of this one group: for distance 3 prefixes that differ in one
+/// // bit of 32 are read as well.
+/// assert_eq!(TableDesign::new(64, 3, &[(4, 2)])?.buckets(1_000_000), 6 * 33);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredDesign", into = "StoredDesign")]
 pub struct TableDesign {
-    bits: u8,
+    bits: u16,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
     tables: Vec<PermutedTable>,
@@ -55,6 +58,7 @@ pub struct TableDesign {
 /// The stored form of a design; the tables follow from it. Frozen by the format.
 #[derive(Serialize, Deserialize)]
 struct StoredDesign {
+    /// 0 stands for 256.
     bits: u8,
     max_distance: u8,
     groups: Vec<(u8, u8)>,
@@ -64,14 +68,19 @@ impl TryFrom<StoredDesign> for TableDesign {
     type Error = Error;
 
     fn try_from(stored: StoredDesign) -> Result<Self> {
-        Self::new(stored.bits, stored.max_distance, &stored.groups)
+        let bits = match stored.bits {
+            0 => 256,
+            bits => bits.into(),
+        };
+        Self::new(bits, stored.max_distance, &stored.groups)
     }
 }
 
 impl From<TableDesign> for StoredDesign {
     fn from(design: TableDesign) -> Self {
         Self {
-            bits: design.bits,
+            // The other widths fit.
+            bits: (design.bits % 256) as u8,
             max_distance: design.max_distance,
             groups: design.groups,
         }
@@ -80,13 +89,14 @@ impl From<TableDesign> for StoredDesign {
 
 impl TableDesign {
     /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (32, 64 or 128) and matches within Hamming distance `max_distance`.
+    /// bits (32, 64, 128 or 256) and matches within Hamming distance `max_distance`.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the width is another, a group has no leading block or more of them
     /// than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a
-    /// prefix is longer than 64 bits, or the groups would miss some fingerprint within `max_distance`.
+    /// prefix is longer than 64 bits, or finding every fingerprint within `max_distance` would take more than
+    /// 65,536 buckets.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -95,19 +105,21 @@ impl TableDesign {
     /// assert_eq!(design.prefix_bits(), 25..=26);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn new(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
+    pub fn new(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<Self> {
         check_groups(bits, max_distance, groups)?;
         let tables = build_tables(bits, groups);
         if tables.iter().any(|table| table.prefix_bits > CODE_BITS) {
             let expected = format!("prefixes of at most {CODE_BITS} bits, those of a code");
             return Err(Error::invalid("groups", format!("{groups:?}"), expected));
         }
-        Ok(Self {
+        let design = Self {
             bits,
             max_distance,
             groups: groups.to_vec(),
             tables,
-        })
+        };
+        design.check_buckets()?;
+        Ok(design)
     }
 
     /// The greatest distance within which tables of these groups find every fingerprint, whatever its width: the
@@ -127,11 +139,11 @@ impl TableDesign {
 
     /// The width of a fingerprint in bits.
     #[must_use]
-    pub const fn bits(&self) -> u8 {
+    pub const fn bits(&self) -> u16 {
         self.bits
     }
 
-    /// The Hamming distance within which every fingerprint is found.
+    /// The Hamming distance that the tables were made for.
     #[must_use]
     pub const fn max_distance(&self) -> u8 {
         self.max_distance
@@ -166,8 +178,8 @@ impl TableDesign {
     }
 
     /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
-    /// differing bits are anywhere with equal probability: 1 up to
-    /// [`max_distance`](Self::max_distance), and 0 beyond the width.
+    /// differing bits are anywhere with equal probability: 1 up to the
+    /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -187,7 +199,7 @@ impl TableDesign {
         if distance > u32::from(self.bits) {
             return 0.0;
         }
-        if distance <= u32::from(self.max_distance) {
+        if distance <= u32::from(self.bucket_distance()) {
             return 1.0;
         }
         let distance = distance as usize;
@@ -219,16 +231,15 @@ impl TableDesign {
     /// The number of the first table in which two fingerprints share the prefix. `None` if there is no
     /// such table; then they are further apart than `max_distance`. A join reads table after table, and
     /// emits a pair only from this table, hence once.
-    pub(crate) fn first_shared_table(&self, a: u128, b: u128) -> Option<usize> {
-        let differing = a ^ b;
-        self.tables
-            .iter()
-            .position(|table| differing & table.leading == 0)
+    pub(crate) fn first_shared_table(&self, a: &Fingerprint, b: &Fingerprint) -> Option<usize> {
+        let differing = a.xor(b);
+        let mut tables = self.tables.iter();
+        tables.position(|table| table.is_clean(&differing))
     }
 
     /// Returns true if a code holds all bits of the fingerprint.
     pub(crate) const fn codes_are_exact(&self) -> bool {
-        self.bits <= CODE_BITS
+        self.bits <= CODE_BITS as u16
     }
 }
 
@@ -256,11 +267,16 @@ pub(crate) struct PermutedTable {
     prefix_bits: u8,
     /// Where each leading block ends in a code, in bits from the first on.
     block_ends: Box<[u8]>,
-    /// The bits of a fingerprint that become the prefix.
-    leading: u128,
-    moves: Box<[BitMove]>,
-    /// The same for the bits from 64 on of a fingerprint of 128 bits, counted from the least significant.
-    high_moves: Box<[BitMove]>,
+    /// For each 64 bits of a fingerprint, counted from the least significant.
+    words: Box<[WordMoves]>,
+}
+
+/// What becomes of 64 bits of a fingerprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct WordMoves {
+    /// The bits that become a part of the prefix.
+    leading: u64,
+    moves: Vec<BitMove>,
 }
 
 /// Bits that a permutation rotates left by the same number of positions.
@@ -270,9 +286,9 @@ struct BitMove {
     rotation: u32,
 }
 
-fn permute(half: u64, moves: &[BitMove]) -> u64 {
+fn permute(word: u64, moves: &[BitMove]) -> u64 {
     moves.iter().fold(0, |code, bits| {
-        code | (half & bits.mask).rotate_left(bits.rotation)
+        code | (word & bits.mask).rotate_left(bits.rotation)
     })
 }
 
@@ -282,18 +298,25 @@ impl PermutedTable {
         self.prefix_bits
     }
 
-    /// The code of a fingerprint: its bits, those of the leading blocks first; of 128 bits the first 64.
-    pub(crate) fn permute(&self, fingerprint: u128) -> u64 {
-        let code = permute(fingerprint as u64, &self.moves);
-        if self.high_moves.is_empty() {
-            return code;
-        }
-        code | permute((fingerprint >> 64) as u64, &self.high_moves)
+    /// The code of a fingerprint: its bits, those of the leading blocks first; of more than 64 bits the first
+    /// 64.
+    pub(crate) fn permute(&self, fingerprint: &Fingerprint) -> u64 {
+        let words = self.words.iter().enumerate();
+        words.fold(0, |code, (word, of_word)| {
+            code | permute(fingerprint.word(word), &of_word.moves)
+        })
     }
 
-    /// The fingerprint of 64 bits that has this code.
+    /// Returns true if no bit of the prefix is among the set ones.
+    fn is_clean(&self, differing: &Fingerprint) -> bool {
+        let mut words = self.words.iter().enumerate();
+        words.all(|(word, of_word)| differing.word(word) & of_word.leading == 0)
+    }
+
+    /// The fingerprint of 64 or 32 bits that has this code.
     pub(crate) fn restore(&self, code: u64) -> u64 {
-        self.moves.iter().fold(0, |fingerprint, bits| {
+        let moves = self.words.first().map_or(&[][..], |word| &word.moves);
+        moves.iter().fold(0, |fingerprint, bits| {
             fingerprint | (code.rotate_right(bits.rotation) & bits.mask)
         })
     }
@@ -324,9 +347,9 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 }
 
 /// Checks everything but the length of prefixes.
-fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    if !matches!(bits, 32 | 64 | 128) {
-        return Err(Error::invalid("bits", bits, "32, 64 or 128"));
+fn check_groups(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
+    if !WIDTHS.contains(&bits) {
+        return Err(Error::invalid("bits", bits, "32, 64, 128 or 256"));
     }
     let found = || format!("{groups:?}");
     if groups.iter().any(|&(s, r)| r == 0 || r > s) {
@@ -344,14 +367,12 @@ fn check_groups(bits: u8, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
         let expected = format!("at most {MAX_TABLES} tables, not {tables}");
         return Err(Error::invalid("groups", found(), expected));
     }
-    let spoiling = total(groups, |s, r| u64::from(s - r) + 1);
-    if spoiling <= u64::from(max_distance) {
-        let expected = format!(
-            "groups with s - r + 1 summed over them above max_distance {max_distance}, not {spoiling}: \
-             these tables find all within distance {} only",
-            spoiling.saturating_sub(1)
-        );
-        return Err(Error::invalid("groups", found(), expected));
+    if groups.is_empty() {
+        return Err(Error::invalid("groups", found(), "at least one"));
+    }
+    if u16::from(max_distance) >= bits {
+        let expected = format!("less than the {bits} bits");
+        return Err(Error::invalid("max_distance", max_distance, expected));
     }
     Ok(())
 }
@@ -436,7 +457,7 @@ pub(super) struct BitBlock {
 }
 
 /// Cuts `bits` bits into `count` blocks, block `i` from bit `ceil(i * bits / count)`.
-pub(super) fn cut(bits: u8, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
+pub(super) fn cut(bits: u16, count: u32) -> impl Iterator<Item = BitBlock> + Clone {
     let start = move |i: u32| (i * u32::from(bits)).div_ceil(count);
     (0..count).map(move |i| BitBlock {
         first: start(i),
@@ -462,7 +483,7 @@ pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
 }
 
 /// The tables of groups that have been checked.
-fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
+fn build_tables(bits: u16, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
     let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
     let blocks: Vec<BitBlock> = cut(bits, count).collect();
     let mut tables = Vec::new();
@@ -477,27 +498,28 @@ fn build_tables(bits: u8, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
 }
 
 /// The table whose prefix consists of the chosen blocks.
-fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
+fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let is_chosen = |i: usize| chosen >> i & 1 == 1;
     let numbered = || blocks.iter().enumerate();
     let leading = numbered().filter(|&(i, _)| is_chosen(i));
     let others = numbered().filter(|&(i, _)| !is_chosen(i));
-    let mut halves: [Vec<BitMove>; 2] = [Vec::new(), Vec::new()];
+    let mut words = vec![WordMoves::default(); usize::from(bits.div_ceil(64))];
     // `to` counts from the most significant bit of the code.
-    let (mut prefix_bits, mut leading_mask, mut to) = (0, 0, 0);
+    let (mut prefix_bits, mut to) = (0, 0);
     let mut block_ends = Vec::new();
     for (i, block) in leading.chain(others) {
         for bit in block.first..block.first + block.bits {
             // Blocks count bits from the most significant one, masks from the least significant one.
             let from = u32::from(bits) - 1 - bit;
+            let Some(word) = words.get_mut((from / 64) as usize) else {
+                continue;
+            };
             if is_chosen(i) {
-                leading_mask |= 1_u128 << from;
+                word.leading |= 1 << (from % 64);
                 prefix_bits += 1;
             }
-            let [low, high] = &mut halves;
-            let half = if from < 64 { low } else { high };
             if to < u32::from(CODE_BITS) {
-                move_bit(half, from % 64, 63 - to);
+                move_bit(&mut word.moves, from % 64, 63 - to);
             }
             to += 1;
         }
@@ -505,13 +527,10 @@ fn build_table(bits: u8, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
             block_ends.push(prefix_bits);
         }
     }
-    let [moves, high_moves] = halves;
     PermutedTable {
         prefix_bits,
         block_ends: block_ends.into_boxed_slice(),
-        leading: leading_mask,
-        moves: moves.into_boxed_slice(),
-        high_moves: high_moves.into_boxed_slice(),
+        words: words.into_boxed_slice(),
     }
 }
 

@@ -1,101 +1,148 @@
 //! The choice of a table design for a number of documents.
 //!
-//! The cost of a design for `n` documents is counted in reads of one candidate:
+//! Two kinds of designs are compared. Few tables, of which a search reads the buckets near a fingerprint's own
+//! as well, take the least space: `t` groups (1, 1) cut the fingerprint into `t` prefixes. Tables of which
+//! whole buckets find everything take more space, and a search reads fewer of their buckets. The cost is
+//! the expected time of a search ([`TableDesign::search_nanoseconds`]) and `STORED` for each table, the 8.3 bytes that
+//! its posting takes as long as the document lives: a judgement, that a table must save four
+//! microseconds of a search.
+//!
+//! Among designs of whole buckets the cost for `n` documents is counted in reads of one candidate:
 //!
 //! - `LEAF_READ` for each table: a probe finds and reads one leaf of the run that holds most documents
 //!   (the smaller runs stay cached). A leaf of 4,072 bytes holds some 490 postings of 8.3 bytes,
 //!   so a candidate costs 1/490 of a leaf to read, and about as much again to decode and compare:
 //!   a leaf is worth 256 candidates.
 //! - `n * 2^-p` for each table with a prefix of `p` bits: the candidates among uniform fingerprints.
-//! - `STORED` for each table: the bytes that its posting takes as long as the document lives, 8.3 at
-//!   about 8 units each. This weight is a judgement: a table must save a quarter more than the leaf
-//!   that it reads.
+//! - `LEAF_STORED` for each table, for the bytes of its posting.
 //!
-//! The cost of the design with `t` tables is therefore `t * (LEAF_READ + STORED)` plus the
+//! The cost of the design with `t` tables is therefore `t * (LEAF_READ + LEAF_STORED)` plus the
 //! candidates, and of the designs with equally many tables the one with the fewest candidates is
 //! best for every `n`: a short list to choose from.
 
+use super::radii::near_prefixes;
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 
+/// Nanoseconds of a search that a table must save.
+const STORED: f64 = 4_000.0;
+
 const LEAF_READ: u128 = 256;
-const STORED: u128 = 64;
+const LEAF_STORED: u128 = 64;
 
-/// The greatest number of tables that is chosen: 33 would store more than 270 bytes a document to find
-/// a fingerprint of 8. The largest published design for web scale has 20 (Manku et al.).
+/// The greatest number of tables that is chosen: 33 would store more than 270 bytes a document.
 const MAX_TABLES: u64 = 32;
-/// The greatest number of blocks that is tried. Finer cuts change no choice (the tests try 22 blocks, up
-/// to 2^40 documents), and there are many more of them.
+/// The greatest number of blocks that is tried for designs of whole buckets. Finer cuts change no choice (the tests
+/// try 22 blocks, up to 2^40 documents), and there are many more of them.
 const MAX_BLOCKS: u8 = 20;
-/// The largest distance that designs are chosen for. Beyond it prefixes get so short that a scan
-/// of all fingerprints is the better probe.
-pub(super) const MAX_DISTANCE: u8 = 8;
-/// The same for fingerprints of 32 bits: prefixes are as long at half the distance.
-pub(super) const MAX_DISTANCE_32: u8 = 4;
-/// The same for fingerprints of 128 bits: prefixes are as long at twice the distance.
-pub(super) const MAX_DISTANCE_128: u8 = 16;
+/// The greatest distance for which such designs are tried: there are none for 20, and near it they are many.
+const MAX_WHOLE_DISTANCE: u8 = 16;
 
-/// The cheapest design for this many documents, by the cost above; of equally cheap ones the one
-/// with the fewest tables.
+/// The greatest distance that tables are chosen for: 10 of 64 bits, and as great a share of others.
+const fn max_distance_of(bits: u16) -> Option<u8> {
+    match bits {
+        32 => Some(5),
+        64 => Some(10),
+        128 => Some(20),
+        256 => Some(40),
+        _ => None,
+    }
+}
+
+/// The cheapest design for this many documents, by the cost above.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] if `bits` is not 32, 64 or 128, or `max_distance` not in 1..=8 or, for 32
-/// bits, 1..=4, for 128 bits, 1..=16.
+/// [`Error::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or `max_distance` not in 1..=10 or, for 32
+/// bits, 1..=5, for 128 bits, 1..=20, for 256 bits, 1..=40.
 pub(crate) fn choose_design(
-    bits: u8,
+    bits: u16,
     max_distance: u8,
     expected_documents: u64,
 ) -> Result<TableDesign> {
-    let limit = match bits {
-        32 => MAX_DISTANCE_32,
-        64 => MAX_DISTANCE,
-        128 => MAX_DISTANCE_128,
-        _ => return Err(Error::invalid("bits", bits, "32, 64 or 128")),
+    let Some(limit) = max_distance_of(bits) else {
+        return Err(Error::invalid("bits", bits, "32, 64, 128 or 256"));
     };
     if !(1..=limit).contains(&max_distance) {
         let expected = format!("1 to {limit}");
         return Err(Error::invalid("max_distance", max_distance, expected));
     }
-    let listed = best_by_tables(bits, max_distance);
-    let cheapest = listed
-        .iter()
-        .min_by_key(|option| option.cost(expected_documents));
-    let option = cheapest.or_bug("there is a design for every distance up to the limit")?;
-    TableDesign::new(bits, max_distance, &option.groups)
+    // Fewer have longer prefixes than a code, or take too many buckets.
+    let few = (1..=MAX_TABLES as usize)
+        .filter_map(|tables| TableDesign::new(bits, max_distance, &vec![(1, 1); tables]).ok());
+    let whole = whole_bucket_design(bits, max_distance, expected_documents).transpose()?;
+    let cost = |design: &TableDesign| {
+        let stored = design.table_count() as f64 * STORED;
+        design.search_nanoseconds(expected_documents) + stored
+    };
+    let cheapest = few.chain(whole).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    cheapest.or_bug("there is a design for every distance up to the limit")
 }
 
+/// The cheapest design of which whole buckets find everything; of equally cheap ones the one with the fewest
+/// tables. `None` if that would take too many tables.
+fn whole_bucket_design(bits: u16, max_distance: u8, documents: u64) -> Option<Result<TableDesign>> {
+    if max_distance > MAX_WHOLE_DISTANCE {
+        return None;
+    }
+    let listed = best_by_tables(bits, max_distance);
+    let cheapest = listed.iter().min_by_key(|option| option.cost(documents))?;
+    Some(TableDesign::new(bits, max_distance, &cheapest.groups))
+}
+
+/// The greatest number of blocks of a design, and so the greatest number of tables that share none.
+const MAX_SINGLE_TABLES: u32 = 64;
+
 impl TableDesign {
+    /// A design of which whole buckets find every fingerprint within a distance, at the least work among so
+    /// many documents.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a distance of more than 63 bits, or of all bits.
+    pub(crate) fn by_whole_buckets(bits: u16, distance: u32, documents: u64) -> Result<Self> {
+        let tables = (distance + 1).max(u32::from(bits).div_ceil(64));
+        if tables > MAX_SINGLE_TABLES.min(bits.into()) {
+            let expected = format!("at most {}", MAX_SINGLE_TABLES.min(bits.into()) - 1);
+            return Err(Error::invalid("max_distance", distance, expected));
+        }
+        let distance = distance as u8;
+        let chosen = whole_bucket_design(bits, distance, documents);
+        // Otherwise short prefixes are all that is left.
+        chosen.unwrap_or_else(|| Self::new(bits, distance, &vec![(1, 1); tables as usize]))
+    }
+
     /// The cheapest design for `expected_documents` documents, which a schema with this
     /// [`expected_documents`](crate::SchemaBuilder::expected_documents) gets.
     ///
-    /// The cost consists of the blocks that a probe reads, the candidates among uniform fingerprints,
+    /// The cost consists of the buckets that a probe reads, the candidates among uniform fingerprints,
     /// and the bytes stored.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if `bits` is not 32, 64 or 128, or `max_distance` not in 1..=8, of 32 bits
-    /// 1..=4 and of 128 bits 1..=16.
+    /// [`Error::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or `max_distance` not in 1..=10, of 32 bits
+    /// 1..=5, of 128 bits 1..=20 and of 256 bits 1..=40.
     ///
     /// ```
     /// use resemblance::TableDesign;
     /// let small = TableDesign::by_expected_documents(64, 3, 100_000)?;
     /// let large = TableDesign::by_expected_documents(64, 3, 1_000_000_000)?;
-    /// assert!(small.table_count() < large.table_count());
+    /// // Longer prefixes, of which more are read.
+    /// assert!(small.prefix_bits().end() < large.prefix_bits().start());
+    /// assert!(small.buckets(100_000) < large.buckets(1_000_000_000));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn by_expected_documents(
-        bits: u8,
+        bits: u16,
         max_distance: u8,
         expected_documents: u64,
     ) -> Result<Self> {
         choose_design(bits, max_distance, expected_documents)
     }
 
-    /// The expected number of candidates of a probe among this many uniform fingerprints, summed
-    /// over the tables: `documents * 2^-p` for a prefix of `p` bits. Real fingerprints are less
-    /// uniform, so there will be more.
+    /// The expected number of candidates of a probe within the greatest distance among this many uniform
+    /// fingerprints, summed over the [buckets](Self::buckets): `documents * 2^-p` for a prefix of `p` bits.
+    /// Real fingerprints are less uniform, so there will be more.
     ///
     /// ```
     /// use resemblance::TableDesign;
@@ -105,11 +152,32 @@ impl TableDesign {
     /// ```
     #[must_use]
     pub fn candidates(&self, documents: u64) -> f64 {
-        let share: f64 = self
-            .table_prefix_bits()
-            .map(|bits| 2_f64.powi(-i32::from(bits)))
+        let radii = self.probe_radii(self.max_distance().into(), documents);
+        let tables = self.table_prefix_bits().enumerate();
+        let share: f64 = tables
+            .map(|(table, bits)| {
+                let radius = radii.as_ref().map_or(0, |radii| radii.of_table(table));
+                near_prefixes(bits, radius) as f64 * 2_f64.powi(-i32::from(bits))
+            })
             .sum();
         documents as f64 * share
+    }
+
+    /// The number of buckets that a probe within the greatest distance reads among this many documents: those of
+    /// a fingerprint, one a table, and those of prefixes near its own if these alone do not prove the
+    /// distance.
+    ///
+    /// ```
+    /// use resemblance::TableDesign;
+    /// let whole = TableDesign::new(64, 3, &[(1, 1); 4])?;
+    /// let near = TableDesign::new(64, 4, &[(1, 1); 4])?;
+    /// assert_eq!((whole.buckets(1_000), near.buckets(1_000)), (4, 4 + 16));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn buckets(&self, documents: u64) -> u64 {
+        let radii = self.probe_radii(self.max_distance().into(), documents);
+        radii.map_or(u64::MAX, |radii| radii.buckets)
     }
 
     /// The length of each table's prefix in bits, in the order of the tables.
@@ -159,7 +227,7 @@ struct DesignOption {
 
 impl DesignOption {
     /// `None` if a prefix is longer than a code of 64 bits.
-    fn new(bits: u8, groups: &[(u8, u8)]) -> Option<Self> {
+    fn new(bits: u16, groups: &[(u8, u8)]) -> Option<Self> {
         let mut groups = groups.to_vec();
         groups.sort_unstable_by(|a, b| b.cmp(a));
         let blocks = groups.iter().map(|&(s, _)| s).sum();
@@ -191,7 +259,7 @@ impl DesignOption {
 
     /// The cost for this many documents, times 2^64.
     fn cost(&self, documents: u64) -> u128 {
-        let tables = u128::from(self.tables) * (LEAF_READ + STORED);
+        let tables = u128::from(self.tables) * (LEAF_READ + LEAF_STORED);
         self.candidates
             .saturating_mul(documents.into())
             .saturating_add(tables << 64)
@@ -199,7 +267,7 @@ impl DesignOption {
 }
 
 /// The best design for every number of tables, fewest tables first.
-fn best_by_tables(bits: u8, max_distance: u8) -> Vec<DesignOption> {
+fn best_by_tables(bits: u16, max_distance: u8) -> Vec<DesignOption> {
     let mut best: Vec<DesignOption> = Vec::new();
     for_each_design(max_distance, MAX_BLOCKS, &mut |groups| {
         let Some(candidate) = DesignOption::new(bits, groups) else {
@@ -284,14 +352,14 @@ fn extend(
 ///
 /// The cosine of the sets is 2J / (1 + J); a bit differs with probability acos(cosine) / pi
 /// (Charikar, STOC 2002), the bits independently.
-pub(crate) fn simhash_probability(bits: u8, max_distance: u8, jaccard: f64) -> f64 {
+pub(crate) fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
     let jaccard = jaccard.clamp(0.0, 1.0);
     let cosine = 2.0 * jaccard / (1.0 + jaccard);
     let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
     let agrees = 1.0 - differs;
     let (mut sum, mut ways) = (0.0, 1.0);
-    for distance in 0..=max_distance.min(bits) {
-        let same = i32::from(bits - distance);
+    for distance in 0..=u16::from(max_distance).min(bits) {
+        let same = i32::from(bits) - i32::from(distance);
         sum += ways * differs.powi(distance.into()) * agrees.powi(same);
         ways *= f64::from(bits - distance) / (f64::from(distance) + 1.0);
     }

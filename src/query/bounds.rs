@@ -73,8 +73,10 @@ impl Bounds {
         self
     }
 
-    /// The greatest distance in bits. Beyond the schema's it is an error, unless a scan is asked
-    /// for: the tables cannot find such pairs.
+    /// The greatest distance in bits; the schema's if not given. It may be any: no document within it is missing.
+    /// Beyond the distance that the buckets of the tables prove, a query reads the buckets near its own as
+    /// well, or compares with every document where that costs less: [`Matches::scope`](crate::Matches::scope)
+    /// tells. A join sorts the fingerprints into tables of its own then, for at most 63 bits.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};
@@ -152,12 +154,7 @@ impl Bounds {
         let max_distance = match (schema.simhash(), by) {
             (Some(simhash), By::SimHash | By::Any | By::Both) => {
                 let design = u32::from(simhash.max_distance());
-                let distance = self.max_distance.unwrap_or(design);
-                if distance > design && !scan {
-                    let expected = format!("at most {design}, the schema's, or a scan");
-                    return Err(Error::invalid("max_distance", distance, expected));
-                }
-                Some(distance)
+                Some(self.max_distance.unwrap_or(design))
             }
             _ => unused("max_distance", self.max_distance.is_some())?,
         };

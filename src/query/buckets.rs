@@ -17,6 +17,8 @@ pub(super) struct LaneProbe {
     lane: ProbedLane,
     /// The signature's own code.
     pub(super) code: u64,
+    /// The code nearest to it in the bucket: its own, or one of another prefix.
+    near_code: u64,
     low_code: u64,
     high_code: u64,
 }
@@ -26,7 +28,7 @@ pub(super) struct LaneProbe {
 pub(super) enum Begin {
     /// At its least code.
     Start,
-    /// At the signature's own code: after the greatest code comes the least.
+    /// At the signature's own code, or the nearest to it: after the greatest code comes the least.
     ExactCode,
 }
 
@@ -40,19 +42,25 @@ pub(super) struct Bucket {
 }
 
 impl LaneProbe {
-    /// The buckets of the one signature of a plan.
+    /// The buckets of the one signature of a plan: its own, one for each lane, before those near it.
     pub(super) fn of_plan(view: &dyn ReadView, plan: &ProbePlan) -> Vec<Self> {
-        let lanes = &view.context().lanes;
-        let probe = |(lane, code): (ProbedLane, u64)| {
-            let (low_code, high_code) = lanes.bucket_range(lane.lane, code);
+        let context = view.context();
+        let probe = |lane: ProbedLane, code: u64, near_code: u64| {
+            let (low_code, high_code) = lane.bucket_range(context, near_code);
             Self {
                 lane,
                 code,
+                near_code,
                 low_code,
                 high_code,
             }
         };
-        plan.row(0).map(probe).collect()
+        let own = plan.row(0).map(|(lane, code)| probe(lane, code, code));
+        let near = plan.row(0).flat_map(|(lane, code)| {
+            let others = lane.near_codes(context, code).skip(1);
+            others.map(move |near_code| probe(lane, code, near_code))
+        });
+        own.chain(near).collect()
     }
 
     /// The part of the bucket that has the signature's own code.
@@ -96,7 +104,7 @@ impl LaneProbe {
     fn origin(&self, begin: Begin) -> u64 {
         match begin {
             Begin::Start => self.low_code,
-            Begin::ExactCode => self.code,
+            Begin::ExactCode => self.near_code,
         }
     }
 }
@@ -284,8 +292,10 @@ mod tests {
             lane: ProbedLane {
                 table: PostingTable::Permuted,
                 lane: 3,
+                radius: 0,
             },
             code,
+            near_code: code,
             low_code,
             high_code,
         };

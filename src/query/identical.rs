@@ -95,7 +95,7 @@ impl Search<'_> {
             let signature = *at(signatures, query_index as usize)?;
             let subject = Subject::new(signature);
             let context = self.view().context();
-            found.push(subject.scored(context, id, 0, signature.simhash()));
+            found.push(subject.scored(context, id, 0, signature.fingerprint()));
             found.is_identical = true;
             found.known = Some((id, document));
             break;

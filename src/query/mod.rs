@@ -21,6 +21,7 @@ mod request;
 mod scan;
 mod scored;
 mod search;
+mod stages;
 mod subject;
 mod sweep;
 mod verify;

@@ -1,3 +1,6 @@
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
 use super::best_tests::{Random, kinds, signature};
 use crate::options::StoreOptions;
 use crate::query::bounds::By;
@@ -104,6 +107,153 @@ fn a_transaction_sees_its_own_documents() {
     }
 }
 
+/// What the caller says of a document: any similarity but 1, which equal documents alone have, or nothing.
+fn told(index: usize, id: u64) -> Option<f64> {
+    let number = Random::new(index as u64 * 1_000 + id).below(9);
+    number.checked_sub(1).map(|number| number as f64 / 8.0)
+}
+
+/// All documents in the order of what the caller says of them, or else of their estimates.
+fn verified(mut all: Vec<Match>, index: usize) -> Vec<(u64, f64, bool)> {
+    let exact = |found: &Match| told(index, found.id().get());
+    let similarity = |found: &Match| exact(found).or(found.similarity()).unwrap();
+    all.sort_by(|a, b| {
+        let greater = similarity(b).partial_cmp(&similarity(a)).unwrap();
+        let order = greater.then(a.distance().cmp(&b.distance()));
+        order.then(a.id().cmp(&b.id()))
+    });
+    let found = all.iter();
+    found
+        .map(|found| (found.id().get(), similarity(found), exact(found).is_some()))
+        .collect()
+}
+
+fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
+    let found = matches.iter();
+    let fields = found.map(|f| (f.id().get(), f.similarity().unwrap(), f.is_exact()));
+    fields.collect()
+}
+
+#[test]
+fn what_the_caller_says_decides_which_are_the_nearest() {
+    let mut random = Random::new(8);
+    for schema in kinds() {
+        if schema.minhash().is_none() {
+            continue;
+        }
+        let (_folder, store, _) = filled(&schema, &mut random);
+        let snapshot = store.snapshot().unwrap();
+        let asked: Vec<Signature> = (0..12).map(|_| signature(&schema, &mut random)).collect();
+        for n in [0, 1, 10, usize::MAX] {
+            let calls = RefCell::new(BTreeSet::new());
+            let many = snapshot.nearest(&asked, n).min_recall(1.0);
+            let many = many.verify(|index, id| {
+                assert!(calls.borrow_mut().insert((index, id)), "asked twice");
+                Ok(told(index, id.get()))
+            });
+            for (index, found) in many.run().unwrap().into_iter().enumerate() {
+                let all = brute_force(&snapshot, &asked[index], By::MinHash);
+                let expected = verified(all, index);
+                let expected = &expected[..expected.len().min(n)];
+                assert_eq!(similarities(&found), expected, "{schema}");
+                assert_eq!(found.recall(), Some(1.0));
+                let one = snapshot.nearest(&asked[index], n).min_recall(1.0);
+                let one = one.verify(|id| Ok(told(index, id.get())));
+                assert_eq!(one.run().unwrap(), found);
+            }
+        }
+        let near = snapshot.nearest(&asked[0], 1).min_recall(1.0);
+        let near = near.verify(|_| Ok(Some(0.25))).within(0.5, 1.4).unwrap();
+        assert!(near.is_empty() && near.recall() == Some(1.0));
+        let near = snapshot.nearest(&asked[0], 1).verify(|_| Ok(Some(1.5)));
+        let error = near.run().unwrap_err().to_string();
+        assert!(error.contains("verify"), "{error}");
+    }
+}
+
+/// Of each signature one neighbour is nearer than twenty others, by less than estimates can tell.
+#[test]
+fn the_nearest_is_found_among_others_that_are_nearly_as_near() {
+    let mut random = Random::new(29);
+    let schema = Schema::builder().minhash(MinHash::new(128)).build();
+    let schema = schema.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path().join("s"), schema).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    let mut asked = Vec::new();
+    for _ in 0..300 {
+        let values: Vec<u32> = (0..128).map(|_| random.next() as u32).collect();
+        for neighbour_index in 0..21 {
+            let similarity = if neighbour_index == 7 { 0.5 } else { 0.46 };
+            let other = Signature::from_minhash(neighbour(&values, similarity, &mut random));
+            transaction.insert(Document::without_key(), &other).unwrap();
+        }
+        asked.push(Signature::from_minhash(values));
+    }
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let calls = Cell::new(0);
+    let exact = |index: usize, id: DocumentId| {
+        calls.set(calls.get() + 1);
+        let is_own = id.get() / 21 == index as u64;
+        Ok(Some(match id.get() % 21 {
+            7 if is_own => 0.5,
+            _ if is_own => 0.46,
+            _ => 0.0,
+        }))
+    };
+    let answers = snapshot.nearest(&asked, 1).verify(exact).run().unwrap();
+    let is_nearest =
+        |(index, found): (usize, &Matches)| found[0].id().get() == index as u64 * 21 + 7;
+    let found = answers
+        .iter()
+        .enumerate()
+        .filter(|answer| is_nearest(*answer));
+    assert!(found.count() > 280);
+    assert!(
+        answers
+            .iter()
+            .all(|found| found.recall() >= Some(0.9) && found[0].is_exact())
+    );
+    // Those that share a short bucket by chance alone have too small an estimate.
+    assert!(calls.get() < 300 * 40, "{}", calls.get());
+    let estimated = snapshot.nearest(&asked, 1).run().unwrap();
+    let found = estimated
+        .iter()
+        .enumerate()
+        .filter(|answer| is_nearest(*answer));
+    assert!(found.count() < 150);
+}
+
+#[test]
+fn many_are_answered_as_one_by_one() {
+    let mut random = Random::new(31);
+    let mut scanned = 0;
+    for schema in kinds() {
+        let (_folder, store, _) = filled(&schema, &mut random);
+        let snapshot = store.snapshot().unwrap();
+        // More than one thread's share.
+        let asked: Vec<Signature> = (0..70).map(|_| signature(&schema, &mut random)).collect();
+        for by in families(&schema) {
+            let many = snapshot.nearest(&asked, 60).by(by).with_payloads();
+            let many = many.run().unwrap();
+            let hurried = snapshot.nearest(&asked, 60).by(by).without_scan();
+            let hurried = hurried.run().unwrap();
+            let near = snapshot.nearest(&asked, 1).by(by).within(0.5, 1.5).unwrap();
+            scanned += many.iter().filter(|f| f.scope() == Scope::Scan).count();
+            for (index, asked) in asked.iter().enumerate() {
+                let one = || snapshot.nearest(asked, 60).by(by);
+                assert_eq!(one().with_payloads().run().unwrap(), many[index]);
+                assert_eq!(one().without_scan().run().unwrap(), hurried[index]);
+                assert_eq!(one().within(0.5, 1.5).unwrap(), near[index]);
+            }
+        }
+        let none: &[Signature] = &[];
+        assert!(snapshot.nearest(none, 5).run().unwrap().is_empty());
+    }
+    assert!(scanned > 100, "{scanned}");
+}
+
 /// A signature that shares each value with another one with this probability.
 fn neighbour(of: &[u32], similarity: f64, random: &mut Random) -> Vec<u32> {
     let mut value = |value: u32| {
@@ -206,6 +356,9 @@ fn what_cannot_be_asked_is_refused() {
     refused(nearest().within(-0.1, 2.0), "radius");
     refused(nearest().within(1.1, 2.0), "radius");
     refused(nearest().within(0.5, 0.9), "factor");
+    let many = [asked.clone(), Signature::from_minhash(vec![1; 63])];
+    let error = snapshot.nearest(&many, 3).run().unwrap_err().to_string();
+    assert!(error.contains("index 1"), "{error}");
     let other = Signature::from_simhash(5);
     assert!(snapshot.nearest(&other, 3).run().is_err());
     let empty = nearest().run().unwrap();
@@ -225,6 +378,8 @@ fn without_a_scan_less_is_found_and_told() {
     store.insert(Document::without_key(), &far).unwrap();
     let snapshot = store.snapshot().unwrap();
     let asked = Signature::from_simhash(0);
+    let verified = snapshot.nearest(&asked, 1).verify(|_| Ok(None)).run();
+    assert!(verified.unwrap_err().to_string().contains("verify"));
     let nothing = snapshot.nearest(&asked, 1).without_scan().run().unwrap();
     assert!(nothing.is_empty() && nothing.recall() == Some(0.0));
     let found = snapshot.nearest(&asked, 1).run().unwrap();

@@ -1,42 +1,71 @@
 //! What a search asks of the lanes: the codes of one signature or of many.
 
-use crate::error::Result;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
 use crate::index::{CodeRange, ProbeRange};
 use crate::invariant::{OrBug, at_mut, invariant};
-use crate::lanes::TableDesign;
+use crate::lanes::{ProbeRadii, TableDesign};
 use crate::query::bounds::ResolvedBounds;
 use crate::read::PostingTable;
 use crate::sketch::{EmptyDocuments, Signature};
 use crate::state::SharedContext;
 
+/// What is asked of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AskedTables {
+    None,
+    /// The buckets of a fingerprint, whatever the distance.
+    Buckets,
+    /// Every fingerprint within this distance in bits.
+    Within(u32),
+}
+
 /// The families whose lanes are probed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Families {
     bands: bool,
-    /// The tables are probed for fingerprints within this distance in bits; `None` if they are not probed.
-    max_distance: Option<u32>,
+    tables: AskedTables,
 }
 
 impl Families {
     pub(super) const ALL: Self = Self {
         bands: true,
-        max_distance: Some(u32::MAX),
+        tables: AskedTables::Buckets,
     };
 
     pub(super) const BANDS: Self = Self {
         bands: true,
-        max_distance: None,
+        tables: AskedTables::None,
     };
 
     pub(super) const TABLES: Self = Self {
         bands: false,
-        max_distance: Some(u32::MAX),
+        tables: AskedTables::Buckets,
     };
 
     pub(crate) fn from_bounds(bounds: &ResolvedBounds) -> Self {
+        let within = bounds.max_distance.map(AskedTables::Within);
         Self {
             bands: bounds.probes_bands(),
-            max_distance: bounds.max_distance,
+            tables: within.unwrap_or(AskedTables::None),
+        }
+    }
+
+    /// Chooses how far the prefixes that are read may be from a fingerprint's own. `None` if no table is asked.
+    fn radii(self, context: &SharedContext, documents: u64) -> Result<Option<ProbeRadii>> {
+        let lanes = &context.lanes;
+        match self.tables {
+            AskedTables::None => Ok(None),
+            AskedTables::Buckets => Ok(Some(ProbeRadii::zero(lanes.table_count().into()))),
+            AskedTables::Within(distance) => match lanes.probe_radii(distance, documents) {
+                Some(radii) => Ok(Some(radii)),
+                None => {
+                    let expected = "less: these tables would take more than a million buckets; more tables \
+                                    find it with fewer, and a query compares with every document instead";
+                    Err(Error::invalid("max_distance", distance, expected))
+                }
+            },
         }
     }
 }
@@ -46,6 +75,8 @@ impl Families {
 pub(crate) struct ProbedLane {
     pub(super) table: PostingTable,
     pub(super) lane: u16,
+    /// How many bits of the prefix may differ.
+    pub(super) radius: u8,
 }
 
 impl ProbedLane {
@@ -66,6 +97,17 @@ impl ProbedLane {
     /// The least and the greatest code of the bucket of a code.
     pub(crate) fn bucket_range(self, context: &SharedContext, code: u64) -> (u64, u64) {
         context.lanes.bucket_range(self.lane, code)
+    }
+
+    /// The codes whose buckets are read for a code: its own first, then one for each other prefix within the
+    /// radius.
+    pub(crate) fn near_codes(
+        self,
+        context: &SharedContext,
+        code: u64,
+    ) -> impl Iterator<Item = u64> + Clone + use<> {
+        let others = context.lanes.flips(self.lane, self.radius);
+        std::iter::once(code).chain(others.map(move |flip| code ^ flip))
     }
 }
 
@@ -93,27 +135,42 @@ pub(crate) struct ProbePlan {
 }
 
 impl ProbePlan {
-    /// Plans the probes for signatures. Nothing is asked for one that is indexed nowhere.
+    /// Plans the probes for signatures among so many documents. Nothing is asked for one that is indexed nowhere.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a distance that takes too many buckets.
     pub(crate) fn new<'s>(
         context: &SharedContext,
         families: Families,
+        documents: u64,
         signatures: impl IntoIterator<Item = &'s Signature>,
     ) -> Result<Self> {
-        let (bands, tables) = (context.lanes.band_count(), context.lanes.table_count());
-        let in_table = |table| move |lane| ProbedLane { table, lane };
         let mut lanes = Vec::new();
         if families.bands {
-            lanes.extend((1..).take(bands.into()).map(in_table(PostingTable::Bands)));
+            let bands = (1..).take(context.lanes.band_count().into());
+            lanes.extend(bands.map(|lane| ProbedLane {
+                table: PostingTable::Bands,
+                lane,
+                radius: 0,
+            }));
         }
-        if families.max_distance.is_some() {
-            let tables = (1 + bands..).take(tables.into());
-            lanes.extend(tables.map(in_table(PostingTable::Permuted)));
+        if let Some(radii) = families.radii(context, documents)? {
+            let tables = 0..usize::from(context.lanes.table_count());
+            let first = 1 + context.lanes.band_count();
+            lanes.extend((first..).zip(tables).map(|(lane, table)| ProbedLane {
+                table: PostingTable::Permuted,
+                lane,
+                radius: radii.of_table(table),
+            }));
         }
         let mut plan = Self {
             lanes,
             codes: Vec::new(),
             is_asked: Vec::new(),
-            max_distance: families.max_distance.unwrap_or_default(),
+            max_distance: match families.tables {
+                AskedTables::Within(distance) => distance,
+                AskedTables::Buckets | AskedTables::None => u32::MAX,
+            },
         };
         for signature in signatures {
             plan.push(context, families, signature)?;
@@ -131,11 +188,11 @@ impl ProbePlan {
         if is_asked && families.bands {
             context.band_codes(signature, &mut self.codes)?;
         }
-        if let Some(fingerprint) = signature.simhash()
+        if let Some(fingerprint) = signature.fingerprint()
             && is_asked
-            && families.max_distance.is_some()
+            && families.tables != AskedTables::None
         {
-            context.lanes.table_codes(fingerprint, &mut self.codes);
+            context.lanes.table_codes(&fingerprint, &mut self.codes);
         }
         self.is_asked.push(is_asked);
         let (found, expected) = (self.codes.len(), self.is_asked.len() * self.lanes.len());
@@ -213,22 +270,28 @@ impl ProbePlan {
         lane.table != PostingTable::Permuted || (code ^ found).count_ones() <= self.max_distance
     }
 
-    /// The buckets that are asked for in the lane at `column`, by the order of the signatures.
+    /// The buckets that some of the signatures ask for in the lane at `column`, by their order.
     pub(super) fn ranges(
         &self,
         context: &SharedContext,
-        column: usize,
-        lane: ProbedLane,
+        (column, lane): (usize, ProbedLane),
+        signatures: Range<u32>,
     ) -> Vec<ProbeRange> {
         let width = self.lanes.len().max(1);
-        let codes = self.codes.iter().skip(column).step_by(width);
-        let asked = (0..).zip(codes).zip(&self.is_asked);
-        let ranges = asked.filter_map(|((query_index, &code), is_asked)| {
-            let (low_code, high_code) = context.lanes.bucket_range(lane.lane, code);
-            is_asked.then_some(ProbeRange {
-                low_code,
-                high_code,
-                query_index,
+        let first = signatures.start as usize;
+        let codes = self.codes.iter().skip(first * width + column);
+        let is_asked = self.is_asked.iter().skip(first);
+        let asked = signatures.zip(codes.step_by(width)).zip(is_asked);
+        let asked = asked
+            .filter_map(|((query_index, &code), is_asked)| is_asked.then_some((query_index, code)));
+        let ranges = asked.flat_map(|(query_index, code)| {
+            lane.near_codes(context, code).map(move |near_code| {
+                let (low_code, high_code) = lane.bucket_range(context, near_code);
+                ProbeRange {
+                    low_code,
+                    high_code,
+                    query_index,
+                }
             })
         });
         ranges.collect()

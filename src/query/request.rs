@@ -10,7 +10,7 @@ use crate::query::bounds::{Bounds, By};
 use crate::query::budget::Budget;
 use crate::query::collect::Collector;
 use crate::query::search::Search;
-use crate::query::verify::{Ask, ExactSimilarity, Outside};
+use crate::query::verify::{Ask, Outside, Verify};
 use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::state::SharedContext;
@@ -159,9 +159,6 @@ pub struct Query<'a, A = Matches> {
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
-
-/// Says how alike the signature at an index and a document are.
-type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 
 impl<A> fmt::Debug for Query<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -362,9 +359,24 @@ impl<'a, A> Query<'a, A> {
 }
 
 impl<'a> Query<'a> {
-    /// Leaves one document out.
-    pub(crate) fn excluding(mut self, id: u64) -> Self {
-        self.exclude = Some(id);
+    /// Leaves one document out: that of the signature, if it is stored.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let store = Store::create(folder.path().join("pages.rsm"), schema)?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &store.sketch_text("one and the same text")?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let record = snapshot.get("a")?.unwrap();
+    /// let others = snapshot.query(record.signature()).excluding(record.id()).run()?;
+    /// assert_eq!((others.len(), others[0].key()), (1, Some(&b"b"[..])));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn excluding(mut self, id: DocumentId) -> Self {
+        self.exclude = Some(id.get());
         self
     }
 
@@ -432,7 +444,7 @@ impl<'a> Query<'a> {
             if self.scan {
                 search.scan(signature)
             } else {
-                search.one(0, signature)
+                search.cheapest(signature)
             }
         })
     }
@@ -515,7 +527,7 @@ pub(crate) fn candidates(
 }
 
 /// Refuses a signature of another kind, by its index if there are several.
-fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
+pub(super) fn check_signatures(context: &SharedContext, signatures: &[Signature]) -> Result<()> {
     if let [signature] = signatures {
         return context.check_signature(signature);
     }

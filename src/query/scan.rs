@@ -17,32 +17,44 @@ const MAX_THREADS: usize = 8;
 
 /// What is compared with every document.
 pub(super) struct Scan<'s> {
-    pub(super) signature: &'s Signature,
+    pub(super) signatures: &'s [&'s Signature],
     /// `None` keeps what is within no bounds, too.
     pub(super) bounds: Option<&'s ResolvedBounds>,
     pub(super) exclude: Option<u64>,
 }
 
+/// One signature, with its values as bytes: those are compared by vector instructions.
+struct EncodedSignature<'s> {
+    signature: &'s Signature,
+    values: Vec<u8>,
+}
+
 impl Scan<'_> {
-    /// Compares with all documents of a view. `nothing` is how each thread begins.
-    pub(super) fn run(&self, view: &dyn ReadView, nothing: &Found) -> Result<Found> {
+    /// Compares with all documents of a view: what is found for each signature. `nothing` is how each
+    /// thread begins.
+    pub(super) fn run(&self, view: &dyn ReadView, nothing: &Found) -> Result<Vec<Found>> {
         let context = view.context();
-        // Compared as bytes, which takes vector instructions.
-        let mut values = Vec::new();
-        if let Some(layout) = context.shape().values {
-            self.signature.encode_values(layout, &mut values);
-        }
-        let values = values.as_slice();
+        let scanned = self.signatures.iter().map(|signature| {
+            let mut values = Vec::new();
+            if let Some(layout) = context.shape().values {
+                signature.encode_values(layout, &mut values);
+            }
+            EncodedSignature { signature, values }
+        });
+        let scanned: Vec<EncodedSignature<'_>> = scanned.collect();
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
+        let nothing = vec![nothing.clone(); scanned.len()];
         let mut shares = vec![nothing.clone(); threads.min(MAX_THREADS)];
-        let visitors = shares.iter_mut().map(|found| {
-            let visit = |id, bytes: &[u8]| self.compare(context, values, id, bytes, found);
+        let visitors = shares.iter_mut().map(|all| {
+            let visit = |id, bytes: &[u8]| self.compare(context, &scanned, id, bytes, all);
             Box::new(visit) as VisitShare<'_>
         });
         view.share_signature_rows(visitors.collect())?;
-        let mut all = nothing.clone();
+        let mut all = nothing;
         for share in shares {
-            all.join(share);
+            for (found, share) in all.iter_mut().zip(share) {
+                found.join(share);
+            }
         }
         Ok(all)
     }
@@ -50,24 +62,26 @@ impl Scan<'_> {
     fn compare(
         &self,
         context: &SharedContext,
-        values: &[u8],
+        scanned: &[EncodedSignature<'_>],
         id: u64,
         bytes: &[u8],
-        found: &mut Found,
+        all: &mut [Found],
     ) -> Result<()> {
         let shape = context.shape();
         let row = SignatureRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
             return Ok(());
         }
-        found.compared += 1;
-        if row.is_empty() == self.signature.is_empty() {
-            let layout = shape.values;
-            let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
-            let subject = Subject::new(self.signature);
-            let scored = subject.scored(context, id, agreement, row.fingerprint());
-            if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
-                found.push(scored);
+        let layout = shape.values;
+        for (EncodedSignature { signature, values }, found) in scanned.iter().zip(all) {
+            found.compared += 1;
+            if row.is_empty() == signature.is_empty() {
+                let agreement = layout.map_or(0, |layout| layout.agreement(values, row.values()));
+                let subject = Subject::new(signature);
+                let scored = subject.scored(context, id, agreement, row.fingerprint());
+                if self.bounds.is_none_or(|bounds| scored.is_within(bounds)) {
+                    found.push(scored);
+                }
             }
         }
         Ok(())

@@ -20,6 +20,9 @@ use crate::read::ReadView;
 use crate::sketch::Signature;
 use crate::types::{DocumentId, Matches, Scope};
 
+/// Number of signatures that are compared with a row while it is at hand.
+const SCAN_SIGNATURES: usize = 256;
+
 /// What is searched for, in what, and what is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'q> {
@@ -114,7 +117,8 @@ impl<'q> Search<'q> {
         signatures: impl IntoIterator<Item = &'s Signature>,
     ) -> Result<ProbePlan> {
         let families = self.bounds.map_or(self.families, Families::from_bounds);
-        ProbePlan::new(self.view.context(), families, signatures)
+        let documents = self.view.documents();
+        ProbePlan::new(self.view.context(), families, documents, signatures)
     }
 
     /// Searches for one signature, by probes. `index` is its name to the caller who verifies.
@@ -176,6 +180,9 @@ impl<'q> Search<'q> {
         signatures: &[&Signature],
         threads: Option<usize>,
     ) -> Result<Vec<Matches>> {
+        if self.is_scan_cheaper(signatures.len()) {
+            return self.scan_many(signatures);
+        }
         let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
             return self.many(signatures);
         };
@@ -219,29 +226,70 @@ impl<'q> Search<'q> {
         self.collect(first_index, signatures, lane, sweep)
     }
 
-    /// Compares with every stored document.
-    pub(super) fn scan(&self, signature: &Signature) -> Result<Matches> {
-        if !self.view.context().is_filed(signature) {
-            return Ok(Matches::none(Scope::Scan));
+    /// Returns true if so many signatures are better compared with every document: their distance is beyond
+    /// the one that whole buckets prove, and the buckets near theirs would cost more. A caller who
+    /// verifies is not asked about every document.
+    fn is_scan_cheaper(&self, signatures: usize) -> bool {
+        let lanes = &self.view.context().lanes;
+        let distance = self.bounds.and_then(|bounds| bounds.max_distance);
+        let (Some(distance), Some(design), None) = (distance, lanes.design(), self.verify) else {
+            return false;
+        };
+        if distance <= design.bucket_distance().into() {
+            return false;
         }
-        let mut found = self.everywhere(signature)?;
-        self.settle(0, &mut found)?;
-        let subject = Subject::new(signature);
-        subject.matches(self.view, found, Scope::Scan, self.with_payloads)
+        let documents = self.view.documents();
+        let radii = design.probe_radii(distance, documents);
+        radii.is_none_or(|radii| radii.cost_more_than_scan(signatures, documents))
     }
 
-    /// What is in the store, not verified.
-    pub(super) fn everywhere(&self, signature: &Signature) -> Result<Found> {
+    /// Searches for one signature, by probes or by a scan, whichever costs less.
+    pub(super) fn cheapest(&self, signature: &Signature) -> Result<Matches> {
+        match self.is_scan_cheaper(1) {
+            true => self.scan(signature),
+            false => self.one(0, signature),
+        }
+    }
+
+    /// Compares with every stored document.
+    pub(super) fn scan(&self, signature: &Signature) -> Result<Matches> {
+        let mut answers = self.scan_many(&[signature])?;
+        answers.pop().or_bug("the answer for a signature")
+    }
+
+    /// Compares many with every stored document, each of which is read once for some hundred of them.
+    fn scan_many(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+        let context = self.view.context();
+        let mut answers = Vec::with_capacity(signatures.len());
+        for piece in signatures.chunks(SCAN_SIGNATURES) {
+            for (signature, mut found) in piece.iter().zip(self.everywhere(piece)?) {
+                if !context.is_filed(signature) {
+                    answers.push(Matches::none(Scope::Scan));
+                    continue;
+                }
+                self.settle(answers.len(), &mut found)?;
+                let subject = Subject::new(signature);
+                let scope = Scope::Scan;
+                answers.push(subject.matches(self.view, found, scope, self.with_payloads)?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// What is in the store for each signature, not verified.
+    pub(super) fn everywhere(&self, signatures: &[&Signature]) -> Result<Vec<Found>> {
         let scan = Scan {
-            signature,
+            signatures,
             bounds: self.bounds.filter(|_| self.verify.is_none()),
             exclude: self.exclude,
         };
-        let found = scan.run(self.view, &self.nothing())?;
+        let all = scan.run(self.view, &self.nothing())?;
         let context = self.view.context();
-        context.note_candidates(found.compared);
-        context.reads.add_signatures(found.compared);
-        Ok(found)
+        context.note_candidates(all.iter().map(|found| found.compared).sum());
+        // A row is read once for all of them.
+        let read = all.first().map_or(0, |found| found.compared);
+        context.reads.add_signatures(read);
+        Ok(all)
     }
 
     fn collect(

@@ -1,6 +1,7 @@
 //! The signature of a search, and how near stored documents are to it.
 
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 use crate::format::SignatureRow;
 use crate::invariant::{OrBug, invariant};
 use crate::lanes::TableDesign;
@@ -56,14 +57,14 @@ impl<'a> Subject<'a> {
         }
         let layout = context.shape().values;
         let equal = layout.map_or(0, |layout| self.signature.agreement(layout, other));
-        let scored = self.scored(context, id, equal, other.simhash());
+        let scored = self.scored(context, id, equal, other.fingerprint());
         let codes = |codes: &mut _| context.band_codes(other, codes);
         let is_candidate = self.is_candidate(context, Some(bounds), scored.distance, codes)?;
         Ok(is_candidate.then_some(scored))
     }
 
     /// Returns true if a document found in a bucket is a candidate. A code holds only a part of a
-    /// fingerprint of 128 bits: near codes may belong to fingerprints beyond the distance, and such a
+    /// fingerprint of more than 64 bits: near codes may belong to fingerprints beyond the distance, and such a
     /// document is a candidate only if it shares a band.
     fn is_candidate(
         &self,
@@ -102,10 +103,10 @@ impl<'a> Subject<'a> {
         context: &SharedContext,
         id: u64,
         equal: usize,
-        fingerprint: Option<u128>,
+        fingerprint: Option<Fingerprint>,
     ) -> Scored {
-        let fingerprints = fingerprint.zip(self.signature.simhash());
-        let distance = fingerprints.map_or(0, |(a, b)| (a ^ b).count_ones());
+        let fingerprints = fingerprint.zip(self.signature.fingerprint());
+        let distance = fingerprints.map_or(0, |(a, b)| a.distance(&b));
         let layout = context.shape().values;
         Scored {
             id,
@@ -164,7 +165,7 @@ impl<'a> Subject<'a> {
             has_payload: false,
             similarity: is_known.then_some(scored.similarity),
             is_exact: scored.is_exact,
-            distance: self.signature.simhash().map(|_| scored.distance),
+            distance: self.signature.fingerprint().map(|_| scored.distance),
             beyond: None,
         }
     }

@@ -1,5 +1,7 @@
 //! Sweeps: the lanes of many signatures, each read once in the order of its codes.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::format::Posting;
 use crate::index::SweepControl;
@@ -7,7 +9,7 @@ use crate::invariant::{at, at_mut, invariant};
 use crate::query::budget::{Budget, ProbeCounts};
 use crate::query::candidates::{Candidate, CandidateSource, Candidates, keep_first};
 use crate::query::equal_classes::EqualMembers;
-use crate::query::plan::ProbePlan;
+use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::ReadView;
 
 /// Number of signatures in a piece, which bounds the memory of their codes. Fewer under test, so that
@@ -17,6 +19,9 @@ const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
 /// So many candidates, some of them counted several times, are held together unless a single
 /// signature has more: 48 bytes each with what their verification needs.
 const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
+
+/// So many buckets of a lane are asked for together, by 24 bytes each.
+const PIECE_RANGES: usize = if cfg!(test) { 1_000 } else { 1 << 20 };
 
 /// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
 const MAX_EXACT: usize = if cfg!(test) { 50 } else { 1 << 18 };
@@ -95,10 +100,32 @@ impl<'c> Sweep<'c> {
     /// Sweeps a lane, and shows whose code is that of the signature. Returns false if the signatures must be
     /// halved.
     fn sweep(&mut self, column: usize, of_exact_code: &mut dyn FnMut(Candidate)) -> Result<bool> {
+        let lane = *at(self.plan.lanes(), column)?;
+        // Each signature may ask for thousands of buckets.
+        let buckets = lane.near_codes(self.view.context(), 0).count();
+        let share = u32::try_from(PIECE_RANGES / buckets.max(1)).unwrap_or(u32::MAX);
+        let end = self.plan.signatures() as u32;
+        let mut start = 0;
+        while start < end {
+            let signatures = start..end.min(start.saturating_add(share.max(1)));
+            start = signatures.end;
+            if !self.sweep_for(signatures, (column, lane), of_exact_code)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sweeps a lane for some of the signatures.
+    fn sweep_for(
+        &mut self,
+        signatures: Range<u32>,
+        (column, lane): (usize, ProbedLane),
+        of_exact_code: &mut dyn FnMut(Candidate),
+    ) -> Result<bool> {
         let (plan, view) = (&*self.plan, self.view);
-        let lane = *at(plan.lanes(), column)?;
         let can_be_halved = plan.signatures() > 1;
-        let mut ranges = plan.ranges(view.context(), column, lane);
+        let mut ranges = plan.ranges(view.context(), (column, lane), signatures);
         ranges.retain(|range| !self.is_over(range.query_index));
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));

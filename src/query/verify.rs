@@ -15,6 +15,9 @@ pub(crate) type ExactSimilarity = Result<Option<f64>>;
 /// below the floor may come out as any number below it.
 pub(crate) type Ask<'v> = dyn Fn(usize, u64, f64) -> ExactSimilarity + 'v;
 
+/// Says how alike the signature at an index and a document are.
+pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
+
 /// A document that another one of a batch is compared with.
 ///
 /// ```

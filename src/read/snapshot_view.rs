@@ -152,6 +152,10 @@ impl ReadView for SnapshotState {
         Some(self)
     }
 
+    fn documents(&self) -> u64 {
+        self.version.state.documents
+    }
+
     fn sealed_below(&self) -> u64 {
         self.version.state.sealed_below
     }

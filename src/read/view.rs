@@ -59,6 +59,9 @@ pub(crate) trait ReadView {
         None
     }
 
+    /// The number of documents, more or less: what a search costs is estimated by it.
+    fn documents(&self) -> u64;
+
     /// Documents below this id are in runs.
     fn sealed_below(&self) -> u64;
 

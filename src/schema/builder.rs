@@ -301,7 +301,9 @@ impl MinHash {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimHash {
-    bits: u8,
+    bits: u16,
+    /// True if no recipe makes the fingerprints.
+    is_external: bool,
     max_distance: Option<u8>,
     groups: Option<Vec<(u8, u8)>>,
 }
@@ -342,18 +344,45 @@ impl SimHash {
         Self::of_bits(128)
     }
 
-    fn of_bits(bits: u8) -> Self {
+    /// Fingerprints of 32, 64, 128 or 256 bits that are made elsewhere, such as perceptual hashes of images (PDQ
+    /// has 256 bits). The store takes them as they are, by [`Signature::from_fingerprint`](crate::Signature::from_fingerprint),
+    /// and refuses texts and features unless there is MinHash for these.
+    ///
+    /// ```
+    /// # use resemblance::{Schema, Signature, SimHash, Store};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let schema = Schema::builder().simhash(SimHash::external(256).max_distance(31)).build()?;
+    /// let store = Store::create(folder.path().join("images.rsm"), schema)?;
+    /// store.insert("a", &Signature::from_fingerprint([0x5a; 32]))?;
+    /// let mut near = [0x5a; 32];
+    /// near[..3].fill(0xa5); // 24 bits differ
+    /// let matches = store.snapshot()?.query(&Signature::from_fingerprint(near)).run()?;
+    /// assert_eq!(matches[0].distance(), Some(24));
+    /// assert!(store.sketcher().features(["x"]).is_err());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn external(bits: u16) -> Self {
+        Self {
+            is_external: true,
+            ..Self::of_bits(bits)
+        }
+    }
+
+    fn of_bits(bits: u16) -> Self {
         Self {
             bits,
+            is_external: false,
             max_distance: None,
             groups: None,
         }
     }
 
-    /// The greatest number of differing bits between near-duplicates: 1 to 8, 3 if not given; of 32 bits
-    /// 1 to 4, 2 if not given; of 128 bits 1 to 16, 6 if not given. With [tables](Self::tables) of your
-    /// own it may be any that they find, and is the greatest of them if not given. The store finds
-    /// *every* fingerprint within it, and refuses queries for more.
+    /// The greatest number of differing bits between near-duplicates: 1 to 10, 3 if not given; of 32 bits
+    /// 1 to 5, 2 if not given; of 128 bits 1 to 20, 6 if not given; of 256 bits 1 to 40, 31 if not given. With
+    /// [tables](Self::tables) of your own it may be any that takes at most 65,536 buckets, and is the
+    /// greatest that whole buckets prove if not given. The store finds *every* fingerprint within it, and
+    /// queries may [ask for more](crate::Query::max_distance) or less.
     #[must_use]
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
@@ -362,8 +391,8 @@ impl SimHash {
 
     /// Sets the permuted tables directly instead of having them chosen by the [expected
     /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as
-    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if they would miss some
-    /// fingerprint within the greatest distance.
+    /// [`TableDesign`](crate::TableDesign) has them. Building the schema fails if finding every
+    /// fingerprint within the greatest distance would take more than 65,536 buckets.
     ///
     /// ```
     /// use resemblance::{Schema, SimHash};
@@ -372,7 +401,8 @@ impl SimHash {
     /// let schema = Schema::builder().simhash(simhash.clone()).build()?;
     /// let design = schema.simhash().unwrap().design();
     /// assert_eq!((design.table_count(), design.max_distance()), (10, 3));
-    /// assert!(Schema::builder().simhash(simhash.max_distance(4)).build().is_err());
+    /// // Beyond it, buckets near those of a fingerprint are read as well.
+    /// assert!(Schema::builder().simhash(simhash.max_distance(5)).build().is_ok());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -386,6 +416,7 @@ impl SimHash {
         let default = match self.bits {
             32 => 2,
             128 => 6,
+            256 => 31,
             _ => 3,
         };
         let design = match self.groups {
@@ -501,8 +532,8 @@ impl SchemaBuilder {
     }
 
     /// The number of documents that the store is expected to grow to; 1,000,000 if not given. It only
-    /// decides how many permuted tables SimHash gets: more documents than expected make probes slower,
-    /// never wrong.
+    /// decides which permuted tables SimHash gets, fewer with longer prefixes for more documents: more documents
+    /// than expected make probes slower, never wrong.
     ///
     /// ```
     /// # use resemblance::{Schema, SimHash};
@@ -510,7 +541,7 @@ impl SchemaBuilder {
     ///     let schema = Schema::builder().simhash(SimHash::bits64()).expected_documents(documents);
     ///     schema.build().map(|schema| schema.simhash().unwrap().design().table_count())
     /// };
-    /// assert!(tables(1_000_000_000)? > tables(100_000)?);
+    /// assert!(tables(1_000_000_000)? < tables(100_000)?);
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     #[must_use]
@@ -553,13 +584,16 @@ impl SchemaBuilder {
                 kind: minhash.kind,
                 values: minhash.values,
             }),
-            simhash_bits: self.simhash.as_ref().map(|simhash| simhash.bits.into()),
+            simhash_bits: {
+                let made = self.simhash.as_ref().filter(|simhash| !simhash.is_external);
+                made.map(|simhash| simhash.bits)
+            },
         };
         recipe.validate()?;
         let expected_documents = self.expected_documents;
         let simhash = self.simhash;
         let simhash = simhash.map(|simhash| simhash.build(expected_documents));
-        Ok(Schema {
+        let schema = Schema {
             recipe,
             unicode_version: UNICODE_VERSION,
             minhash: self.minhash.map(MinHash::build).transpose()?,
@@ -567,6 +601,8 @@ impl SchemaBuilder {
             near: self.near,
             expected_documents,
             weights: None,
-        })
+        };
+        schema.check_has_family()?;
+        Ok(schema)
     }
 }

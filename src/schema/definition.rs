@@ -192,13 +192,13 @@ pub struct SimHashSchema {
 }
 
 impl SimHashSchema {
-    /// The bits of a fingerprint, 32, 64 or 128.
+    /// The bits of a fingerprint, 32, 64, 128 or 256.
     #[must_use]
     pub fn bits(&self) -> u16 {
-        self.design.bits().into()
+        self.design.bits()
     }
 
-    /// The greatest distance within which the store finds every fingerprint.
+    /// The greatest distance of near-duplicates: what queries, joins and inserts ask for if nothing else is said.
     #[must_use]
     pub fn max_distance(&self) -> u8 {
         self.design.max_distance()
@@ -307,7 +307,7 @@ impl Schema {
         let kind = self.minhash.map(|minhash| minhash.kind);
         let is_external = kind == Some(MinHashKind::External);
         let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
-        if is_external || (self.simhash.is_none() && !is_weighted) {
+        if is_external || (self.recipe.simhash_bits.is_none() && !is_weighted) {
             let expected = "none: only SimHash and weighted MinHash of this crate use weights";
             return Err(Error::invalid("weights", "document frequencies", expected));
         }
@@ -372,6 +372,19 @@ impl Schema {
     #[must_use]
     pub fn simhash(&self) -> Option<&SimHashSchema> {
         self.simhash.as_ref()
+    }
+
+    /// Returns true if the store's fingerprints are made elsewhere: see [`SimHash::external`](crate::SimHash::external).
+    ///
+    /// ```
+    /// # use resemblance::{Schema, SimHash};
+    /// let schema = Schema::builder().simhash(SimHash::external(256)).build()?;
+    /// assert!(schema.has_external_fingerprints());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn has_external_fingerprints(&self) -> bool {
+        self.simhash.is_some() && self.recipe.simhash_bits.is_none()
     }
 
     /// The number of lanes: one for keys, one a band, one a permuted table.

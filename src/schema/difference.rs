@@ -20,7 +20,9 @@ impl Schema {
     /// The first part of the recipe that differs: `found` in the other schema, `expected` from this one.
     /// If there is none, both make the same signatures.
     pub(crate) fn recipe_difference(&self, other: &Self) -> Option<RecipeDifference> {
-        if self.recipe == other.recipe && self.unicode_version == other.unicode_version {
+        let bits = |schema: &Self| schema.simhash().map(|simhash| simhash.bits());
+        let are_equal = self.recipe == other.recipe && bits(self) == bits(other);
+        if are_equal && self.unicode_version == other.unicode_version {
             return None;
         }
         let own = self.recipe_parts();
@@ -65,7 +67,13 @@ impl Schema {
         let minhash = recipe
             .minhash
             .map(|minhash| format!("{} values, {}", minhash.values, minhash.kind));
-        let simhash = recipe.simhash_bits.map(|bits| format!("{bits} bits"));
+        let simhash = self.simhash().map(|simhash| {
+            let made = match recipe.simhash_bits {
+                Some(_) => "",
+                None => ", external",
+            };
+            format!("{} bits{made}", simhash.bits())
+        });
         [
             ("text", or_none(recipe.text)),
             ("seed", recipe.seed.to_string()),

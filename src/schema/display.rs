@@ -26,20 +26,28 @@ impl fmt::Display for Schema {
             let (bits, distance) = (s.design.bits(), s.max_distance());
             write!(
                 f,
-                "\nSimHash: {bits} bits, distance up to {distance}: {}",
+                "\nSimHash: {bits} bits{}, distance up to {distance}: {}",
+                if self.has_external_fingerprints() {
+                    ", external"
+                } else {
+                    ""
+                },
                 s.design
             )?;
             let candidates = s.design.candidates(self.expected_documents);
             write!(
                 f,
-                "\n  {} documents expected: {candidates:.1} candidates a probe if uniform",
-                self.expected_documents
+                "\n  {} documents expected: {candidates:.1} candidates a probe in {} buckets if uniform",
+                self.expected_documents,
+                s.design.buckets(self.expected_documents)
             )?;
-            write!(f, "\n  unweighted sets come that near with probability")?;
-            for (index, similarity) in [0.8, 0.9, 0.95, 0.99].into_iter().enumerate() {
-                let comma = if index == 0 { "" } else { "," };
-                let probability = simhash_probability(bits, distance, similarity);
-                write!(f, "{comma} {probability:.3} at Jaccard {similarity}")?;
+            if !self.has_external_fingerprints() {
+                write!(f, "\n  unweighted sets come that near with probability")?;
+                for (index, similarity) in [0.8, 0.9, 0.95, 0.99].into_iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    let probability = simhash_probability(bits, distance, similarity);
+                    write!(f, "{comma} {probability:.3} at Jaccard {similarity}")?;
+                }
             }
         }
         if self.minhash.is_some() && self.simhash.is_some() {

@@ -94,8 +94,8 @@ impl Rebanding {
         self
     }
 
-    /// The greatest number of differing bits between near-duplicates by SimHash: 1 to 8, of 128 bits 1
-    /// to 16. Tables are chosen for it again.
+    /// The greatest number of differing bits between near-duplicates by SimHash, as
+    /// [`SimHash::max_distance`](crate::SimHash::max_distance). Tables are chosen for it again.
     ///
     /// ```
     /// # use resemblance::{Rebanding, Schema, SimHash};

@@ -22,6 +22,17 @@ impl MinHashSchema {
 }
 
 impl Schema {
+    /// Checks that signatures have something.
+    pub(super) fn check_has_family(&self) -> Result<()> {
+        match self.minhash.is_some() || self.simhash.is_some() {
+            true => Ok(()),
+            false => {
+                let found = "neither MinHash nor SimHash";
+                Err(Error::invalid("signature", found, "at least one"))
+            }
+        }
+    }
+
     /// Checks that a schema that was read from a file could have been built by this release.
     ///
     /// # Errors
@@ -46,7 +57,9 @@ impl Schema {
         let of_recipe = recipe.map(|minhash| (minhash.kind, minhash.values));
         let of_schema = self.minhash.map(|minhash| (minhash.kind, minhash.values));
         let simhash_bits = self.simhash.as_ref().map(SimHashSchema::bits);
-        if of_recipe != of_schema || self.recipe.simhash_bits != simhash_bits {
+        let is_external = self.recipe.simhash_bits.is_none();
+        self.check_has_family()?;
+        if of_recipe != of_schema || (!is_external && self.recipe.simhash_bits != simhash_bits) {
             let expected = "the families of the schema";
             return Err(Error::invalid("recipe", "other families", expected));
         }

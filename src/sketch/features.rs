@@ -1,8 +1,10 @@
 //! The features of a text, to compare documents exactly.
 
+use std::cell::Cell;
+
 use super::hash::feature_hash;
 use super::signature::Signature;
-use super::sketcher::{BYTES_PER_SHINGLE, Sketcher};
+use super::sketcher::Sketcher;
 use crate::error::Result;
 
 /// The smallest number of hashes at which repeats are removed before the text ends.
@@ -31,9 +33,9 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn feature_hashes(&self, text: &str) -> Result<Vec<u64>> {
-        let mut features = FeatureHashes::of_text(text);
+        let mut features = FeatureHashes::new();
         self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
-        Ok(features.into_sorted())
+        Ok(features.sorted().into())
     }
 
     /// The [signature](Self::text) of a text and its [feature hashes](Self::feature_hashes). The text is
@@ -54,48 +56,93 @@ impl Sketcher {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn text_and_feature_hashes(&self, text: &str) -> Result<(Signature, Vec<u64>)> {
+        self.text_and_features(text)
+    }
+
+    /// The same, with the hashes in whatever holds them.
+    pub(crate) fn text_and_features<F: for<'a> From<&'a [u64]>>(
+        &self,
+        text: &str,
+    ) -> Result<(Signature, F)> {
+        let mut features = FeatureHashes::new();
         if self.functions.weights.is_some() {
-            return Ok((self.text(text)?, self.feature_hashes(text)?));
+            let signature = self.text(text)?;
+            self.each_shingle(text, |shingle| features.push(feature_hash(shingle)))?;
+            return Ok((signature, features.sorted().into()));
         }
         let mut draft = self.text_draft(text)?;
-        let mut features = FeatureHashes::of_text(text);
         self.each_shingle(text, |shingle| {
             let hash = feature_hash(shingle);
             features.push(hash);
             draft.hash(hash);
         })?;
-        Ok((draft.finish(), features.into_sorted()))
+        Ok((draft.finish(), features.sorted().into()))
+    }
+}
+
+thread_local! {
+    /// The memory of the last text of this thread: to get it anew would cost a tenth of the time of a text.
+    static SPARE: Cell<Buffers> = const { Cell::new(Buffers::new()) };
+}
+
+/// What hashes are collected and sorted in.
+struct Buffers {
+    hashes: Vec<u64>,
+    sorted: Vec<u64>,
+    /// Where the next hash of each bucket goes.
+    ends: Vec<u32>,
+}
+
+impl Buffers {
+    const fn new() -> Self {
+        Self {
+            hashes: Vec::new(),
+            sorted: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 }
 
 /// The distinct hashes of a text. Repeats are removed whenever there are `max_hashes`.
 struct FeatureHashes {
-    hashes: Vec<u64>,
+    buffers: Buffers,
     max_hashes: usize,
 }
 
 impl FeatureHashes {
-    fn of_text(text: &str) -> Self {
-        let expected = text.len() / BYTES_PER_SHINGLE;
+    fn new() -> Self {
+        let mut buffers = SPARE.replace(Buffers::new());
+        buffers.hashes.clear();
         Self {
-            hashes: Vec::with_capacity(expected.min(MIN_HASHES)),
+            buffers,
             max_hashes: MIN_HASHES,
         }
     }
 
     #[inline]
     fn push(&mut self, hash: u64) {
-        self.hashes.push(hash);
-        if self.hashes.len() >= self.max_hashes {
-            sort_distinct(&mut self.hashes);
+        self.buffers.hashes.push(hash);
+        if self.buffers.hashes.len() >= self.max_hashes {
+            self.buffers.sort_distinct();
             // Twice what remains, so that sorting costs O(log n) a feature in all.
-            self.max_hashes = MIN_HASHES.max(2 * self.hashes.len());
+            self.max_hashes = MIN_HASHES.max(2 * self.buffers.hashes.len());
         }
     }
 
-    fn into_sorted(mut self) -> Vec<u64> {
-        sort_distinct(&mut self.hashes);
-        self.hashes
+    fn sorted(&mut self) -> &[u64] {
+        self.buffers.sort_distinct();
+        &self.buffers.hashes
+    }
+}
+
+impl Drop for FeatureHashes {
+    fn drop(&mut self) {
+        // A longer text's memory is not kept.
+        if self.buffers.hashes.capacity() <= 2 * MIN_HASHES {
+            let buffers = std::mem::replace(&mut self.buffers, Buffers::new());
+            // Where the thread ends there is no next text.
+            let _ = SPARE.try_with(|spare| spare.set(buffers));
+        }
     }
 }
 
@@ -108,49 +155,57 @@ const MAX_BUCKET_BITS: u32 = 12;
 /// With more hashes in a bucket, moving each past the others costs more than to sort them.
 const MAX_MOVED: u32 = 16;
 
-/// Sorts the hashes and removes repeats.
-fn sort_distinct(hashes: &mut Vec<u64>) {
-    if hashes.len() < MIN_DISTRIBUTED {
-        hashes.sort_unstable();
-    } else {
-        *hashes = distribute(hashes);
+impl Buffers {
+    /// Sorts the hashes and removes repeats.
+    fn sort_distinct(&mut self) {
+        if self.hashes.len() < MIN_DISTRIBUTED {
+            self.hashes.sort_unstable();
+        } else {
+            self.distribute();
+        }
+        self.hashes.dedup();
     }
-    hashes.dedup();
-}
 
-/// The hashes in ascending order. Hashes are evenly spread, so that their highest bits alone bring most of
-/// them to their places, and few are left to be moved by some.
-fn distribute(hashes: &[u64]) -> Vec<u64> {
-    // Twice as many buckets as hashes: it can be predicted then that a hash need not be moved.
-    let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
-    let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
-    // Where the next hash of each bucket goes.
-    let mut ends = vec![0_u32; 1 << bits];
-    for &hash in hashes {
-        if let Some(count) = ends.get_mut(bucket(hash)) {
-            *count += 1;
-        }
-    }
-    let (mut total, mut largest) = (0, 0);
-    for end in &mut ends {
-        largest = largest.max(*end);
-        total += std::mem::replace(end, total);
-    }
-    let mut sorted = vec![0; hashes.len()];
-    for &hash in hashes {
-        if let Some(end) = ends.get_mut(bucket(hash)) {
-            if let Some(slot) = sorted.get_mut(*end as usize) {
-                *slot = hash;
+    /// Puts the hashes in ascending order. They are evenly spread, so that their highest bits alone bring
+    /// most of them to their places, and few are left to be moved by some.
+    fn distribute(&mut self) {
+        let Self {
+            hashes,
+            sorted,
+            ends,
+        } = self;
+        // Twice as many buckets as hashes: it can be predicted then that a hash need not be moved.
+        let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
+        let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
+        ends.clear();
+        ends.resize(1 << bits, 0);
+        for &hash in &*hashes {
+            if let Some(count) = ends.get_mut(bucket(hash)) {
+                *count += 1;
             }
-            *end += 1;
         }
+        let (mut total, mut largest) = (0, 0);
+        for end in &mut *ends {
+            largest = largest.max(*end);
+            total += std::mem::replace(end, total);
+        }
+        // Each place is written once.
+        sorted.resize(hashes.len(), 0);
+        for &hash in &*hashes {
+            if let Some(end) = ends.get_mut(bucket(hash)) {
+                if let Some(slot) = sorted.get_mut(*end as usize) {
+                    *slot = hash;
+                }
+                *end += 1;
+            }
+        }
+        if largest > MAX_MOVED {
+            sorted.sort_unstable();
+        } else {
+            insertion_sort(sorted);
+        }
+        std::mem::swap(hashes, sorted);
     }
-    if largest > MAX_MOVED {
-        sorted.sort_unstable();
-    } else {
-        insertion_sort(&mut sorted);
-    }
-    sorted
 }
 
 fn insertion_sort(hashes: &mut [u64]) {
@@ -221,10 +276,14 @@ mod tests {
             for shift in [0, 20, 40, 63] {
                 let hashes = (0..count).map(|i: u64| i.wrapping_mul(GOLDEN_GAMMA) >> shift);
                 let hashes: Vec<u64> = hashes.collect();
-                let expected: BTreeSet<u64> = hashes.iter().copied().collect();
-                let mut found = hashes;
-                super::sort_distinct(&mut found);
-                assert!(expected.into_iter().eq(found), "{count} {shift}");
+                let mut buffers = super::Buffers::new();
+                for found in [&hashes, &hashes[..hashes.len() / 2], &hashes] {
+                    buffers.hashes.clear();
+                    buffers.hashes.extend_from_slice(found);
+                    buffers.sort_distinct();
+                    let expected: BTreeSet<u64> = found.iter().copied().collect();
+                    assert!(expected.into_iter().eq(buffers.hashes.iter().copied()));
+                }
             }
         }
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::frequencies::DocumentFrequencies;
 use super::min_hash::AnyMinHasher;
 use super::recipe::{MinHashKind, Recipe, RecipeMark};
-use super::signature::{Fingerprint, Signature};
+use super::signature::Signature;
 use super::simhash::SimHasher;
 use super::values::MinHashValues;
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 
 /// A recipe with its hash functions, ready to make signatures.
 #[derive(Debug)]
@@ -51,6 +52,10 @@ impl HashFunctions {
         let kind = self.recipe.minhash.map(|minhash| minhash.kind);
         if kind == Some(MinHashKind::External) {
             let expected = "a ready-made signature: the schema's MinHash values are external";
+            return Err(Error::invalid("document", "features", expected));
+        }
+        if self.minhash.is_none() && self.simhash.is_none() {
+            let expected = "a ready-made signature: the schema's fingerprints are external";
             return Err(Error::invalid("document", "features", expected));
         }
         Ok(())

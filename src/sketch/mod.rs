@@ -33,7 +33,6 @@ pub(crate) use hash::mix64;
 pub use minhash::Permutations;
 pub use recipe::{EmptyDocuments, MinHashKind};
 pub(crate) use recipe::{MinHashRecipe, Recipe, RecipeMark};
-pub(crate) use signature::Fingerprint;
 pub use signature::Signature;
 pub(crate) use simhash::is_present;
 pub use sketcher::Sketcher;

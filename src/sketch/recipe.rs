@@ -136,7 +136,8 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) empty: EmptyDocuments,
     pub(crate) minhash: Option<MinHashRecipe>,
-    /// Bits of the SimHash fingerprint, 32, 64 or 128.
+    /// Bits of the SimHash fingerprint, 32, 64 or 128; `None` without SimHash, and for fingerprints that are
+    /// made elsewhere.
     pub(crate) simhash_bits: Option<u16>,
 }
 
@@ -200,12 +201,10 @@ impl Recipe {
         {
             return Err(Error::invalid("simhash bits", bits, "32, 64 or 128"));
         }
-        if self.minhash.is_none() && self.simhash_bits.is_none() {
-            return Err(Error::invalid(
-                "signature",
-                "neither MinHash nor SimHash",
-                "at least one",
-            ));
+        let is_external = self.minhash.is_none() && self.simhash_bits.is_none();
+        if is_external && self.text.is_some() {
+            let expected = "none: external fingerprints are made elsewhere";
+            return Err(Error::invalid("text", "a text recipe", expected));
         }
         Ok(())
     }

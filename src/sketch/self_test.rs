@@ -70,7 +70,8 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
     // Without a fingerprint the digest has the one of an empty document. Frozen.
-    let fingerprint = signature.simhash().unwrap_or(0).to_le_bytes();
-    let length_bytes = usize::from(signature.simhash_bits().unwrap_or(64) / 8);
-    bytes.extend(fingerprint.iter().take(length_bytes));
+    match signature.fingerprint() {
+        Some(fingerprint) => fingerprint.append_le_bytes(bytes),
+        None => bytes.extend([0; 8]),
+    }
 }

@@ -8,6 +8,7 @@ use super::hash::mix64;
 use super::recipe::RecipeMark;
 use super::values::{MinHashValues, ValueLayout};
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 
 /// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
 /// both.
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 /// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that those
 /// of different recipes are not compared by mistake. Signatures that another program made come in
 /// through [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
-/// [`from_simhash`](Self::from_simhash), [`from_simhash128`](Self::from_simhash128) and
+/// [`from_simhash`](Self::from_simhash), [`from_fingerprint`](Self::from_fingerprint) and
 /// [`from_parts`](Self::from_parts), unmarked: that they fit together is up to the caller.
 ///
 /// A document without features has an *empty* signature: all MinHash values are `u32::MAX` (of
@@ -38,13 +39,6 @@ pub struct Signature {
     is_empty: bool,
     /// The recipe that made it; `None` for ready-made parts.
     recipe: Option<RecipeMark>,
-}
-
-/// A SimHash fingerprint; one of 64 bits is below 2^64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint {
-    pub(crate) bits: u8,
-    pub(crate) value: u128,
 }
 
 /// Signatures are equal if their values are: one that a sketcher made equals the same one made of parts.
@@ -141,11 +135,7 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn from_simhash32(fingerprint: u32) -> Self {
-        let fingerprint = Fingerprint {
-            bits: 32,
-            value: fingerprint.into(),
-        };
-        Self::new(None, Some(fingerprint), false, None)
+        Self::from_fingerprint(fingerprint)
     }
 
     /// A signature of a ready-made SimHash fingerprint of 128 bits.
@@ -156,11 +146,21 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn from_simhash128(fingerprint: u128) -> Self {
-        let fingerprint = Fingerprint {
-            bits: 128,
-            value: fingerprint,
-        };
-        Self::new(None, Some(fingerprint), false, None)
+        Self::from_fingerprint(fingerprint)
+    }
+
+    /// A signature of a ready-made fingerprint of any width, such as a perceptual hash of an image.
+    ///
+    /// ```
+    /// use resemblance::{Fingerprint, Signature};
+    /// let a = Signature::from_fingerprint([0x0f; 32]);
+    /// let b = Signature::from_fingerprint("0e".repeat(32).parse::<Fingerprint>()?);
+    /// assert_eq!((a.simhash_bits(), a.hamming(&b)?), (Some(256), 32));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn from_fingerprint(fingerprint: impl Into<Fingerprint>) -> Self {
+        Self::new(None, Some(fingerprint.into()), false, None)
     }
 
     /// A signature of ready-made parts.
@@ -173,10 +173,7 @@ impl Signature {
         let minhash = minhash.filter(|values| !values.is_empty());
         let has_no_features = |values: &Vec<u32>| values.iter().all(|value| *value == u32::MAX);
         let is_empty = minhash.as_ref().is_some_and(has_no_features);
-        let simhash = simhash.map(|value| Fingerprint {
-            bits: 64,
-            value: value.into(),
-        });
+        let simhash = simhash.map(Fingerprint::from);
         Self::new(minhash.map(MinHashValues::Minima), simhash, is_empty, None)
     }
 
@@ -281,7 +278,8 @@ impl Signature {
         self.values.as_ref().map(|values| values.shape().1)
     }
 
-    /// The SimHash fingerprint; one of 64 bits is below 2⁶⁴.
+    /// The SimHash fingerprint as a number; one of 64 bits is below 2⁶⁴. `None` if there is none, and for one of
+    /// 256 bits: [`fingerprint`](Self::fingerprint) has those, too.
     ///
     /// ```
     /// # use resemblance::{Schema, SimHash};
@@ -292,10 +290,22 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn simhash(&self) -> Option<u128> {
-        self.simhash.map(|fingerprint| fingerprint.value)
+        self.simhash.and_then(|fingerprint| fingerprint.number())
     }
 
-    /// The bits of the SimHash fingerprint, 32, 64 or 128.
+    /// The fingerprint.
+    ///
+    /// ```
+    /// # use resemblance::Signature;
+    /// let signature = Signature::from_fingerprint([0xab; 32]);
+    /// assert_eq!(signature.fingerprint().map(|one| one.to_string()), Some("ab".repeat(32)));
+    /// ```
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.simhash
+    }
+
+    /// The bits of the fingerprint, 32, 64, 128 or 256.
     ///
     /// ```
     /// # use resemblance::Signature;
@@ -303,8 +313,8 @@ impl Signature {
     /// assert_eq!(Signature::from_minhash(vec![7; 64]).simhash_bits(), None);
     /// ```
     #[must_use]
-    pub fn simhash_bits(&self) -> Option<u8> {
-        self.simhash.map(|fingerprint| fingerprint.bits)
+    pub fn simhash_bits(&self) -> Option<u16> {
+        self.simhash.map(|fingerprint| fingerprint.bits())
     }
 
     /// Returns true for the signature of a document without features.
@@ -533,12 +543,12 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureMismatch`] if one has no fingerprint, one has 64 bits and the other 128,
+    /// [`Error::SignatureMismatch`] if one has no fingerprint, the two have different widths,
     /// or both are marked with different recipes.
     pub fn hamming(&self, other: &Self) -> Result<u32> {
         self.check_recipe(other)?;
         match (self.simhash, other.simhash) {
-            (Some(a), Some(b)) if a.bits == b.bits => Ok((a.value ^ b.value).count_ones()),
+            (Some(a), Some(b)) if a.bits() == b.bits() => Ok(a.distance(&b)),
             _ => Err(Error::signature(
                 "SimHash fingerprint",
                 "none, or one of another width",

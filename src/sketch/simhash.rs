@@ -1,8 +1,8 @@
 //! SimHash (Charikar 2002): 32, 64 or 128 signs of random projections of the weighted feature vector.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
-use super::signature::Fingerprint;
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
 
 /// The largest weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
@@ -166,11 +166,10 @@ impl SimHasher {
         let value = halves.fold(0, |value, projection| {
             value | u128::from(signs(projection)) << projection.first_bit
         });
-        Fingerprint {
-            // At most 128.
-            bits: self.bits as u8,
-            value: value & (u128::MAX >> (128 - self.bits.clamp(1, 128))),
-        }
+        Fingerprint::from_number(
+            self.bits,
+            value & (u128::MAX >> (128 - self.bits.clamp(1, 128))),
+        )
     }
 
     /// Sets bit j if the features with positive signs outweigh the others. A tie takes the sign of one

@@ -167,7 +167,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
     Shape {
         values: layout,
         are_samples: minhash.is_some_and(|minhash| minhash.kind().is_weighted()),
-        fingerprint_bits: u8::try_from(bits).unwrap_or(u8::MAX),
+        fingerprint_bits: bits,
     }
 }
 

@@ -23,8 +23,8 @@ pub(crate) fn document_codes(
     if context.is_filed(signature) {
         codes.clear();
         context.band_codes(signature, codes)?;
-        if let Some(fingerprint) = signature.simhash() {
-            context.lanes.table_codes(fingerprint, codes);
+        if let Some(fingerprint) = signature.fingerprint() {
+            context.lanes.table_codes(&fingerprint, codes);
         }
         row.extend(codes.iter().copied().map(Some));
         let (found, expected) = (row.len(), usize::from(context.lanes.count()));

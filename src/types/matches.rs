@@ -115,7 +115,7 @@ impl Match {
     }
 
     /// Returns true if the similarity is exact: the closure of [`Query::verify`](crate::Query::verify)
-    /// returned it. Otherwise it is an estimate.
+    /// or [`Nearest::verify`](crate::Nearest::verify) returned it. Otherwise it is an estimate.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.is_exact
@@ -203,7 +203,7 @@ impl Matches {
     /// out, neither holds: see [`beyond_budget`](Self::beyond_budget).
     ///
     /// Of [`Nearest`](crate::Nearest) it is the probability that a document as near as the last one was
-    /// found, 1 after a scan, and 0 where fewer were found than asked for without a scan.
+    /// found, 1 after a scan (a little less where [candidates are verified](crate::Nearest::verify)), and 0 where fewer were found than asked for without a scan.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         self.recall

@@ -113,6 +113,8 @@ pub enum Phase {
     /// Documents that share buckets are compared, lane by lane. Lanes; one counts once its buckets are
     /// read.
     JoiningLanes,
+    /// Deciding which documents stay.
+    DecidingDocuments,
     /// Rows are counted, table by table. Rows.
     CountingRows,
     /// Postings are counted by buckets, lane by lane. Postings, without those of keys.
@@ -130,6 +132,7 @@ impl Phase {
             | Self::RemovingDuplicates
             | Self::WritingDocuments
             | Self::StoringDocuments
+            | Self::DecidingDocuments
             | Self::EvictingDocuments => "documents",
             Self::CheckingPostings
             | Self::SortingPostings
@@ -164,6 +167,7 @@ impl fmt::Display for Phase {
             Self::MergingRuns => "merging runs",
             Self::MovingPages => "moving pages",
             Self::JoiningLanes => "comparing documents",
+            Self::DecidingDocuments => "deciding on documents",
             Self::CountingRows => "counting rows",
             Self::CountingPostings => "counting postings",
         })

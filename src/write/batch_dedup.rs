@@ -65,19 +65,21 @@ impl<'d> BatchDedup<'d> {
         let mut found = Vec::new();
         let mut postings = 0;
         for ((lane, code), map) in self.plan.row(query_index).zip(&self.lanes) {
-            let (low_code, high_code) = lane.bucket_range(context, code);
-            let mut in_bucket = 0;
-            for posting in map.bucket(low_code, high_code) {
-                // One more than the budget is counted, so that the caller sees that it is exceeded.
-                in_bucket += 1;
-                if in_bucket > max_postings {
-                    break;
+            for near_code in lane.near_codes(context, code) {
+                let (low_code, high_code) = lane.bucket_range(context, near_code);
+                let mut in_bucket = 0;
+                for posting in map.bucket(low_code, high_code) {
+                    // One more than the budget is counted, so that the caller sees that it is exceeded.
+                    in_bucket += 1;
+                    if in_bucket > max_postings {
+                        break;
+                    }
+                    if self.plan.accepts(lane, code, posting.code) {
+                        found.push(*at(&self.inserted, posting.id as usize)?);
+                    }
                 }
-                if self.plan.accepts(lane, code, posting.code) {
-                    found.push(*at(&self.inserted, posting.id as usize)?);
-                }
+                postings = postings.max(in_bucket);
             }
-            postings = postings.max(in_bucket);
         }
         found.sort_unstable();
         found.dedup();

@@ -28,6 +28,10 @@ impl ReadView for TailView<'_> {
         self.writer.context()
     }
 
+    fn documents(&self) -> u64 {
+        self.writer.documents()
+    }
+
     fn sealed_below(&self) -> u64 {
         self.writer.sealed_below()
     }

@@ -393,6 +393,10 @@ impl ReadView for Writer {
         &self.store.context
     }
 
+    fn documents(&self) -> u64 {
+        self.state.documents
+    }
+
     fn sealed_below(&self) -> u64 {
         self.state.sealed_below
     }

@@ -398,13 +398,22 @@ impl Model {
         if families.simhash {
             let most = u32::from(self.schema.simhash()?.max_distance());
             distance = question.max_distance.unwrap_or(most);
-            if distance > most && !question.scan {
-                return None;
-            }
         } else if question.max_distance.is_some() {
             return None;
         }
         Some((similarity, distance))
+    }
+
+    /// True if whole buckets alone do not answer a question: which buckets or whether all documents are looked at
+    /// is then a matter of cost.
+    pub(crate) fn is_beyond_buckets(&self, question: &Question) -> bool {
+        let families = self.families(question);
+        let asked = families.filter(|families| families.simhash);
+        let bounds = asked.and_then(|families| self.bounds(question, families));
+        let design = self.schema.simhash().map(|simhash| simhash.design());
+        bounds.zip(design).is_some_and(|((_, distance), design)| {
+            distance > TableDesign::complete_distance(design.groups()).into()
+        })
     }
 
     /// `None` if the question must be refused.
@@ -534,7 +543,13 @@ impl Model {
 
     /// The pairs of ids, the lesser first, that queries for all documents find; `None` if refused.
     pub(crate) fn pairs(&self, question: &Question) -> Option<BTreeMap<(u64, u64), Found>> {
-        self.bounds(question, self.families(question)?)?;
+        let families = self.families(question)?;
+        let (_, distance) = self.bounds(question, families)?;
+        // Joins have tables of their own for fewer blocks than that.
+        let bits = self.schema.simhash().map_or(0, |simhash| simhash.bits());
+        if families.simhash && distance >= u32::from(bits.min(64)) {
+            return None;
+        }
         let mut pairs = BTreeMap::new();
         for (id, entry) in &self.documents {
             let question = Question {

@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod evaluation;
+mod hamming;
 mod known_answers;
 mod many_threads;
 mod model;

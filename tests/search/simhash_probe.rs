@@ -1,7 +1,7 @@
 //! SimHash through the whole store: every pair within the distance is found, and none beyond.
 
 use crate::common::{Place, Random, sealing_after};
-use resemblance::{Document, Error, Query, Schema, Signature, SimHash, Store};
+use resemblance::{Document, Query, Schema, Signature, SimHash, Store};
 
 fn schema(max_distance: u8, expected_documents: u64) -> Schema {
     let simhash = SimHash::bits64().max_distance(max_distance);
@@ -122,11 +122,11 @@ fn every_neighbour_finds_the_fingerprint_wherever_it_is_filed() {
             in_snapshot(&store, &part(5), id);
         }
     }
-    assert!(designs.len() >= 12, "{designs:?}");
+    assert!(designs.len() >= 5, "{designs:?}");
 }
 
 #[test]
-fn beyond_the_distance_is_an_error_and_a_scan_is_not() {
+fn a_query_may_ask_beyond_the_distance_of_the_schema() {
     let place = Place::new();
     let store = store(&place, schema(3, 1_000), 10);
     let signature = Signature::from_simhash(0x0123_4567_89ab_cdef);
@@ -134,23 +134,10 @@ fn beyond_the_distance_is_an_error_and_a_scan_is_not() {
     store.insert(Document::without_key(), &signature).unwrap();
     let snapshot = store.snapshot().unwrap();
     for most in [4, 5, 64, u32::MAX] {
-        let refused = snapshot.query(&far).max_distance(most).run();
-        let named = matches!(
-            &refused,
-            Err(Error::InvalidParameter {
-                parameter: "max_distance",
-                ..
-            })
-        );
-        assert!(named, "{refused:?}");
+        let found = answer(snapshot.query(&far).max_distance(most));
+        assert_eq!(found, [(0, 4)]);
         let found = answer(snapshot.query(&far).max_distance(most).scan());
         assert_eq!(found, [(0, 4)]);
-        let refused = snapshot
-            .query(&far)
-            .max_distance(most)
-            .accept_lower_recall()
-            .run();
-        assert!(refused.is_err(), "no recall can be stated for it");
     }
     assert_eq!(answer(snapshot.query(&far).max_distance(3)), []);
     assert_eq!(snapshot.query(&far).run().unwrap().recall(), None);

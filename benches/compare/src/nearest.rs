@@ -8,8 +8,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
+use resemblance::exact::jaccard_of_sorted;
 use resemblance::{
-    BulkOptions, Document, Matches, MinHash, Schema, Scope, Signature, SimHash, Store, Text,
+    BulkOptions, Document, DocumentId, Matches, MinHash, Schema, Scope, Signature, SimHash, Store,
+    Text,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -240,8 +242,10 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
         queries.len(),
         texts.len()
     ));
-    let mut rows: [(&str, Tally); 5] = [
+    let mut rows: [(&str, Tally); 7] = [
         ("nearest", Tally::default()),
+        ("nearest, verified", Tally::default()),
+        ("verified, without scan", Tally::default()),
         ("nearest, without scan", Tally::default()),
         ("all signatures compared", Tally::default()),
         ("query (threshold 0.8)", Tally::default()),
@@ -257,8 +261,18 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
             Ok((matches, begun.elapsed()))
         };
         let nearest = || snapshot.nearest(signature, N + 1);
+        // As the tool does, from the sets of both.
+        let verified = || {
+            let similarity = |id: DocumentId| {
+                let other = &sets[id.get() as usize];
+                Ok(Some(jaccard_of_sorted(&sets[own], other)))
+            };
+            nearest().verify(similarity)
+        };
         let answers = [
             ask(&|| nearest().run())?,
+            ask(&|| verified().run())?,
+            ask(&|| verified().without_scan().run())?,
             ask(&|| nearest().without_scan().run())?,
             ask(&|| nearest().min_recall(1.0).run())?,
             ask(&|| {
@@ -278,7 +292,7 @@ fn real(options: &Options, corpus: &str, texts: &[String], text: Text) -> Result
             tally.add(&others, &exact, id);
             tally.cost(&matches, time);
         }
-        rows[4].1.add(&forest(&values, own), &exact, id);
+        rows[6].1.add(&forest(&values, own), &exact, id);
     }
     for (name, tally) in &mut rows {
         tally.print(name);
@@ -361,6 +375,19 @@ fn generated(options: &Options, minhash: MinHash) -> Result<()> {
             }
             tally.print(&format!("of similarity {similarity}{round}"));
         }
+        let numbers = (group * queries) as u64..((group + 1) * queries) as u64;
+        let asked = numbers.map(|query| Signature::from_minhash(values(u64::MAX - query)));
+        let asked: Vec<Signature> = asked.collect();
+        let begun = Instant::now();
+        let answers = snapshot.nearest(&asked, N).run()?;
+        let each = begun.elapsed() / queries as u32;
+        let mut tally = Tally::default();
+        for matches in &answers {
+            tally.cost(matches, each);
+        }
+        tally.print(&format!(
+            "of similarity {similarity}, {queries} at once, each"
+        ));
     }
     Ok(())
 }

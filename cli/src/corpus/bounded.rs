@@ -2,18 +2,65 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The next line with its end, and nothing at the end of the input; `None` for a longer one, which is
-/// passed over.
-pub(super) fn read_line(input: &mut impl BufRead, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
-    let line = read_up_to(input, Some(b'\n'), max_bytes.saturating_add(1))?;
-    if line.len() as u64 <= max_bytes {
-        return Ok(Some(line));
+use bytes::{Bytes, BytesMut};
+
+/// Lines share memory of so many bytes.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// Lines of an input.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// Where the next lines go: a line is a part of it, so that few of them need memory of their own.
+    block: BytesMut,
+}
+
+impl Lines {
+    /// The next line with its end, and nothing at the end of the input; `None` for a longer one, which is
+    /// passed over.
+    pub(super) fn next(
+        &mut self,
+        input: &mut impl BufRead,
+        max_bytes: u64,
+    ) -> io::Result<Option<Bytes>> {
+        if let Some(line) = self.next_buffered(input, max_bytes)? {
+            return Ok(Some(line));
+        }
+        let mut line = read_up_to(input, Some(b'\n'), max_bytes.saturating_add(1))?;
+        if line.len() as u64 <= max_bytes {
+            line.shrink_to(line.len().saturating_mul(2));
+            return Ok(Some(line.into()));
+        }
+        if !line.ends_with(b"\n") {
+            drop(line);
+            pass_over_line(input)?;
+        }
+        Ok(None)
     }
-    if !line.ends_with(b"\n") {
-        drop(line);
-        pass_over_line(input)?;
+
+    /// The next line, if the input has all of it at hand, and it is not longer.
+    fn next_buffered(
+        &mut self,
+        input: &mut impl BufRead,
+        max_bytes: u64,
+    ) -> io::Result<Option<Bytes>> {
+        let available = match input.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let end = memchr::memchr(b'\n', available);
+        let line = end.and_then(|end| available.get(..=end));
+        let Some(line) = line.filter(|line| line.len() as u64 <= max_bytes) else {
+            return Ok(None);
+        };
+        if self.block.capacity() < line.len() {
+            self.block = BytesMut::with_capacity(BLOCK_BYTES.max(line.len()));
+        }
+        self.block.extend_from_slice(line);
+        let length = line.len();
+        input.consume(length);
+        Ok(Some(self.block.split().freeze()))
     }
-    Ok(None)
 }
 
 /// All that is left; `None` if that is more.
@@ -86,13 +133,14 @@ mod tests {
         let text = b"12345\n123\n\n1234\n12345";
         for capacity in [1, 2, 3, 7, 100] {
             let mut input = BufReader::with_capacity(capacity, &text[..]);
+            let mut reader = Lines::default();
             let mut lines = Vec::new();
             loop {
-                let line = read_line(&mut input, 5).unwrap();
-                if line.as_ref().is_some_and(Vec::is_empty) {
+                let line = reader.next(&mut input, 5).unwrap();
+                if line.as_ref().is_some_and(Bytes::is_empty) {
                     break;
                 }
-                lines.push(line.map(|line| String::from_utf8(line).unwrap()));
+                lines.push(line.map(|line| String::from_utf8(line.into()).unwrap()));
             }
             let expected = [
                 None,

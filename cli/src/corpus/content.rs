@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use resemblance::verification::SketchedText;
-use resemblance::{MinHashKind, Schema, Signature, Sketcher, feature_hash};
+use resemblance::{Fingerprint, MinHashKind, Schema, Signature, Sketcher, feature_hash};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -67,6 +67,16 @@ impl Content<'_> {
         }
     }
 
+    /// The characters of a text, or the number of features; 0 for a signature, which does not tell.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Hashes(hashes) => hashes.len(),
+            Self::Weighted(weights) => weights.len(),
+            Self::Signature(_) => 0,
+        }
+    }
+
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -106,7 +116,9 @@ impl ContentRule {
         let kind = schema.minhash().map(|minhash| minhash.kind());
         Self {
             takes_texts: schema.text().is_some(),
-            takes_features: kind != Some(MinHashKind::External),
+            takes_features: kind.map_or(!schema.has_external_fingerprints(), |kind| {
+                kind != MinHashKind::External
+            }),
             takes_signatures: !is_exact,
             schema: Some(schema.clone()),
         }
@@ -381,25 +393,22 @@ fn parse_values(
 fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocument> {
     let digits = usize::from(bits / 4);
     let fingerprint = match fields::string(value) {
-        Ok(Some(text)) => {
-            let is_whole = text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit());
-            is_whole
-                .then(|| u128::from_str_radix(&text, 16).ok())
-                .flatten()
-        }
-        Ok(None) => value.get().parse().ok(),
+        Ok(Some(text)) => text.parse::<Fingerprint>().ok(),
+        Ok(None) => match bits {
+            32 => value.get().parse::<u32>().ok().map(Fingerprint::from),
+            64 => value.get().parse::<u64>().ok().map(Fingerprint::from),
+            128 => value.get().parse::<u128>().ok().map(Fingerprint::from),
+            _ => None,
+        },
         Err(_) => None,
     };
-    let fits = |fingerprint: &u128| fingerprint.checked_shr(bits.into()).unwrap_or(0) == 0;
-    let Some(fingerprint) = fingerprint.filter(fits) else {
-        let shown: String = value.get().chars().take(40).collect();
-        let expected = format!("{digits} hexadecimal digits, or an integer of {bits} bits");
+    let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {
+        let shown: String = value.get().chars().take(80).collect();
+        let expected = match bits {
+            256 => format!("{digits} hexadecimal digits"),
+            bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
+        };
         return Err(wrong("signature", shown, expected));
     };
-    Ok(match bits {
-        128 => Signature::from_simhash128(fingerprint),
-        // It fits, as below.
-        32 => Signature::from_simhash32(fingerprint as u32),
-        _ => Signature::from_simhash(fingerprint as u64),
-    })
+    Ok(Signature::from_fingerprint(fingerprint))
 }

@@ -104,6 +104,7 @@ impl Corpus {
                 content: Content::Text(line::utf8(form::without_mark(&record.bytes))?.into()),
                 stamp: self.settings.stamp,
                 payload: Cow::default(),
+                score: None,
             });
         }
         let fields = line::parse(&record.bytes, &self.settings)?;
@@ -116,6 +117,7 @@ impl Corpus {
             content: fields.content,
             stamp: fields.stamp.unwrap_or(self.settings.stamp),
             payload: fields.payload,
+            score: fields.score,
         })
     }
 

@@ -6,6 +6,10 @@ use std::str::FromStr;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::{SmallVec, smallvec};
+
+/// Names or values of fields. A line is asked for no more, mostly, so that they need no memory of their own.
+pub(super) type Few<T> = SmallVec<[T; 12]>;
 
 /// The most fields of a line that a message names.
 const MAX_NAMED: usize = 12;
@@ -50,9 +54,9 @@ impl fmt::Display for FieldPath {
 pub(super) fn find<'a>(
     json: &'a str,
     paths: &[&str],
-) -> serde_json::Result<Vec<Option<&'a RawValue>>> {
+) -> serde_json::Result<Few<Option<&'a RawValue>>> {
     // At this level a path is a name, or begins with one.
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Few<&str> = Few::new();
     for path in paths {
         for name in [Some(*path), path.split_once('.').map(|(first, _)| first)] {
             names.extend(name.filter(|name| !names.contains(name)));
@@ -180,7 +184,7 @@ fn utf16_character(escape: &str) -> Option<(char, &str)> {
 struct NamedValues<'n>(&'n [&'n str]);
 
 impl<'de> DeserializeSeed<'de> for NamedValues<'_> {
-    type Value = Vec<Option<&'de RawValue>>;
+    type Value = Few<Option<&'de RawValue>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -188,14 +192,14 @@ impl<'de> DeserializeSeed<'de> for NamedValues<'_> {
 }
 
 impl<'de> Visitor<'de> for NamedValues<'_> {
-    type Value = Vec<Option<&'de RawValue>>;
+    type Value = Few<Option<&'de RawValue>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = vec![None; self.0.len()];
+        let mut values: Self::Value = smallvec![None; self.0.len()];
         while let Some(index) = map.next_key_seed(NameIndex(self.0))? {
             let Some(slot) = index.and_then(|index| values.get_mut(index)) else {
                 map.next_value::<IgnoredAny>()?;

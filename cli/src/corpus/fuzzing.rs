@@ -145,7 +145,7 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
             source: 0,
             line,
             has_mark: rest.is_some(),
-            bytes: rest.unwrap_or(whole).to_vec(),
+            bytes: bytes::Bytes::copy_from_slice(rest.unwrap_or(whole)),
             problem: None,
         }
     });

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
 use super::content::{self, CONTENT_FIELDS, Content};
-use super::fields::{self, FieldPath};
+use super::fields::{self, Few, FieldPath};
 use super::form;
 use super::settings::{CorpusSettings, IdRule};
 use super::stamp;
@@ -20,6 +20,8 @@ pub(super) struct LineFields<'a> {
     /// `None` where no field is asked for it.
     pub(super) stamp: Option<u64>,
     pub(super) payload: Cow<'a, [u8]>,
+    /// `None` where no field is asked for it, or it is null or missing.
+    pub(super) score: Option<f64>,
 }
 
 /// The bytes as UTF-8.
@@ -44,10 +46,11 @@ pub(super) fn parse<'a>(
         id,
         settings.stamp_field.as_ref(),
         settings.payload_field.as_ref(),
+        settings.score_field.as_ref(),
     ];
     let texts = settings.text_fields.iter();
     let texts = texts.filter(|_| settings.content.takes_texts);
-    let mut paths: Vec<&str> = texts
+    let mut paths: Few<&str> = texts
         .chain(others.into_iter().flatten())
         .map(FieldPath::name)
         .collect();
@@ -84,12 +87,29 @@ pub(super) fn parse<'a>(
         None => None,
     };
     let payload = settings.payload_field.as_ref().and_then(value);
+    let score = settings.score_field.as_ref();
+    let score = score.and_then(|path| parse_score(path, value(path)?).transpose());
     Ok(LineFields {
         key,
         content,
         stamp,
         payload: payload.map(parse_payload).transpose()?.unwrap_or_default(),
+        score: score.transpose()?,
     })
+}
+
+/// A number; `None` for null.
+fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<f64>, BadDocument> {
+    match (value.get(), value.get().parse()) {
+        ("null", _) => Ok(None),
+        (_, Ok(score)) if fields::kind(value) == "a number" => Ok(Some(score)),
+        _ => {
+            let (name, found) = (path.name(), fields::kind(value));
+            Err(BadDocument::new(format!(
+                "field {name:?} is {found}, expected a number"
+            )))
+        }
+    }
 }
 
 /// The parser's sentence without its own line number, which is always 1.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Buf;
+
 use super::bad_document::BadDocument;
 use super::bounded;
 use super::compression::Compression;
@@ -32,6 +34,7 @@ pub struct CorpusRecords {
 
 struct LineReader {
     input: Decoded,
+    lines: bounded::Lines,
     is_compressed: bool,
     max_line_bytes: u64,
     /// In messages.
@@ -123,6 +126,7 @@ impl CorpusRecords {
                 self.totals.line_files += 1;
                 self.lines = Some(LineReader {
                     input,
+                    lines: bounded::Lines::default(),
                     is_compressed,
                     max_line_bytes: settings.max_line_bytes,
                     name: name.into_owned(),
@@ -137,7 +141,7 @@ impl CorpusRecords {
                 Ok(Some(match text.map_err(failed)? {
                     Some(bytes) => CorpusRecord {
                         source: number,
-                        bytes,
+                        bytes: bytes.into(),
                         ..CorpusRecord::default()
                     },
                     None => {
@@ -193,7 +197,7 @@ impl Iterator for CorpusRecords {
 
 impl LineReader {
     fn next(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {
-        let line = bounded::read_line(&mut self.input, self.max_line_bytes);
+        let line = self.lines.next(&mut self.input, self.max_line_bytes);
         let line = line.map_err(|e| CorpusError::read(&self.name, self.is_compressed, &e))?;
         self.line += 1;
         let mut bytes = match line {
@@ -208,9 +212,8 @@ impl LineReader {
         if self.line == 1 {
             let mark_bytes = bytes.len() - form::without_mark(&bytes).len();
             has_mark = mark_bytes > 0;
-            bytes.drain(..mark_bytes);
+            bytes.advance(mark_bytes);
         }
-        bytes.shrink_to(bytes.len().saturating_mul(2));
         Ok(Some(CorpusRecord {
             source: self.source,
             line: self.line,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bytes::Bytes;
+
 use super::bad_document::BadDocument;
 use super::content::Content;
 
@@ -16,7 +18,7 @@ pub struct CorpusRecord {
     /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
     pub has_mark: bool,
     /// The line with its end, or the whole text file.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// Why it was not read: then it has no bytes.
     pub problem: Option<BadDocument>,
 }
@@ -86,4 +88,6 @@ pub struct CorpusDocument<'a> {
     pub stamp: u64,
     /// The payload, empty if none is asked for.
     pub payload: Cow<'a, [u8]>,
+    /// The score; `None` where none is asked for, or there is none.
+    pub score: Option<f64>,
 }

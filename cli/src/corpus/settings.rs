@@ -57,6 +57,8 @@ pub struct CorpusSettings {
     pub stamp: u64,
     /// The JSON field that holds the payload.
     pub payload_field: Option<FieldPath>,
+    /// The JSON field that holds the score, a number.
+    pub score_field: Option<FieldPath>,
     /// What all files are; else they are looked into.
     pub kind: Option<SourceKind>,
     /// In folders, only files whose relative path matches one of these patterns.
@@ -88,6 +90,7 @@ impl Default for CorpusSettings {
             needs_stamp: false,
             stamp: 0,
             payload_field: None,
+            score_field: None,
             kind: None,
             include: None,
             hidden: false,

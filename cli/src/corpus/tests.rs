@@ -31,7 +31,7 @@ fn read(corpus: &Arc<Corpus>) -> (Vec<Seen>, Option<CorpusError>) {
             Ok(record) => {
                 let source = &corpus.sources[record.source];
                 let name = source.relative.to_string_lossy().into_owned();
-                read.push((name, record.line, record.bytes));
+                read.push((name, record.line, record.bytes.into()));
             }
             Err(error) => return (read, Some(error)),
         }
@@ -303,7 +303,7 @@ fn a_text_file_is_one_document() {
     let document = corpus.parse(&records[0]).unwrap();
     assert_eq!(document.key.as_ref(), b"a/b.txt");
     assert_eq!(document.content.text(), Some("one\ntwo\n\n"));
-    assert_eq!(records[0].bytes, b"\xef\xbb\xbfone\ntwo\n\n");
+    assert_eq!(records[0].bytes[..], *b"\xef\xbb\xbfone\ntwo\n\n");
     assert_eq!(
         corpus.parse(&records[1]).unwrap_err().reason,
         "invalid UTF-8 at byte 3"

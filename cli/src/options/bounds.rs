@@ -15,7 +15,7 @@ pub(crate) struct BoundOptions {
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
     /// Maximum Hamming distance of near-duplicates (SimHash) [default: 3, with 32 bits 2, with
-    /// 128 bits 6, or the store's]
+    /// 128 bits 6, with 256 bits 31, or the store's]
     #[arg(long, value_name = "D")]
     pub(crate) distance: Option<u8>,
 }
@@ -49,8 +49,8 @@ impl BoundOptions {
         Ok(())
     }
 
-    /// The same, and an error if a bound lies beyond the store's own.
-    pub(crate) fn must_lie_within(&self, schema: &Schema) -> Result<()> {
+    /// The same, and an error if the threshold lies below the store's. Distances may be any.
+    pub(crate) fn must_be_found(&self, schema: &Schema) -> Result<()> {
         self.must_suit(schema)?;
         let own = schema.minhash().map(|minhash| minhash.threshold());
         if let Some((given, own)) = self.threshold.zip(own).filter(|(given, own)| given < own) {
@@ -58,6 +58,12 @@ impl BoundOptions {
                 "--threshold {given} lies below {own}, for which the store was made"
             )));
         }
+        Ok(())
+    }
+
+    /// The same, and an error if the distance lies above the store's.
+    pub(crate) fn must_lie_within(&self, schema: &Schema) -> Result<()> {
+        self.must_be_found(schema)?;
         let own = schema.simhash().map(|simhash| simhash.max_distance());
         if let Some((given, own)) = self.distance.zip(own).filter(|(given, own)| given > own) {
             return Err(Failure::usage(format!(

@@ -6,6 +6,7 @@ mod bounds;
 mod common;
 mod corpus;
 mod format;
+mod keep;
 mod key;
 mod schema;
 mod stamp;
@@ -17,9 +18,12 @@ pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits};
 pub(crate) use common::CommonOptions;
 pub(crate) use corpus::CorpusOptions;
 pub(crate) use format::FormatOptions;
+pub(crate) use keep::KeepRule;
 pub(crate) use key::parse_key;
 pub(crate) use schema::{SchemaOptions, parse_bits, simhash_of};
 pub(crate) use stamp::{StoredOptions, parse_age, parse_stamp};
 pub(crate) use tables::TableGroups;
 pub(crate) use text::default_text;
-pub(crate) use verify::{ESTIMATE, VerifyOptions, must_compare_sets, similarity_name};
+pub(crate) use verify::{
+    VerifyOptions, must_compare_sets, must_have_similarities, similarity_name,
+};

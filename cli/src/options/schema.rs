@@ -133,9 +133,13 @@ pub(crate) struct SchemaOptions {
     /// SimHash fingerprints of this many bits: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
+    /// Ready-made fingerprints of this many bits, 32, 64, 128 or 256, such as perceptual hashes of images:
+    /// a line has one as its "signature", in hexadecimal
+    #[arg(long, value_name = "BITS", conflicts_with = "simhash")]
+    fingerprints: Option<u16>,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
-    /// 3,2+2,2+2,2. They must find all fingerprints within --distance; without it, it is as far as they do
-    #[arg(long, value_name = "S,R+...", requires = "simhash")]
+    /// 3,2+2,2+2,2. Without --distance, it is as far as their whole buckets find all fingerprints
+    #[arg(long, value_name = "S,R+...")]
     tables: Option<TableGroups>,
     /// Number of documents to plan the store for
     #[arg(long, value_name = "N")]
@@ -165,10 +169,11 @@ impl SchemaOptions {
     /// distance.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
         let mut schema = Schema::builder();
-        let without_texts = match (self.features, self.is_external()) {
-            (true, _) => Some("--features"),
-            (false, true) => Some("--minhash-kind external"),
-            (false, false) => None,
+        let without_texts = match (self.features, self.is_external(), self.fingerprints) {
+            (true, _, _) => Some("--features"),
+            (false, true, _) => Some("--minhash-kind external"),
+            (false, false, Some(_)) if self.minhash.is_none() => Some("--fingerprints"),
+            (false, false, _) => None,
         };
         match (without_texts, given(self.text.agreements(None)).next()) {
             (None, _) => schema = schema.text(self.text.text()),
@@ -182,8 +187,8 @@ impl SchemaOptions {
         if let Some(minhash) = self.minhash_options(bounds)? {
             schema = schema.minhash(minhash);
         }
-        if let Some(bits) = self.simhash {
-            let mut simhash = simhash_of(bits);
+        let ready_made = self.fingerprints.map(SimHash::external);
+        if let Some(mut simhash) = self.simhash.map(simhash_of).or(ready_made) {
             if let Some(distance) = bounds.distance {
                 simhash = simhash.max_distance(distance);
             }
@@ -191,8 +196,13 @@ impl SchemaOptions {
                 simhash = simhash.tables(groups);
             }
             schema = schema.simhash(simhash);
-        } else if bounds.distance.is_some() {
-            return Err(Failure::usage("--distance needs --simhash 32, 64 or 128"));
+        } else if bounds.distance.is_some() || self.tables.is_some() {
+            let option = match self.tables {
+                Some(_) => "--tables",
+                None => "--distance",
+            };
+            let usage = format!("{option} needs --simhash 32, 64 or 128, or --fingerprints");
+            return Err(Failure::usage(usage));
         }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
@@ -216,7 +226,7 @@ impl SchemaOptions {
     }
 
     fn minhash_options(&self, bounds: &BoundOptions) -> Result<Option<MinHash>> {
-        if self.minhash.is_none() && self.simhash.is_some() {
+        if self.minhash.is_none() && self.simhash.or(self.fingerprints).is_some() {
             let needs_minhash = [
                 ("--minhash-kind", self.minhash_kind.is_some()),
                 ("--permutations", self.permutations.is_some()),
@@ -227,7 +237,7 @@ impl SchemaOptions {
             ];
             return match needs_minhash.iter().find(|(_, is_given)| *is_given) {
                 Some((name, _)) => Err(Failure::usage(format!(
-                    "{name} needs MinHash: add --minhash K, or leave --simhash out"
+                    "{name} needs MinHash: add --minhash K, or leave --simhash and --fingerprints out"
                 ))),
                 None => Ok(None),
             };
@@ -280,6 +290,13 @@ impl SchemaOptions {
                 "--simhash",
                 self.simhash
                     .map(|bits| simhash.is_some_and(|s| s.bits() == bits)),
+            ),
+            (
+                "--fingerprints",
+                self.fingerprints.map(|bits| {
+                    schema.is_some_and(Schema::has_external_fingerprints)
+                        && simhash.is_some_and(|s| s.bits() == bits)
+                }),
             ),
             (
                 "--tables",

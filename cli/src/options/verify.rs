@@ -36,11 +36,9 @@ impl VerifyOptions {
     pub(crate) fn is_exact(self, schema: &Schema, has_budget: bool) -> Result<bool> {
         match self.verify {
             Some(VerifyOption::Estimate) => Ok(false),
-            Some(VerifyOption::Exact) if schema.minhash().is_none() => Err(Failure::usage(
-                "--verify exact is for the similarities of MinHash; the distances of SimHash are \
-                 exact anyway",
-            )),
-            Some(VerifyOption::Exact) => must_compare_sets(schema).map(|()| true),
+            Some(VerifyOption::Exact) => {
+                must_have_similarities("--verify exact", schema).map(|()| true)
+            }
             None => {
                 let minhash = schema.minhash();
                 let has_features = minhash.is_some_and(|m| m.kind() != MinHashKind::External);
@@ -54,6 +52,16 @@ impl VerifyOptions {
 /// The name of the column that has the similarity.
 pub(crate) fn similarity_name(is_exact: bool) -> &'static str {
     if is_exact { "similarity" } else { ESTIMATE }
+}
+
+/// An error if there are no similarities that an option could make exact.
+pub(crate) fn must_have_similarities(option: &str, schema: &Schema) -> Result<()> {
+    if schema.minhash().is_none() {
+        return Err(Failure::usage(format!(
+            "{option} is for the similarities of MinHash; the distances of SimHash are exact anyway"
+        )));
+    }
+    must_compare_sets(schema)
 }
 
 /// An error if the estimates are of weighted similarity: what is exact here is that of sets.
@@ -74,4 +82,4 @@ pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
 }
 
 /// The name of a column that has an estimate.
-pub(crate) const ESTIMATE: &str = "similarity_estimate";
+const ESTIMATE: &str = "similarity_estimate";

@@ -1,5 +1,6 @@
 //! Charts: curves and points, as SVG.
 
+use std::ops::Range;
 use std::path::Path;
 
 use plotters::prelude::*;
@@ -88,7 +89,7 @@ impl ChartAxis {
             ChartScale::Doubling => place.exp2(),
         };
         match value.abs() {
-            1.0.. if value.fract() == 0.0 => format!("{value}"),
+            1.0.. if value.fract() == 0.0 && self.to > 1.0 => format!("{value}"),
             10.0.. => format!("{value:.0}"),
             0.1.. => format!("{value:.2}"),
             0.001.. => format!("{value:.4}"),
@@ -103,6 +104,8 @@ impl ChartAxis {
 pub(crate) enum ChartMark {
     Line,
     Points,
+    /// Points as rings, within which other points can be seen.
+    Rings,
     /// A line with its points marked.
     Both,
 }
@@ -168,8 +171,8 @@ impl Chart {
         Ok(svg)
     }
 
-    /// The corner that has the fewest points.
-    fn empty_corner(&self) -> SeriesLabelPosition {
+    /// The place at the left or right edge that has the fewest points.
+    fn emptiest_place(&self) -> SeriesLabelPosition {
         // From 0 to 1 along an axis.
         let share = |axis: &ChartAxis, value: f64| {
             let (from, to) = (axis.place(axis.from), axis.place(axis.to));
@@ -179,24 +182,24 @@ impl Chart {
         let points: Vec<_> = points
             .map(|(x, y)| (share(&self.x, *x), share(&self.y, *y)))
             .collect();
-        let corners = [
-            (SeriesLabelPosition::UpperLeft, false, true),
-            (SeriesLabelPosition::UpperRight, true, true),
-            (SeriesLabelPosition::LowerRight, true, false),
-            (SeriesLabelPosition::LowerLeft, false, false),
+        let (left, right) = (0.0..0.4, 0.6..1.01);
+        let (low, middle, high) = (0.0..0.4, 0.25..0.75, 0.6..1.01);
+        let places = [
+            (SeriesLabelPosition::UpperLeft, &left, &high),
+            (SeriesLabelPosition::UpperRight, &right, &high),
+            (SeriesLabelPosition::LowerRight, &right, &low),
+            (SeriesLabelPosition::LowerLeft, &left, &low),
+            (SeriesLabelPosition::MiddleRight, &right, &middle),
+            (SeriesLabelPosition::MiddleLeft, &left, &middle),
         ];
-        let is_in = |share: f64, is_high: bool| match is_high {
-            true => share > 0.6,
-            false => share < 0.4,
-        };
-        let crowd = |(_, right, up): &(_, bool, bool)| {
+        let crowd = |(_, across, up): &(_, &Range<f64>, &Range<f64>)| {
+            let points = points.iter();
             points
-                .iter()
-                .filter(|(x, y)| is_in(*x, *right) && is_in(*y, *up))
+                .filter(|(x, y)| across.contains(x) && up.contains(y))
                 .count()
         };
-        let emptiest = corners.into_iter().min_by_key(crowd);
-        emptiest.map_or(SeriesLabelPosition::UpperLeft, |(corner, ..)| corner)
+        let emptiest = places.into_iter().min_by_key(crowd);
+        emptiest.map_or(SeriesLabelPosition::UpperLeft, |(place, ..)| place)
     }
 
     fn draw<B: DrawingBackend>(
@@ -226,36 +229,40 @@ impl Chart {
             // When the colours come again, lines are thin and points hollow.
             let is_again = place >= COLOURS.len();
             let width = if is_again { 1 } else { 2 };
+            let (radius, style) = match series.mark {
+                ChartMark::Line => (0, colour.filled()),
+                ChartMark::Rings => (7, colour.stroke_width(2)),
+                _ if is_again => (4, colour.stroke_width(width)),
+                _ => (4, colour.filled()),
+            };
             let places = series.points.iter();
             let places: Vec<_> = places
                 .filter(|(x, y)| x.is_finite() && y.is_finite())
                 .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
                 .collect();
-            let is_line = series.mark != ChartMark::Points;
+            let is_line = matches!(series.mark, ChartMark::Line | ChartMark::Both);
             let line = if is_line { places.clone() } else { Vec::new() };
             chart
                 .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
                 .label(&series.name)
                 .legend(move |(x, y)| {
-                    let from = if is_line { x } else { x + 8 };
-                    PathElement::new(
-                        vec![(from, y), (x + 18, y)],
-                        colour.stroke_width(2 * width - 1),
-                    )
+                    let ends = if is_line {
+                        vec![(0, 0), (18, 0)]
+                    } else {
+                        vec![]
+                    };
+                    EmptyElement::at((x, y))
+                        + PathElement::new(ends, colour.stroke_width(2 * width - 1))
+                        + Circle::new((9, 0), radius.min(4), style)
                 });
-            if series.mark != ChartMark::Line {
-                let style = if is_again {
-                    colour.stroke_width(width)
-                } else {
-                    colour.filled()
-                };
-                let circles = places.into_iter().map(|place| Circle::new(place, 4, style));
-                chart.draw_series(circles)?;
+            if radius > 0 {
+                let circles = places.into_iter();
+                chart.draw_series(circles.map(|place| Circle::new(place, radius, style)))?;
             }
         }
         chart
             .configure_series_labels()
-            .position(self.empty_corner())
+            .position(self.emptiest_place())
             .label_font((FONT, 13))
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.4))

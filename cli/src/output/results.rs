@@ -9,6 +9,8 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use clap::ValueEnum;
 
 use super::escape;
+use resemblance::Fingerprint;
+
 use crate::failure::{Failure, Result};
 
 /// The form of results.
@@ -132,7 +134,7 @@ pub(crate) enum Value<'a> {
     /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
     Hashes(&'a [u64]),
     /// A fingerprint in hexadecimal: all digits that its number of bits has.
-    Fingerprint(Option<(u128, u8)>),
+    Fingerprint(Option<Fingerprint>),
     /// Bytes in hexadecimal.
     Bytes(&'a [u8]),
 }
@@ -314,9 +316,7 @@ fn json_field(line: &mut String, name: &str, value: Value<'_>) {
             let quoted = hashes.iter().map(|hash| format!("\"{hash:016x}\""));
             format!("[{}]", quoted.collect::<Vec<_>>().join(","))
         }
-        Value::Fingerprint(value) => {
-            number(value.map(|value| format!("\"{}\"", fingerprint(value))))
-        }
+        Value::Fingerprint(value) => number(value.map(|value| format!("\"{value}\""))),
         Value::Bytes(bytes) => format!("\"{}\"", hexadecimal(bytes)),
     };
     line.push_str(&json);
@@ -367,15 +367,13 @@ impl Value<'_> {
                 let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
                 texts.collect::<Vec<_>>().join(",").into()
             }
-            Self::Fingerprint(value) => value.map(fingerprint).unwrap_or_default().into(),
+            Self::Fingerprint(value) => value
+                .map(|value| value.to_string())
+                .unwrap_or_default()
+                .into(),
             Self::Bytes(bytes) => hexadecimal(bytes).into(),
         }
     }
-}
-
-/// All digits of a fingerprint.
-fn fingerprint((value, bits): (u128, u8)) -> String {
-    format!("{value:0digits$x}", digits = usize::from(bits / 4))
 }
 
 /// Four significant digits, with an exponent where zeros would be many.

@@ -66,8 +66,9 @@ impl OutputTarget {
         Ok(Self::File(path.to_path_buf()))
     }
 
-    /// An error if a report at `report` would overwrite the output, or what the output is made of.
-    pub(crate) fn must_not_meet(&self, report: &Path, corpus: &Corpus) -> Result<()> {
+    /// An error if another output at `report`, such as "the report", would overwrite this one, or what both
+    /// are made of.
+    pub(crate) fn must_not_meet(&self, what: &str, report: &Path, corpus: &Corpus) -> Result<()> {
         if is_special(report) {
             return Ok(());
         }
@@ -92,7 +93,7 @@ impl OutputTarget {
                 report.display().to_string()
             };
             return Err(Failure::usage(format!(
-                "the output and the report cannot both go to {name}"
+                "the output and {what} cannot both go to {name}"
             )));
         }
         let is_report = |path: &Path| {
@@ -104,7 +105,7 @@ impl OutputTarget {
         let mut paths = corpus.sources.iter().filter_map(CorpusSource::path);
         if paths.any(|path| is_report(&path)) {
             return Err(Failure::usage(format!(
-                "the report {} would overwrite the corpus",
+                "{what} {} would overwrite the corpus",
                 report.display()
             )));
         }

@@ -30,6 +30,12 @@ impl BitList {
         Ok(())
     }
 
+    /// Sets a bit that was pushed.
+    pub(crate) fn set(&mut self, index: u64) -> Result<()> {
+        *at_mut(&mut self.words, word_of(index))? |= 1 << (index % WORD_BITS);
+        Ok(())
+    }
+
     /// A bit that was pushed.
     pub(crate) fn get(&self, index: u64) -> Result<bool> {
         let word = at(&self.words, word_of(index))?;
@@ -58,6 +64,8 @@ mod tests {
             bits.push(number % 3 == 0);
         }
         bits.clear(66).unwrap();
+        bits.clear(69).unwrap();
+        bits.set(69).unwrap();
         assert_eq!(bits.len(), 200);
         for number in 0..200 {
             let expected = number % 3 == 0 && number != 66;

@@ -43,14 +43,16 @@ pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()
     Ok(())
 }
 
-/// Reads the corpus a second time and writes the records whose bit is set.
-pub(crate) fn copy_kept(
+/// Reads the corpus a second time, and writes to each sink the records whose bits are set.
+pub(crate) fn copy_records(
     context: &Context,
     corpus: &Arc<Corpus>,
-    kept: &BitList,
     totals: ReadTotals,
-    mut sink: Sink,
+    mut sinks: Vec<(BitList, Sink)>,
 ) -> Result<()> {
+    if sinks.is_empty() {
+        return Ok(());
+    }
     let bytes_read = Arc::new(AtomicU64::new(0));
     let mut records = CorpusRecords::new(Arc::clone(corpus), Arc::clone(&bytes_read));
     let mut progress = ProgressDisplay::with_total_bytes("writing", context.messages.quiet, || {
@@ -61,10 +63,12 @@ pub(crate) fn copy_kept(
         let record = record?;
         context.interrupt.check()?;
         progress.update(number, bytes_read.load(Ordering::Relaxed));
-        sink.begin_source(record.source, corpus, &records)?;
-        // A corpus that has grown since is told below.
-        if number < kept.len() && kept.get(number)? {
-            sink.record(&record, corpus, &records)?;
+        for (wanted, sink) in &mut sinks {
+            sink.begin_source(record.source, corpus, &records)?;
+            // A corpus that has grown since is told below.
+            if number < wanted.len() && wanted.get(number)? {
+                sink.record(&record, corpus, &records)?;
+            }
         }
         number += 1;
     }
@@ -75,5 +79,6 @@ pub(crate) fn copy_kept(
             "the corpus was changed while it was being read; nothing was written",
         ));
     }
-    sink.finish(corpus, &records)
+    let mut sinks = sinks.into_iter();
+    sinks.try_for_each(|(_, sink)| sink.finish(corpus, &records))
 }

@@ -30,10 +30,10 @@ pub(crate) use bit_list::BitList;
 pub(crate) use build_forecast::BuildForecaster;
 pub(crate) use building::{Building, StoreBuilding, bulk_options, temporary_name};
 pub(crate) use context::Context;
-pub(crate) use copying::{copy_kept, spool_sources};
+pub(crate) use copying::{copy_records, spool_sources};
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, ReadDocument, WorkedDocument,
-    resolve_corpus, resolve_corpus_to_store, sketch_documents,
+    resolve_corpus, resolve_corpus_to_store,
 };
 pub(crate) use filling::fill;
 pub(crate) use interrupt::Interrupt;

@@ -96,7 +96,7 @@ impl Subject {
         }
         let store = open_to_read(context, path)?;
         options.schema.must_agree(store.schema())?;
-        options.bounds.must_lie_within(store.schema())?;
+        options.bounds.must_be_found(store.schema())?;
         Ok(Self {
             documents: JoinedDocuments::OfStore(store.snapshot()?),
             bounds: options.by.apply(options.bounds.bounds()),

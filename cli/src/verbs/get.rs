@@ -15,7 +15,7 @@ use crate::session::{Context, open_to_read};
 /// Show what a store holds under a key
 ///
 /// Columns: key, stamp, minhash (values separated by commas, of fewer bits where the store cuts them;
-/// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 16 digits or 32),
+/// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 8 to 64 digits),
 /// payload_hex; jsonl also has id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -72,7 +72,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
             Some(hashes) => Value::Hashes(hashes),
             None => Value::Values(signature.minhash()),
         },
-        Value::Fingerprint(signature.simhash().zip(signature.simhash_bits())),
+        Value::Fingerprint(signature.fingerprint()),
         Value::Bytes(record.payload()),
     ])?;
     results.finish()?;

@@ -7,18 +7,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use resemblance::verification::{FeatureSets, SketchedText};
 use resemblance::{
-    Bounds, By, DocumentId, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
+    Bounds, By, DocumentId, Fingerprint, Match, Matches, Nearest, Query, Scope, Signature, Snapshot,
 };
 
-use crate::corpus::{ContentRule, read_bounded};
+use crate::bug::at;
+use crate::corpus::{ContentRule, CorpusDocument, read_bounded};
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, ByOptions, CorpusOptions, ESTIMATE, FormatOptions, parse_key};
+use crate::options::{
+    BoundOptions, ByOptions, CorpusOptions, FormatOptions, must_have_similarities, parse_key,
+    similarity_name,
+};
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ProgressDisplay, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, must_take_text, open_to_read, resolve_corpus,
-    sketch_documents,
+    Context, CorpusDocuments, DocumentTally, NamedStore, must_take_text, open_to_read,
+    resolve_corpus,
 };
 
 /// Find the documents of a store that are like a text
@@ -26,7 +31,8 @@ use crate::session::{
 /// The text is an argument, a file, standard input, a document of the store (which itself is left
 /// out), or every document of a corpus. tsv columns: key, similarity_estimate (six decimals; from
 /// the signatures), best first; with SimHash alone the distance, with both families both. With
-/// --corpus a first column, query, has the key of the corpus's document. jsonl fields: query (with
+/// --corpus a first column, query, has the key of the corpus's document. With --texts the column is called
+/// similarity, and a last one, similarity_is, says exact or estimate. jsonl fields: query (with
 /// --corpus), id, key, similarity_estimate, distance.
 ///
 /// Without --nearest the matches are within the store's bounds, or --threshold and --distance; --limit
@@ -40,7 +46,9 @@ Examples:
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
   resemblance query seen.rsm --corpus more.jsonl --format jsonl
   resemblance query seen.rsm --file page.txt --budget 1000
+  resemblance query images.rsm --hash f8f8f0cee0f4a84f --distance 10
   resemblance query seen.rsm --file page.txt --nearest 10
+  resemblance query seen.rsm --file page.txt --nearest 10 --texts corpus.jsonl
   resemblance query seen.rsm --file page.txt --within 0.2 --factor 1.5")]
 pub(crate) struct QueryArguments {
     /// The store
@@ -59,6 +67,9 @@ pub(crate) struct QueryArguments {
         allow_hyphen_values = true
     )]
     key: Option<OsString>,
+    /// A ready-made fingerprint, in as many hexadecimal digits as the store's have
+    #[arg(long, value_name = "HEX", conflicts_with_all = ["text", "file", "key", "corpus", "escaped"])]
+    hash: Option<Fingerprint>,
     /// Every document of these corpora (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
@@ -82,6 +93,10 @@ pub(crate) struct QueryArguments {
     /// The probability with which a document as near as the last one must be found [default: 0.9]
     #[arg(long, value_name = "P")]
     min_recall: Option<f64>,
+    /// The corpus that the store was made of, or a part of it: the similarities to documents whose texts
+    /// are there are exact, and decide
+    #[arg(long, value_name = "CORPUS", num_args = 1..)]
+    texts: Vec<PathBuf>,
     /// Do not read all signatures: the answer may have fewer documents, or miss some
     #[arg(long)]
     no_scan: bool,
@@ -139,10 +154,90 @@ impl Question {
         Ok(Self::Bounded(StoreQuestion::new(arguments)))
     }
 
-    fn about(self, snapshot: &Snapshot, signature: &Signature) -> Result<Matches> {
+    fn about(self, snapshot: &Snapshot, asked: &Asked<'_>) -> Result<Matches> {
+        let signature = asked.signature;
         match self {
-            Self::Bounded(question) => question.run(snapshot.query(signature)),
-            Self::Nearest(question) => question.run(snapshot.nearest(signature, question.n())),
+            Self::Bounded(question) => {
+                let mut query = question.about(snapshot.query(signature));
+                if question.scan {
+                    query = query.scan();
+                }
+                if let Some(id) = asked.own {
+                    query = query.excluding(id);
+                }
+                if let Some(features) = asked.known {
+                    query = query.verify(|id| asked.similarity_to(features, id));
+                }
+                Ok(query.run()?)
+            }
+            Self::Nearest(question) => {
+                let mut nearest = question.about(snapshot.nearest(signature, question.n()));
+                if let Some(id) = asked.own {
+                    nearest = nearest.excluding(id);
+                }
+                if let Some(features) = asked.known {
+                    nearest = nearest.verify(|id| asked.similarity_to(features, id));
+                }
+                Ok(match question.goal {
+                    Goal::First(_) => nearest.run()?,
+                    Goal::Within { radius, factor } => nearest.within(radius, factor)?,
+                })
+            }
+        }
+    }
+
+    /// The answer for each document, without a scan for what is within bounds.
+    fn about_many(
+        self,
+        snapshot: &Snapshot,
+        signatures: &[Signature],
+        exact: Option<&ExactOfMany<'_>>,
+    ) -> Result<Vec<Matches>> {
+        Ok(match self {
+            Self::Bounded(question) => {
+                let mut query = question.about(snapshot.query(signatures));
+                if let Some(exact) = exact {
+                    query = query.verify(exact);
+                }
+                query.run()?
+            }
+            Self::Nearest(question) => {
+                let mut nearest = question.about(snapshot.nearest(signatures, question.n()));
+                if let Some(exact) = exact {
+                    nearest = nearest.verify(exact);
+                }
+                match question.goal {
+                    Goal::First(_) => nearest.run()?,
+                    Goal::Within { radius, factor } => nearest.within(radius, factor)?,
+                }
+            }
+        })
+    }
+}
+
+/// Says how alike the document at an index and a stored one are.
+type ExactOfMany<'e> = dyn Fn(usize, DocumentId) -> resemblance::Result<Option<f64>> + 'e;
+
+/// A document that is asked about.
+struct Asked<'a> {
+    signature: &'a Signature,
+    /// Those of its text, sorted.
+    features: &'a [u64],
+    /// Its id, if it is stored: then its features are among those that are known.
+    own: Option<DocumentId>,
+    /// The features of the stored documents, if similarities are to be exact.
+    known: Option<&'a FeatureSets>,
+}
+
+impl Asked<'_> {
+    fn similarity_to(
+        &self,
+        known: &FeatureSets,
+        id: DocumentId,
+    ) -> resemblance::Result<Option<f64>> {
+        match self.own {
+            Some(own) => known.similarity(own, id),
+            None => known.similarity_to(self.features, id),
         }
     }
 }
@@ -184,7 +279,7 @@ impl NearestQuestion {
         }
     }
 
-    fn run(self, mut nearest: Nearest<'_>) -> Result<Matches> {
+    fn about<A>(self, mut nearest: Nearest<'_, A>) -> Nearest<'_, A> {
         if let Some(by) = self.by {
             nearest = nearest.by(by);
         }
@@ -194,10 +289,7 @@ impl NearestQuestion {
         if !self.scans {
             nearest = nearest.without_scan();
         }
-        Ok(match self.goal {
-            Goal::First(_) => nearest.run()?,
-            Goal::Within { radius, factor } => nearest.within(radius, factor)?,
-        })
+        nearest
     }
 }
 
@@ -224,30 +316,15 @@ impl StoreQuestion {
         }
     }
 
-    fn run(self, query: Query<'_>) -> Result<Matches> {
+    fn about<A>(self, query: Query<'_, A>) -> Query<'_, A> {
         let mut query = query.bounds(self.bounds);
         if let Some(limit) = self.limit {
             query = query.limit(limit);
         }
-        if self.scan {
-            query = query.scan();
-        }
         if let Some(budget) = self.budget {
             query = query.probe_budget(budget.get());
         }
-        Ok(query.run()?)
-    }
-
-    /// The answer for each signature, without a scan.
-    fn run_many(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Matches>> {
-        let mut query = snapshot.query(signatures).bounds(self.bounds);
-        if let Some(limit) = self.limit {
-            query = query.limit(limit);
-        }
-        if let Some(budget) = self.budget {
-            query = query.probe_budget(budget.get());
-        }
-        Ok(query.run()?)
+        query
     }
 }
 
@@ -256,13 +333,14 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     arguments.bounds.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
     let question = Question::new(arguments)?;
+    let known = known_features(context, arguments, &snapshot)?;
     if !arguments.corpus.is_empty() {
-        return query_corpus(context, arguments, &snapshot, question);
+        return query_corpus(context, arguments, &snapshot, question, known);
     }
     let matches: Vec<Match> = match &arguments.key {
         Some(key) => {
             let key = parse_key(key, arguments.escaped)?;
-            match matches_of_key(context, &snapshot, &key, question)? {
+            match matches_of_key(context, &snapshot, &key, question, known.as_ref())? {
                 Some(matches) => {
                     if matches.is_empty() && matches!(question, Question::Bounded(_)) {
                         tell_nearest_to_key(context, &snapshot, &key)?;
@@ -278,49 +356,102 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
                 }
             }
         }
-        None => {
-            must_take_text(snapshot.schema())?;
-            let text = read_text(context, arguments)?;
-            let signature = store.sketch_text(&text)?;
-            if signature.is_empty() {
-                context
-                    .messages
-                    .note("the text has no features, so nothing is like it");
-            }
-            let matches = question.about(&snapshot, &signature)?;
-            explain(context, question, &matches);
-            let is_bounded = matches!(question, Question::Bounded(_));
-            if matches.is_empty() && !signature.is_empty() && is_bounded {
-                tell_nearest(context, &snapshot, &signature, None)?;
-            }
-            matches.into_iter().collect()
-        }
+        None => matches_of_text(context, arguments, &snapshot, question, known.as_ref())?,
     };
-    let mut results = Results::new(arguments.format.layout(), columns(&snapshot, false))?;
+    let columns = columns(&snapshot, false, known.is_some());
+    let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
-        results.row(&match_values(&found))?;
+        results.row(&match_values(None, &found, known.is_some()))?;
     }
     results.finish()?;
     Ok(Outcome::found(found))
 }
 
-fn columns(snapshot: &Snapshot, with_query: bool) -> Vec<Column> {
-    let query = with_query.then(|| Column::new("query"));
-    let nearness = nearness_columns(snapshot.schema(), ESTIMATE);
-    let columns = query.into_iter().chain([Column::new("key")]);
-    columns.chain(nearness).collect()
+/// The features of the stored documents, if their texts are at hand.
+fn known_features(
+    context: &Context,
+    arguments: &QueryArguments,
+    snapshot: &Snapshot,
+) -> Result<Option<FeatureSets>> {
+    let is_exact = !arguments.texts.is_empty();
+    let Some(mut features) = context.features(is_exact) else {
+        return Ok(None);
+    };
+    must_have_similarities("--texts", snapshot.schema())?;
+    let name = arguments.store.display();
+    let store = NamedStore { name, snapshot };
+    store.read_texts(context, &arguments.texts, &arguments.options, &mut features)?;
+    Ok(Some(features))
 }
 
-fn match_values(found: &Match) -> [Value<'_>; 3] {
-    [
-        Value::Document {
-            id: found.id().get(),
-            key: found.key(),
+fn matches_of_text(
+    context: &Context,
+    arguments: &QueryArguments,
+    snapshot: &Snapshot,
+    question: Question,
+    known: Option<&FeatureSets>,
+) -> Result<Vec<Match>> {
+    let sketched = match arguments.hash {
+        Some(fingerprint) => SketchedText {
+            signature: Signature::from_fingerprint(fingerprint),
+            features: Arc::default(),
         },
+        None => {
+            must_take_text(snapshot.schema())?;
+            let text = read_text(context, arguments)?;
+            SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?
+        }
+    };
+    let signature = &sketched.signature;
+    if signature.is_empty() {
+        context
+            .messages
+            .note("the text has no features, so nothing is like it");
+    }
+    let asked = Asked {
+        signature,
+        features: &sketched.features,
+        own: None,
+        // A ready-made fingerprint has no features.
+        known: known.filter(|_| arguments.hash.is_none()),
+    };
+    let matches = question.about(snapshot, &asked)?;
+    explain(context, question, &matches);
+    let is_bounded = matches!(question, Question::Bounded(_));
+    if matches.is_empty() && !signature.is_empty() && is_bounded {
+        tell_nearest(context, snapshot, signature, None)?;
+    }
+    Ok(matches.into_iter().collect())
+}
+
+fn columns(snapshot: &Snapshot, with_query: bool, is_exact: bool) -> Vec<Column> {
+    let query = with_query.then(|| Column::new("query"));
+    let nearness = nearness_columns(snapshot.schema(), similarity_name(is_exact));
+    let columns = query.into_iter().chain([Column::new("key")]);
+    let how = is_exact.then(|| Column::new("similarity_is"));
+    columns.chain(nearness).chain(how).collect()
+}
+
+/// A row; the key of the document that asks is in front if there are several.
+fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -> Vec<Value<'a>> {
+    let document = Value::Document {
+        id: found.id().get(),
+        key: found.key(),
+    };
+    let mut values: Vec<Value<'_>> = query.map(Value::Key).into_iter().collect();
+    values.extend([
+        document,
         Value::Similarity(found.similarity()),
         Value::Distance(found.distance()),
-    ]
+    ]);
+    if is_exact {
+        values.push(Value::Text(match found.is_exact() {
+            true => "exact",
+            false => "estimate",
+        }));
+    }
+    values
 }
 
 fn explain(context: &Context, question: Question, matches: &Matches) {
@@ -425,45 +556,24 @@ fn matches_of_key(
     snapshot: &Snapshot,
     key: &PrintedKey,
     question: Question,
+    known: Option<&FeatureSets>,
 ) -> Result<Option<Vec<Match>>> {
-    let matches = match (question, key) {
-        (Question::Bounded(question), PrintedKey::Key(key)) => {
-            let query = snapshot.query_by_key(key)?;
-            query.map(|query| question.run(query)).transpose()?
-        }
-        (Question::Bounded(question), PrintedKey::Id(id)) => {
-            let Some(record) = snapshot.get_id(DocumentId::new(*id))? else {
-                return Ok(None);
-            };
-            // one more, because the document finds itself
-            let wider = StoreQuestion {
-                limit: question.limit.map(|limit| limit.saturating_add(1)),
-                ..question
-            };
-            let matches = wider.run(snapshot.query(record.signature()))?;
-            explain(context, Question::Bounded(question), &matches);
-            let others = matches
-                .into_iter()
-                .filter(|found| found.id() != record.id());
-            let limit = question.limit.unwrap_or(usize::MAX);
-            return Ok(Some(others.take(limit).collect()));
-        }
-        (Question::Nearest(question), key) => {
-            let record = match key {
-                PrintedKey::Key(key) => snapshot.get(key)?,
-                PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
-            };
-            let matches = record.map(|record| {
-                let nearest = snapshot.nearest(record.signature(), question.n());
-                question.run(nearest.excluding(record.id()))
-            });
-            matches.transpose()?
-        }
+    let record = match key {
+        PrintedKey::Key(key) => snapshot.get(key)?,
+        PrintedKey::Id(id) => snapshot.get_id(DocumentId::new(*id))?,
     };
-    if let Some(matches) = &matches {
-        explain(context, question, matches);
-    }
-    Ok(matches.map(|matches| matches.into_iter().collect()))
+    let Some(record) = record else {
+        return Ok(None);
+    };
+    let asked = Asked {
+        signature: record.signature(),
+        features: &[],
+        own: Some(record.id()),
+        known,
+    };
+    let matches = question.about(snapshot, &asked)?;
+    explain(context, question, &matches);
+    Ok(Some(matches.into_iter().collect()))
 }
 
 fn read_text(context: &Context, arguments: &QueryArguments) -> Result<String> {
@@ -514,31 +624,37 @@ fn query_corpus(
     arguments: &QueryArguments,
     snapshot: &Snapshot,
     question: Question,
+    known: Option<FeatureSets>,
 ) -> Result<Outcome> {
+    let is_exact = known.is_some();
     let corpus = Arc::new(resolve_corpus(
         context,
         &arguments.corpus,
         &arguments.options,
-        ContentRule::new(snapshot.schema(), false),
+        ContentRule::new(snapshot.schema(), is_exact),
     )?);
     let sketcher = snapshot.schema().sketcher();
     let searched = snapshot.clone();
     let mut items = match question {
-        Question::Bounded(question) if !question.scan => {
-            CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
-                let signatures = sketch_documents(&sketcher, documents)?;
-                let answers = question.run_many(&searched, &signatures)?;
-                let empty = signatures.iter().map(Signature::is_empty);
-                Ok(empty.zip(answers).collect())
+        Question::Bounded(bounded) if bounded.scan => {
+            CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
+                let sketched = document.content.sketch(&sketcher, is_exact)?;
+                let asked = Asked {
+                    signature: &sketched.signature,
+                    features: &sketched.features,
+                    own: None,
+                    known: known.as_ref(),
+                };
+                let matches = question.about(&searched, &asked)?;
+                Ok((sketched.signature.is_empty(), matches))
             })
         }
-        _ => CorpusDocuments::start(context, "querying", &corpus, 0, move |document| {
-            let signature = document.content.sketch(&sketcher, false)?.signature;
-            let matches = question.about(&searched, &signature)?;
-            Ok((signature.is_empty(), matches))
+        _ => CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
+            query_together(&searched, documents, question, known.as_ref())
         }),
     };
-    let mut results = Results::new(arguments.format.layout(), columns(snapshot, true))?;
+    let columns = columns(snapshot, true, is_exact);
+    let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut tally = DocumentTally::default();
     let skip_bad = arguments.options.skip_bad;
     while let Some(item) = items.next()? {
@@ -550,12 +666,35 @@ fn query_corpus(
         tally.kept += u64::from(!matches.is_empty());
         tally.beyond_budget += u64::from(matches.beyond_budget().is_some());
         for found in matches {
-            let [key, similarity, distance] = match_values(&found);
-            results.row(&[Value::Key(&document.key), key, similarity, distance])?;
+            results.row(&match_values(Some(&document.key), &found, is_exact))?;
         }
     }
     results.finish()?;
     let totals = items.end(context, &tally)?;
     context.messages.note(tally.summary("with matches", totals));
     Ok(Outcome::found(tally.kept > 0))
+}
+
+/// The answers for documents of a corpus, and whether each document is without features.
+fn query_together(
+    snapshot: &Snapshot,
+    documents: &[CorpusDocument<'_>],
+    question: Question,
+    known: Option<&FeatureSets>,
+) -> Result<Vec<(bool, Matches)>> {
+    let sketcher = snapshot.schema().sketcher();
+    let (mut signatures, mut features) = (Vec::new(), Vec::new());
+    for document in documents {
+        let sketched = document.content.sketch(&sketcher, known.is_some())?;
+        signatures.push(sketched.signature);
+        features.push(sketched.features);
+    }
+    let exact = known.map(|known| {
+        let features = &features;
+        move |index: usize, id| known.similarity_to(at(features, index)?, id)
+    });
+    let exact = exact.as_ref().map(|exact| exact as &ExactOfMany<'_>);
+    let answers = question.about_many(snapshot, &signatures, exact)?;
+    let empty = signatures.iter().map(Signature::is_empty);
+    Ok(empty.zip(answers).collect())
 }

@@ -57,7 +57,8 @@ struct RebandChanges {
     /// Bits stored of the hash of a band, 32 to 64
     #[arg(long, value_name = "N")]
     code_bits: Option<u8>,
-    /// Maximum Hamming distance of near-duplicates, 1 to 8, with 32 bits 1 to 4, with 128 bits 1 to 16 (SimHash)
+    /// Maximum Hamming distance of near-duplicates, 1 to 10, with 32 bits 1 to 5, with 128 bits 1 to 20, with
+    /// 256 bits 1 to 40 (SimHash)
     #[arg(long, value_name = "K", alias = "distance")]
     max_distance: Option<u8>,
     /// Explicit permuted tables, as create has them (SimHash)

@@ -246,8 +246,8 @@ fn what_does_not_go_together_is_named() {
             "--simhash 128 --value-bits 4",
             &["--value-bits", "--minhash K"],
         ),
-        ("--simhash 64 --distance 9", &["--distance", "9"]),
-        ("--simhash 128 --distance 17", &["--distance", "17"]),
+        ("--simhash 64 --distance 11", &["--distance", "11"]),
+        ("--simhash 128 --distance 21", &["--distance", "21"]),
         ("--distance 3", &["--simhash 32, 64 or 128"]),
     ] {
         let options: Vec<&str> = options.split(' ').collect();
@@ -316,4 +316,30 @@ fn eval_judges_the_values_that_are_kept() {
         assert_eq!(value("pairs"), "4", "{options:?}");
         assert_eq!(value("returned"), "4", "{options:?}");
     }
+}
+
+/// Ready-made fingerprints of images, as other programs make them.
+#[test]
+fn fingerprints_of_256_bits_are_stored_and_asked_for() {
+    let folder = Folder::new();
+    let (a, b, far) = (
+        "0f".repeat(32),
+        format!("{}00", "0f".repeat(31)),
+        "a5".repeat(32),
+    );
+    let line = |key: &str, hash: &str| format!("{{\"id\":\"{key}\",\"signature\":\"{hash}\"}}\n");
+    folder.write("c.jsonl", line("a", &a) + &line("far", &far));
+    let build = ["build", "i.rsm", "c.jsonl", "--fingerprints", "256"];
+    folder.run(&build).expect(0);
+    let ran = folder.run(&["query", "i.rsm", "--hash", &b]).expect(0);
+    assert_eq!(ran.stdout, "a\t4\n");
+    folder
+        .run(&["query", "i.rsm", "--hash", &b, "--distance", "3"])
+        .expect(1);
+    let all = folder.run(&["query", "i.rsm", "--hash", &b, "--distance", "200"]);
+    assert_eq!(all.expect(0).stdout.lines().count(), 2);
+    folder.run(&["query", "i.rsm", "--hash", "0f0f"]).expect(2);
+    let got = folder.run(&["get", "i.rsm", "a", "--format", "jsonl"]);
+    assert!(got.expect(0).stdout.contains(&a));
+    folder.run(&["query", "i.rsm", "a text"]).expect(2);
 }

@@ -25,6 +25,7 @@ mod full;
 mod histories;
 mod ids;
 #[cfg(unix)]
+mod keep;
 mod kills;
 mod kinds;
 #[cfg(unix)]

@@ -422,9 +422,12 @@ fn a_store_without_matches_for_other_options_is_refused() {
         .expect(2)
         .says(&["no MinHash"]);
     folder
-        .run(&["pairs", "a.rsm", "--distance", "4"])
+        .run(&["add", "a.rsm", "c.jsonl", "--distance", "4"])
+        .expect(2);
+    folder
+        .run(&["pairs", "a.rsm", "--distance", "64"])
         .expect(2)
-        .says(&["--distance 4 lies above 3"]);
+        .says(&["--distance", "at most 63"]);
     folder.run(&["create", "b.rsm"]).expect(0);
     folder
         .run(&["clusters", "b.rsm", "--threshold", "0.7"])

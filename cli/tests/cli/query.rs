@@ -1,5 +1,8 @@
 //! query: a text, a file, standard input, a key, a corpus.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use crate::support::{Folder, edited, line, mixed, text};
 
 fn built() -> Folder {
@@ -187,8 +190,8 @@ fn two_families_have_two_columns() {
         .expect(2)
         .says(&["no MinHash"]);
     folder
-        .run(&["query", "s.rsm", &text(3), "--distance", "4"])
-        .expect(2);
+        .run(&["query", "s.rsm", &text(3), "--distance", "30"])
+        .expect(0);
     folder
         .run(&["query", "s.rsm", &text(3), "--distance", "0"])
         .expect(0);
@@ -233,6 +236,92 @@ fn the_nearest_are_there_however_far_they_are() {
         .run(&hurried)
         .expect(1)
         .says(&["found 0 of 3 without reading all signatures"]);
+}
+
+/// The exact similarity of the two texts whose words are given, as it is printed.
+fn exact(a: &str, b: &str) -> String {
+    let shingles = |text: &str| -> BTreeSet<Vec<String>> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        words.windows(5).map(<[String]>::to_vec).collect()
+    };
+    let (a, b) = (shingles(a), shingles(b));
+    let shared = a.intersection(&b).count() as f64;
+    format!("{:.6}", shared / a.union(&b).count() as f64)
+}
+
+#[test]
+fn texts_at_hand_make_similarities_exact() {
+    let folder = Folder::new();
+    let asked = text(1);
+    // Less and less like what is asked for, by less than estimates can tell.
+    let changed = |n: usize| {
+        let words = asked.split_whitespace().enumerate();
+        let words = words.map(|(place, word)| match place < n + 3 {
+            true => format!("x{n}z{place}"),
+            false => word.to_owned(),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let texts: Vec<String> = (0..30).map(changed).collect();
+    let lines = texts
+        .iter()
+        .enumerate()
+        .map(|(n, text)| line(&format!("d{n}"), text));
+    let lines: Vec<String> = lines.collect();
+    folder.write("c.jsonl", lines.concat());
+    folder.run(&["build", "a.rsm", "c.jsonl"]).expect(0);
+    let mut expected: Vec<String> = (0..30)
+        .map(|n| format!("d{n}\t{}\texact", exact(&texts[n], &asked)))
+        .collect();
+    let similarity = |line: &String| line.split('\t').nth(1).map(str::to_owned);
+    expected.sort_by_key(|line| Reverse(similarity(line)));
+    let query = ["query", "a.rsm", "--texts", "c.jsonl", "--nearest", "8"];
+    let found = folder.run(&[&query[..], &[&asked]].concat()).expect(0);
+    assert_eq!(found.lines(), expected[..8]);
+    folder.write("q.jsonl", line("q", &asked));
+    let of_corpus = folder.run(&[&query[..], &["--corpus", "q.jsonl"]].concat());
+    let expected_lines = expected.iter().map(|line| format!("q\t{line}"));
+    let expected_lines: Vec<String> = expected_lines.take(8).collect();
+    assert_eq!(of_corpus.expect(0).lines(), expected_lines);
+    let own = folder.run(&[&query[..4], &["--nearest", "1", "--key", "d0"]].concat());
+    assert_eq!(
+        own.expect(0).lines(),
+        [format!("d1\t{}\texact", exact(&texts[0], &texts[1]))]
+    );
+
+    // Within bounds; of some documents there is no text.
+    folder.write("some.jsonl", lines[..1].concat());
+    let within = [
+        "query",
+        "a.rsm",
+        "--texts",
+        "some.jsonl",
+        "--scan",
+        "--threshold",
+        "0.1",
+    ];
+    let found = folder.run(&[&within[..], &[&asked]].concat()).expect(0);
+    let found = found.says(&["the texts of 29 of the 30 documents in a.rsm are not at hand"]);
+    let lines = found.lines();
+    let is_exact = lines.iter().map(|line| line.ends_with("\texact"));
+    assert_eq!(is_exact.filter(|is_exact| *is_exact).count(), 1);
+    assert_eq!(found.lines().len(), 30);
+    let json = [&within[..], &[&asked, "--format", "jsonl", "--limit", "1"]].concat();
+    let json = folder.run(&json).expect(0).stdout;
+    assert!(json.contains("\"similarity_is\":"), "{json}");
+
+    folder
+        .run(&["create", "s.rsm", "--simhash", "64"])
+        .expect(0);
+    folder
+        .run(&["query", "s.rsm", "a text", "--texts", "c.jsonl"])
+        .expect(2);
+    folder
+        .run(&["create", "w.rsm", "--minhash-kind", "weighted"])
+        .expect(0);
+    folder
+        .run(&["query", "w.rsm", "a text", "--texts", "c.jsonl"])
+        .expect(2);
 }
 
 #[test]

@@ -105,7 +105,7 @@ class Signature:
     @classmethod
     def from_minhash(cls, values: Sequence[int] | NDArray[np.uint32]) -> Signature: ...
     @classmethod
-    def from_simhash(cls, fingerprint: int, bits: int = 64) -> Signature: ...
+    def from_simhash(cls, fingerprint: int | str, bits: int | None = None) -> Signature: ...
     @classmethod
     def from_bottom_k(cls, max_count: int, hashes: Sequence[int] | NDArray[np.uint64]) -> Signature: ...
     @classmethod
@@ -348,7 +348,20 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
+    def nearest_many(
+        self,
+        documents: _Documents,
+        n: int = 10,
+        /,
+        *,
+        by: Literal["minhash", "simhash"] | None = None,
+        min_recall: float | None = None,
+        scan: bool = True,
+        payloads: bool = False,
+        verify: Callable[[int, int], float | None] | None = None,
+    ) -> list[Matches]: ...
     def near(
         self,
         document: _Document,
@@ -360,6 +373,7 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
     def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
@@ -373,6 +387,7 @@ class _Reads:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
@@ -652,6 +667,7 @@ class TemporaryCorpus:
         threads: int | None = None,
         max_bucket: int | None = None,
         keys: bool = True,
+        progress: _Callback | None = None,
     ) -> Pairs: ...
     def clusters(
         self,
@@ -666,6 +682,8 @@ class TemporaryCorpus:
     ) -> Clusters: ...
     def duplicates(
         self,
+        policy: str,
+        keep: Literal["first", "last"] | list[float],
         *,
         threads: int | None = None,
         max_bucket: int | None = None,

@@ -233,6 +233,7 @@ def pairs(
             by=by,
             threads=threads,
             max_bucket=max_bucket,
+            progress=progress,
         )
 
 
@@ -319,7 +320,8 @@ def dedup(
     *,
     text: str = "text",
     key: str | None = None,
-    policy: Literal["first", "cluster"] = "first",
+    policy: Literal["first", "cluster", "representative"] = "first",
+    keep: Literal["first", "last", "longest"] | Iterable[float] = "first",
     exact: bool | None = None,
     against: Store | Snapshot | None = None,
     max_bucket: int | None = None,
@@ -331,14 +333,18 @@ def dedup(
     """Says which documents of a corpus stay if near-duplicates go.
 
     With the policy `"first"` a document goes if it is near one that came before and stays; with
-    `"cluster"` the first document of each cluster stays. `against` is a store whose documents, and
-    whose schema, count as well; nothing is written to it. Keys need not differ here.
+    `"cluster"` one document of each cluster stays; with `"representative"` documents are decided in
+    the order of the number of their near-duplicates, the most first. `keep` says which of several
+    near-duplicates stays: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
+    of the numbers that are given, one for each document. `against` is a store whose documents, and
+    whose schema, count as well; nothing is written to it. It needs the policy and the rule
+    `"first"`. Keys need not differ here.
 
     >>> found = dedup(texts)
     >>> unique = found.select(texts)
     >>> [(d.position, d.survivor, d.similarity) for d in found.duplicates]
     """
-    if policy == "first":
+    if policy == "first" and isinstance(keep, str) and keep == "first":
         snapshot = against.snapshot() if isinstance(against, Store) else against
         own = snapshot.schema if snapshot is not None else _schema(schema)
         if snapshot is not None and schema is not None and schema != own:
@@ -346,9 +352,9 @@ def dedup(
         exact = _is_exact(exact, corpus, own)
         with _temporary(temp_dir) as folder, Deduplicator(own, folder, exact=exact) as kept:
             return _first(_batches(corpus, text, key), kept, snapshot, threads)
-    if policy != "cluster" or against is not None:
-        found = f"{policy!r}" if against is None else f"{policy!r} with a store"
-        raise ValueError(f"policy: found {found}, expected 'first', or 'cluster' without a store")
+    if against is not None:
+        found = f"policy {policy!r} and keep {keep!r}"
+        raise ValueError(f"against: found {found} with a store, expected 'first' for both")
     all_keys: list[str | bytes] = []
     own = _schema(schema)
     exact = _is_exact(exact, corpus, own)
@@ -357,18 +363,34 @@ def dedup(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
         count = 0
+        lengths: list[float] = []
         for documents, keys in _batches(corpus, text, key):
             # Without their keys, which need not differ.
             stored.insert_many(documents, threads=threads)
+            if keep == "longest":
+                lengths.extend(len(document) for document in _key_list(documents))
             all_keys.extend(() if keys is None else _key_list(keys))
             count += len(documents)
         stored.finish(progress=progress)
-        rows = stored.duplicates(threads=threads, max_bucket=max_bucket, progress=progress)
+        rule = lengths if keep == "longest" else _keep_rule(keep, count)
+        rows = stored.duplicates(
+            policy, rule, threads=threads, max_bucket=max_bucket, progress=progress
+        )
         stored.close()
     mask = np.ones(count, dtype=np.bool_)
     mask[[row[0] for row in rows]] = False
     keyed = all_keys or None
     return Dedup(mask, [_with_keys(Duplicate(*row), keyed) for row in rows])
+
+
+def _keep_rule(keep: Any, documents: int) -> Any:
+    if isinstance(keep, str):
+        return keep
+    scores = [float(score) for score in keep]
+    if len(scores) != documents:
+        found = f"{len(scores)} numbers"
+        raise ValueError(f"keep: found {found}, expected one for each of {documents} documents")
+    return scores
 
 
 def _with_keys(found: Duplicate, keys: list[str | bytes] | None) -> Duplicate:

@@ -221,8 +221,11 @@ class Evaluation:
     returned; `recall` is their share, and `expected_recall` what theory says. `precision` is the share
     of near pairs among all that are returned. `error_mean` and `error_deviation` are those of estimates.
     `missed` has the most similar pairs that were not returned: two keys, exact and estimated similarity.
-    `families` has, where there are both, the number of pairs returned and of those that are near, by
-    `"minhash"`, `"simhash"`, `"both"` and `"any"`. `distances` counts, for SimHash, pairs by distance: those there are and those that were returned.
+    `steps` are the points of an S-curve, for each tenth of the exact similarity: from where on, the number of
+    pairs, of candidates among them, what theory expects of these, and of pairs returned. `families` has, where
+    there are both, the number of pairs returned, of those that are near, and of near pairs that theory
+    expects to be candidates, by `"minhash"`, `"simhash"`, `"both"` and `"any"`. `distances` counts, for
+    SimHash, pairs by distance: those there are and those that were returned.
     """
 
     documents: int
@@ -235,5 +238,6 @@ class Evaluation:
     error_deviation: float | None = None
     candidates: int = 0
     missed: list[tuple[str, str, float, float]] = field(default_factory=list)
+    steps: list[tuple[float, int, int, float, int]] = field(default_factory=list)
     distances: list[tuple[int, int]] = field(default_factory=list)
-    families: dict[str, tuple[int, int]] = field(default_factory=dict)
+    families: dict[str, tuple[int, int, float]] = field(default_factory=dict)

@@ -84,10 +84,13 @@ class MinHash(_Part):
 @dataclass(frozen=True, repr=False)
 class SimHash(_Part):
     """SimHash: fingerprints of 32, 64 or 128 bits that differ in few bits where documents are nearly
-    identical. No document within `max_distance` bits is missed. `tables` are groups of blocks, of which so many
-    lead, such as ((5, 2),) for ten tables, in place of those that are chosen.
+    identical. No document within `max_distance` bits is missed, nor within another distance that a query asks
+    for. `tables` are groups of blocks, of which so many lead, such as ((5, 2),) for ten tables, in place of those
+    that are chosen. `external` fingerprints, of up to 256 bits, are made elsewhere, such as perceptual hashes of
+    images: see `Signature.from_simhash`.
     """
 
     bits: int = 64
     max_distance: int | None = None
     tables: tuple[tuple[int, int], ...] | None = None
+    external: bool = False

@@ -9,7 +9,9 @@ use crate::error::Result;
 use crate::format::{DocumentRow, Posting};
 use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at};
-use crate::join::{JoinSource, LanePostings, LiveDocuments, SignatureBatch, VisitNotes};
+use crate::join::{
+    JoinSource, LanePostings, LiveDocuments, SignatureBatch, VisitFingerprints, VisitNotes,
+};
 use crate::lanes::hash_key;
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
@@ -163,7 +165,7 @@ impl JoinSource for MemoryDocuments {
                 let fingerprint = self.signatures.fingerprint(slot);
                 codes.clear();
                 let fingerprint = fingerprint.or_bug("the fingerprint of a document")?;
-                self.context.lanes.table_codes(fingerprint, &mut codes);
+                self.context.lanes.table_codes(&fingerprint, &mut codes);
                 *at(&codes, column - usize::from(bands))?
             };
             postings.push(Posting { code, id });
@@ -171,6 +173,17 @@ impl JoinSource for MemoryDocuments {
         // They ascend by id.
         sort_by_number(&mut postings, &mut Vec::new(), |posting| posting.code);
         Ok(Box::new(postings.into_iter().map(Ok)))
+    }
+
+    fn fingerprints(&self, visit: &mut VisitFingerprints<'_>) -> Result<()> {
+        let files_empty = self.files_empty();
+        for (slot, id) in (0..).zip(0..self.taken()) {
+            if files_empty || !self.signatures.is_empty(slot) {
+                let fingerprint = self.signatures.fingerprint(slot);
+                visit(id, &fingerprint.or_bug("the fingerprint of a document")?)?;
+            }
+        }
+        Ok(())
     }
 
     fn lane_postings(&self, _: u16) -> u64 {

@@ -173,6 +173,10 @@ impl Deduplicator {
         self
     }
 
+    pub(super) fn is_exact(&self) -> bool {
+        self.features.is_some()
+    }
+
     /// Returns the number of documents that are kept, those that the store had before included.
     ///
     /// ```

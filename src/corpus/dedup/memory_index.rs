@@ -126,6 +126,10 @@ impl ReadView for MemoryIndex {
         &self.context
     }
 
+    fn documents(&self) -> u64 {
+        self.len()
+    }
+
     fn sealed_below(&self) -> u64 {
         0
     }

@@ -1,17 +1,19 @@
-//! A corpus without its near-duplicates: which documents of a stream are kept, by either policy.
+//! A corpus without its near-duplicates.
 //!
-//! *First* keeps a document unless it is near one that was kept before: a [`Deduplicator`] decides as
-//! documents come. *Cluster* keeps the first document of each cluster of near-duplicates:
-//! [`Join::duplicates`](crate::Join::duplicates) lists the others, once all
-//! documents are in a store. In both, similarities are estimates, or exact where features are kept in
+//! A [`Deduplicator`] decides on documents as they come: one is kept unless it is near one that was kept
+//! before. Once all documents are in a collection or a store, [`Join::duplicates`](crate::Join::duplicates)
+//! lists those that go, by one of three policies and by what the caller prefers. In both, similarities are estimates, or exact where features are kept in
 //! [`FeatureSets`](crate::corpus::verification::FeatureSets).
 //!
 //! Imports `verification`, `join`, `write` and below.
 
-mod cluster_duplicates;
 mod deduplicator;
+mod duplicates;
+mod in_order;
 mod kept;
 mod memory_index;
+mod policy;
 
-pub use cluster_duplicates::{ClusterDuplicate, ClusterDuplicates};
 pub use deduplicator::{DedupDecision, Deduplicator};
+pub use duplicates::{Duplicate, Duplicates};
+pub use policy::{DedupPolicy, Preference};

@@ -2,7 +2,7 @@
 
 use super::sample::DocumentSample;
 use super::spread::SeedRecall;
-use super::tally::{ComparedDocument, FamilyTally, MinHashTally, SimHashTally};
+use super::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, SimHashTally};
 use crate::corpus::verification::{ExactJoin, Partner};
 use crate::error::{Error, Result};
 use crate::invariant::{OrBug, at, bug};
@@ -173,6 +173,11 @@ impl Evaluation {
         mut on_document: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut join = ExactJoin::new(&self.sample.features, floor)?;
+        let families = self.minhash.as_ref().zip(self.simhash.as_ref());
+        let theory = families.map(|(minhash, simhash)| FamilyTheory {
+            minhash: minhash.minhash,
+            design: simhash.design.clone(),
+        });
         for first in (0..self.sample.len()).step_by(DOCUMENTS_TOGETHER) {
             let end = self.sample.len().min(first + DOCUMENTS_TOGETHER);
             let signatures = self.sample.signatures.get(first..end);
@@ -195,7 +200,8 @@ impl Evaluation {
                 let mut exact = exact.ok_or_else(|| bug("fewer feature sets than signatures"))?;
                 self.add_empty(document, &mut exact)?;
                 for (tally, returned) in self.families.iter_mut().zip(&by_family) {
-                    tally.add(document, &exact, at(returned, document - first)?);
+                    let theory = theory.as_ref().or_bug("both families")?;
+                    tally.add(document, &exact, at(returned, document - first)?, theory);
                 }
                 if self.minhash.is_some() {
                     let similar = similar.next();

@@ -533,6 +533,7 @@ impl MinHashTally {
 /// evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
 /// for tally in &evaluation.families {
 ///     assert_eq!(tally.recall(), Some(1.0)); // of the one pair of equal features
+///     assert!((tally.expected - 1.0).abs() < 1e-9);
 /// }
 /// # Ok::<(), resemblance::Error>(())
 /// ```
@@ -545,6 +546,9 @@ pub struct FamilyTally {
     pub threshold: f64,
     /// Number of right pairs in the sample.
     pub pairs: u64,
+    /// How many of them theory expects to be candidates: to share a band, or to lie within the distance
+    /// (of both families the latter, of any either).
+    pub expected: f64,
     /// The returned pairs.
     pub returned: ReturnedPairs,
 }
@@ -555,6 +559,7 @@ impl FamilyTally {
             by,
             threshold,
             pairs: 0,
+            expected: 0.0,
             returned: ReturnedPairs::default(),
         };
         [By::MinHash, By::SimHash, By::Both, By::Any]
@@ -569,13 +574,41 @@ impl FamilyTally {
     }
 
     /// Counts the pairs of a document with those before it: `exact` are those at the floor or above,
-    /// `returned` all that were returned, those after it too.
-    pub(super) fn add(&mut self, document: usize, exact: &[Partner], returned: &[usize]) {
+    /// `returned` all that were returned, those after it too. `theory` is of pairs of a similarity.
+    pub(super) fn add(
+        &mut self,
+        document: usize,
+        exact: &[Partner],
+        returned: &[usize],
+        theory: &FamilyTheory,
+    ) {
         let is_right = |partner: &Partner| partner.similarity >= self.threshold;
-        self.pairs += exact.iter().filter(|partner| is_right(partner)).count() as u64;
+        for partner in exact.iter().filter(|partner| is_right(partner)) {
+            self.pairs += 1;
+            self.expected += theory.probability(self.by, partner.similarity);
+        }
         for other in returned.iter().filter(|other| **other < document) {
             self.returned.pairs += 1;
             self.returned.right += u64::from(find(exact, *other).as_ref().is_some_and(is_right));
+        }
+    }
+}
+
+/// How probably pairs are candidates of each family.
+pub(super) struct FamilyTheory {
+    pub(super) minhash: MinHashSchema,
+    pub(super) design: TableDesign,
+}
+
+impl FamilyTheory {
+    fn probability(&self, by: By, similarity: f64) -> f64 {
+        let bands = self.minhash.probability(similarity);
+        let distance = self.design.probability(similarity);
+        match by {
+            By::MinHash => bands,
+            // Where both must be near, the tables alone are asked.
+            By::SimHash | By::Both => distance,
+            By::Any => 1.0 - (1.0 - bands) * (1.0 - distance),
         }
     }
 }

@@ -269,6 +269,14 @@ impl FeatureSets {
         })
     }
 
+    /// Returns the hashes of a document; `None` if they are not here.
+    pub(in crate::corpus) fn shared(&self, id: DocumentId) -> Result<Option<Arc<[u64]>>> {
+        if let Some(FeaturePlace::Memory(hashes)) = self.place(id) {
+            return Ok(Some(Arc::clone(hashes)));
+        }
+        Ok(self.get(id)?.map(|hashes| Arc::from(&*hashes)))
+    }
+
     fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
         let numbers = match self.place(id) {
             None => return Ok(None),

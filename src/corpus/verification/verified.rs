@@ -47,13 +47,13 @@ impl SketchedText {
     /// Returns the errors of [`Sketcher::text`].
     pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
         let (signature, features) = if with_features {
-            sketcher.text_and_feature_hashes(text)?
+            sketcher.text_and_features(text)?
         } else {
-            (sketcher.text(text)?, Vec::new())
+            (sketcher.text(text)?, Arc::default())
         };
         Ok(Self {
             signature,
-            features: features.into(),
+            features,
         })
     }
 

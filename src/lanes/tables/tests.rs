@@ -86,11 +86,11 @@ fn tables_permute_as_the_rule_reads() {
             let single_bits = (0..64).map(|bit| 1 << bit);
             let random: Vec<u64> = (0..200).map(|_| next()).collect();
             for fingerprint in single_bits.chain(random).chain([0, u64::MAX]) {
-                let code = table.permute(fingerprint.into());
+                let code = table.permute(&fingerprint.into());
                 assert_eq!(code, naive_permute(order, fingerprint), "{design}");
                 assert_eq!(table.restore(code), fingerprint, "{design}");
                 assert_eq!(
-                    table.permute(table.restore(fingerprint).into()),
+                    table.permute(&table.restore(fingerprint).into()),
                     fingerprint
                 );
             }
@@ -171,12 +171,12 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
             let flips = round % 30;
             let b = (0..flips).fold(a, |b, _| b ^ 1 << (next() % 64));
             let shares_prefix = |table: &PermutedTable| {
-                let (low, high) = table.prefix_range(table.permute(a.into()));
-                (low..=high).contains(&table.permute(b.into()))
+                let (low, high) = table.prefix_range(table.permute(&a.into()));
+                (low..=high).contains(&table.permute(&b.into()))
             };
             let expected = design.tables().iter().position(shares_prefix);
             assert_eq!(
-                design.first_shared_table(a.into(), b.into()),
+                design.first_shared_table(&a.into(), &b.into()),
                 expected,
                 "{design}"
             );
@@ -192,7 +192,7 @@ fn the_first_meeting_table_is_the_first_with_equal_prefixes() {
 
 #[test]
 fn designs_that_miss_matches_are_refused() {
-    let refused: [(u8, u8, Groups, &str); 11] = [
+    let refused: [(u16, u8, Groups, &str); 11] = [
         (16, 3, &[(4, 1)], "bits"),
         (32, 3, &[(33, 30)], "groups"),
         (96, 3, &[(4, 1)], "bits"),
@@ -200,8 +200,8 @@ fn designs_that_miss_matches_are_refused() {
         (64, 0, &[], "groups"),
         (64, 3, &[(4, 0)], "groups"),
         (64, 3, &[(4, 5)], "groups"),
-        (64, 3, &[(4, 2)], "groups"),
-        (64, 4, &[(3, 2), (3, 2)], "groups"),
+        (64, 40, &[(4, 2)], "groups"),
+        (64, 64, &[(3, 2), (3, 2)], "max_distance"),
         (64, 63, &[(65, 1)], "groups"),
         (64, 3, &[(64, 32)], "groups"),
     ];
@@ -245,7 +245,18 @@ fn stored_designs_are_checked() {
         bincode::serde::decode_from_slice::<TableDesign, _>(bytes, configuration).is_ok()
     };
     assert!(read(&[64, 3, 1, 5, 2]));
-    assert!(!read(&[64, 4, 1, 5, 2]));
+    let wide = TableDesign::new(256, 3, &[(5, 1)]).unwrap();
+    let bytes = bincode::serde::encode_to_vec(&wide, configuration).unwrap();
+    assert_eq!(bytes, [0, 3, 1, 5, 1]);
+    let read_again = bincode::serde::decode_from_slice(&bytes, configuration);
+    assert_eq!(
+        read_again
+            .map(|(design, _): (TableDesign, usize)| design)
+            .unwrap(),
+        wide
+    );
+    assert!(read(&[64, 4, 1, 5, 2]));
+    assert!(!read(&[64, 40, 1, 5, 2]));
     assert!(!read(&[63, 3, 1, 5, 2]));
     assert!(!read(&[64, 3, 1, 5, 6]));
     assert!(!read(&[64, 3, 200, 5, 2]));
@@ -285,10 +296,11 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
         (128, TableDesign::new(128, 5, &[(8, 3)]).unwrap()),
     ];
     for (bits, design) in designs {
-        let bits: u8 = bits;
+        let bits: u16 = bits;
         for dropped in 0..=design.max_dropped() {
             for distance in [1, 3, 5, 8, 12, 20] {
                 let (mut shared, tries) = (0, 1_000);
+                let wide = |number| Fingerprint::from_number(bits, number);
                 for _ in 0..tries {
                     let fingerprint = u128::from(next()) << 64 | u128::from(next());
                     let fingerprint = fingerprint & (u128::MAX >> (128 - u32::from(bits)));
@@ -301,8 +313,8 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
                     }
                     shared += u32::from(design.tables().iter().any(|table| {
                         let (low, high) =
-                            table.shorter_prefix_range(table.permute(fingerprint), dropped);
-                        (low..=high).contains(&table.permute(other))
+                            table.shorter_prefix_range(table.permute(&wide(fingerprint)), dropped);
+                        (low..=high).contains(&table.permute(&wide(other)))
                     }));
                 }
                 let told = design.shortened_probability_at(distance, dropped);
@@ -317,5 +329,89 @@ fn the_probability_at_a_distance_is_that_of_random_bits() {
             }
         }
         assert_eq!(design.probability_at(129), 0.0);
+    }
+}
+
+/// Wherever a fingerprint's bits differ from another's, up to a distance, some table has its prefix within the
+/// radius: blocks of few bits are tried with all sets of differing bits.
+#[test]
+fn radii_hide_nothing_within_the_distance() {
+    let designs: [(u16, Groups); 7] = [
+        (32, &[(1, 1), (1, 1)]),
+        (32, &[(3, 2)]),
+        (64, &[(1, 1), (1, 1), (1, 1)]),
+        (64, &[(4, 2), (2, 1)]),
+        (64, &[(5, 2)]),
+        (128, &[(1, 1), (1, 1), (1, 1), (1, 1)]),
+        (256, &[(1, 1), (1, 1), (3, 1), (3, 2)]),
+    ];
+    for (bits, groups) in designs {
+        let Ok(design) = TableDesign::new(bits, 0, groups) else {
+            panic!("{bits} {groups:?}");
+        };
+        let blocks: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
+        let blocks: Vec<BitBlock> = cut(bits, blocks).collect();
+        for distance in 0..14 {
+            for documents in [0, 1_000, 1_000_000_000] {
+                let Some(radii) = design.probe_radii(distance, documents) else {
+                    continue;
+                };
+                let mut counts = vec![0; blocks.len()];
+                spread(distance, &mut counts, 0, &mut |counts| {
+                    let fits = counts
+                        .iter()
+                        .zip(&blocks)
+                        .all(|(count, block)| *count <= block.bits);
+                    let is_found = || {
+                        let mut tables = design.tables().iter().enumerate();
+                        tables.any(|(number, table)| {
+                            let leading = blocks.iter().zip(counts).filter(|(block, _)| {
+                                let bit = u32::from(bits) - 1 - block.first;
+                                let word = &table.words[(bit / 64) as usize];
+                                word.leading >> (bit % 64) & 1 == 1
+                            });
+                            let differing: u32 = leading.map(|(_, count)| *count).sum();
+                            differing <= radii.of_table(number).into()
+                        })
+                    };
+                    assert!(!fits || is_found(), "{design} at {distance}: {counts:?}");
+                });
+            }
+        }
+    }
+}
+
+/// All ways to spread so many differing bits over blocks.
+fn spread(left: u32, counts: &mut [u32], block: usize, visit: &mut impl FnMut(&[u32])) {
+    if block + 1 == counts.len() {
+        counts[block] = left;
+        visit(counts);
+        return;
+    }
+    for count in 0..=left {
+        counts[block] = count;
+        spread(left - count, counts, block + 1, visit);
+    }
+}
+
+#[test]
+fn flips_are_all_prefixes_within_the_radius() {
+    use crate::lanes::radii::prefix_flips;
+    for prefix_bits in [1, 2, 7, 16, 64] {
+        for radius in 0..=3 {
+            let flips: Vec<u64> = prefix_flips(prefix_bits, radius).collect();
+            let mut distinct = flips.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), flips.len());
+            assert!(!flips.contains(&0));
+            let most = u32::from(radius.min(prefix_bits));
+            assert!(flips.iter().all(|flip| flip.count_ones() <= most
+                && flip.trailing_zeros() >= 64 - u32::from(prefix_bits)));
+            let ways: u64 = (1..=radius.min(prefix_bits))
+                .map(|r| binomial(prefix_bits, r))
+                .sum();
+            assert_eq!(flips.len() as u64, ways, "{prefix_bits} {radius}");
+        }
     }
 }

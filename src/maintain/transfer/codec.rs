@@ -52,16 +52,21 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn digest(&self) -> u128 {
-        let bits = [self.value_bits(), self.simhash_bits()].map(|bits| bits.map_or(0, u8::from));
-        let mut bytes = bits.to_vec();
-        bytes.push(u8::from(self.is_empty()));
+        let value_bits = self.value_bits().map_or(0, u8::from);
+        // 256 bits are told from none by their bytes.
+        let simhash_bits = self.simhash_bits().map_or(0, |bits| bits as u8);
+        let mut bytes = vec![value_bits, simhash_bits, u8::from(self.is_empty())];
         for value in self.minhash().into_iter().flatten() {
             bytes.extend(value.to_le_bytes());
         }
         for hash in self.bottom_k().into_iter().flatten() {
             bytes.extend(hash.to_le_bytes());
         }
-        bytes.extend(self.simhash().into_iter().flat_map(u128::to_le_bytes));
+        if let Some(fingerprint) = self.fingerprint() {
+            fingerprint.append_le_bytes(&mut bytes);
+            let width = bytes.len() + 16_usize.saturating_sub(usize::from(fingerprint.bits() / 8));
+            bytes.resize(width, 0);
+        }
         xxh3_128(&bytes)
     }
 }
@@ -129,8 +134,8 @@ impl Codec {
             return Ok(codes);
         }
         context.band_codes(signature, &mut codes)?;
-        if let Some(fingerprint) = signature.simhash() {
-            context.lanes.table_codes(fingerprint, &mut codes);
+        if let Some(fingerprint) = signature.fingerprint() {
+            context.lanes.table_codes(&fingerprint, &mut codes);
         }
         for (lane, code) in (1..).zip(&mut codes) {
             *code = context.lanes.bucket_bits(lane).bucket(*code);

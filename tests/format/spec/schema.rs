@@ -38,7 +38,7 @@ pub(crate) struct Schema {
     pub(crate) recipe: Recipe,
     pub(crate) minhash: Option<MinHash>,
     /// Bits, greatest distance, groups.
-    pub(crate) simhash: Option<(u8, u8, Groups)>,
+    pub(crate) simhash: Option<(u16, u8, Groups)>,
     pub(crate) near: u32,
     pub(crate) expected_documents: u64,
 }
@@ -67,7 +67,11 @@ impl Schema {
             code_bits: bytes.u8(),
         });
         let simhash = bytes.option(|bytes| {
-            let (bits, distance, groups) = (bytes.u8(), bytes.u8(), bytes.u64());
+            let bits = match bytes.u8() {
+                0 => 256,
+                bits => u16::from(bits),
+            };
+            let (distance, groups) = (bytes.u8(), bytes.u64());
             let groups = (0..groups).map(|_| (bytes.u8(), bytes.u8())).collect();
             (bits, distance, groups)
         });
@@ -81,12 +85,13 @@ impl Schema {
         let of_recipe = schema.minhash.map(|minhash| (minhash.kind, minhash.values));
         assert_eq!(schema.recipe.minhash, of_recipe);
         let bits = schema.simhash.as_ref().map_or(0, |simhash| simhash.0);
-        assert_eq!(schema.recipe.simhash_bits, u16::from(bits));
+        let is_external = schema.recipe.simhash_bits == 0;
+        assert!(is_external || schema.recipe.simhash_bits == bits);
         schema
     }
 
     pub(crate) fn tables(&self) -> Vec<codes::Table> {
-        let tables = |(bits, _, groups): &(u8, u8, Groups)| codes::tables((*bits).into(), groups);
+        let tables = |(bits, _, groups): &(u16, u8, Groups)| codes::tables((*bits).into(), groups);
         self.simhash.as_ref().map_or(Vec::new(), tables)
     }
 
@@ -162,7 +167,7 @@ impl Schema {
             }
         }
         let simhash_bits = self.simhash.as_ref().map_or(0, |simhash| simhash.0);
-        assert_eq!(fingerprint_bytes, simhash_bits / 8);
+        assert_eq!(u16::from(fingerprint_bytes), simhash_bits / 8);
         let fingerprint = bytes.take(fingerprint_bytes.into());
         let number = || {
             fingerprint

@@ -72,11 +72,11 @@ pub(super) fn minhash_charts(tally: &MinHashTally) -> Vec<(&'static str, Chart)>
     let candidates = step_points(&tally.steps, |step| step.share(step.candidates as f64));
     recall
         .series
-        .push(series("candidates", candidates, ChartMark::Points));
+        .push(series("candidates", candidates, ChartMark::Rings));
     let returned = step_points(&tally.steps, |step| step.share(step.returned as f64));
     recall
         .series
-        .push(series("returned", returned, ChartMark::Both));
+        .push(series("returned", returned, ChartMark::Points));
     recall.upright("threshold", minhash.threshold());
 
     let steps = tally.returned.iter().enumerate();

@@ -147,7 +147,10 @@ fn draw(groups: &[PairGroup], means: Vec<[Vec<(f64, f64)>; 2]>) -> Chart {
         let (name, count) = (&group.name, group.pairs.len());
         let lines = [
             (
-                format!("{name}, {count} pairs, spaces kept"),
+                match count {
+                    1 => format!("{name}, 1 pair, spaces kept"),
+                    _ => format!("{name}, {count} pairs, spaces kept"),
+                },
                 kept,
                 ChartMark::Both,
             ),

@@ -196,7 +196,7 @@ fn nothing_to_estimate(arguments: &EvalArguments) -> String {
     let floor = arguments.min;
     format!(
         "no two documents have a similarity of {floor} up to below 1, so there is nothing to estimate for \
-         a comparison of kinds"
+         a comparison of kinds (--compare, --figures)"
     )
 }
 

@@ -271,6 +271,7 @@ pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
             Value::Count(tally.returned.pairs),
             Value::Count(tally.returned.right),
             share(precision),
+            share((tally.pairs > 0).then(|| tally.expected / tally.pairs as f64)),
             share(tally.recall()),
             share(precision.zip(tally.recall()).and_then(harmonic)),
         ];
@@ -281,10 +282,18 @@ pub(super) fn family_section(families: &[FamilyTally]) -> EvalSection<'static> {
         name: "families",
         title: format!(
             "What each family returns, by its own bound: right are the returned pairs whose exact \
-             similarity is {threshold} or more, pairs all of that similarity, f1 the harmonic mean of \
-             precision and recall"
+             similarity is {threshold} or more, pairs all of that similarity, expected the share of them \
+             that theory expects to be candidates, f1 the harmonic mean of precision and recall"
         ),
-        measures: vec!["pairs", "returned", "right", "precision", "recall", "f1"],
+        measures: vec![
+            "pairs",
+            "returned",
+            "right",
+            "precision",
+            "expected",
+            "recall",
+            "f1",
+        ],
         rows: families.iter().map(row).collect(),
     }
 }

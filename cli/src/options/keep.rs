@@ -1,0 +1,108 @@
+//! Which of several near-duplicates stays.
+
+use std::str::FromStr;
+
+use resemblance::dedup::Preference;
+
+use crate::corpus::{Corpus, CorpusDocument, FieldPath};
+
+/// The argument of `--keep`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeepRule {
+    First,
+    Last,
+    Longest,
+    /// The one with the greatest number in a field, or with the least one.
+    Field {
+        path: FieldPath,
+        is_highest: bool,
+    },
+}
+
+impl FromStr for KeepRule {
+    type Err = String;
+
+    fn from_str(rule: &str) -> Result<Self, String> {
+        Ok(match rule {
+            "first" => Self::First,
+            "last" => Self::Last,
+            "longest" => Self::Longest,
+            _ => {
+                let field = rule.rsplit_once(':');
+                let field = field.filter(|(_, which)| ["max", "min"].contains(which));
+                let (path, which) = field.ok_or(
+                    "expected first, last, longest, or a field and which of its numbers: \
+                     quality:max, price:min",
+                )?;
+                Self::Field {
+                    path: path.parse()?,
+                    is_highest: which == "max",
+                }
+            }
+        })
+    }
+}
+
+impl KeepRule {
+    /// Asks the corpus for what the rule needs.
+    pub(crate) fn apply(&self, corpus: &mut Corpus) {
+        if let Self::Field { path, .. } = self {
+            corpus.settings.score_field = Some(path.clone());
+        }
+    }
+
+    /// Whether documents have scores.
+    pub(crate) fn has_scores(&self) -> bool {
+        matches!(self, Self::Longest | Self::Field { .. })
+    }
+
+    /// The score of a document: the higher, the rather it stays. `None` where it has none.
+    pub(crate) fn score(&self, document: &CorpusDocument<'_>) -> Option<f64> {
+        match self {
+            Self::First | Self::Last => None,
+            Self::Longest => Some(document.content.length() as f64),
+            Self::Field { is_highest, .. } => {
+                let number = document.score?;
+                Some(if *is_highest { number } else { -number })
+            }
+        }
+    }
+
+    /// The rule for documents with these scores, in the order of their ids.
+    pub(crate) fn preference(&self, scores: Vec<Option<f64>>) -> Preference {
+        match self {
+            Self::First => Preference::Earliest,
+            Self::Last => Preference::Latest,
+            Self::Longest | Self::Field { .. } => {
+                let scores = scores.into_iter();
+                Preference::Highest(scores.map(|score| score.unwrap_or(f64::NAN)).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_words_or_fields() {
+        let field = |path: &str, is_highest| KeepRule::Field {
+            path: path.parse().unwrap(),
+            is_highest,
+        };
+        for (rule, expected) in [
+            ("first", KeepRule::First),
+            ("last", KeepRule::Last),
+            ("longest", KeepRule::Longest),
+            ("a.b:max", field("a.b", true)),
+            ("a:b:min", field("a:b", false)),
+            ("first:max", field("first", true)),
+        ] {
+            assert_eq!(rule.parse(), Ok(expected), "{rule}");
+        }
+        for wrong in ["", "best", "quality", "quality:most", ":max"] {
+            assert!(wrong.parse::<KeepRule>().is_err(), "{wrong}");
+        }
+    }
+}

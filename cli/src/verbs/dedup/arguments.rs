@@ -1,0 +1,102 @@
+//! The arguments of `dedup`.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::options::{
+    BoundOptions, ByOptions, CorpusOptions, JoinLimits, KeepRule, SchemaOptions, VerifyOptions,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PolicyName {
+    /// Drop a document that is a near-duplicate of an earlier one that was kept
+    First,
+    /// Keep one document of each cluster, as `clusters` lists them
+    Cluster,
+    /// Keep documents with many near-duplicates, and drop these: as first, but in the order of their number
+    Representative,
+}
+
+/// Write a corpus without its near-duplicates
+///
+/// Of two near-duplicates the earlier one survives, unless --keep says otherwise: arguments in their
+/// order, paths in a folder in byte order. Kept lines pass through byte for byte (a missing newline is added where another
+/// line follows, blank lines go, a byte order mark stays only at the start of an output). Nothing
+/// is written before the whole input has been read, and nothing is left behind after a failure.
+/// A file and a new folder get their name when they are complete; a folder that is there gets its
+/// files one after the other.
+/// Ids need not be unique. Documents without any word are kept, unless --empty alike is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  resemblance dedup corpus.jsonl.gz -o unique.jsonl.zst --report dropped.tsv
+  resemblance dedup shard-*.jsonl.gz -o unique/
+  resemblance dedup texts/ -o unique-texts/ --chars 9 --threshold 0.9
+  resemblance dedup corpus.jsonl -o unique.jsonl --verify estimate --report dropped.tsv
+  resemblance dedup corpus.jsonl -o unique.jsonl --keep quality:max --dropped dropped.jsonl
+  zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
+  resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
+pub(crate) struct DedupArguments {
+    /// JSON Lines files, folders of text files, or - (see resemblance --help)
+    #[arg(required = true)]
+    pub(super) corpus: Vec<PathBuf>,
+    /// A file (its name tells the compression), - for standard output, or a folder, which gets the
+    /// input's file names and compression (if it exists, or ends in /, or texts are written)
+    #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
+    pub(super) output: Option<PathBuf>,
+    /// Decide, and write the report and what was dropped, but not what was kept
+    #[arg(long, conflicts_with = "output")]
+    pub(super) dry_run: bool,
+    /// Write the documents that were dropped as near-duplicates here, as they stand in the input: a file or
+    /// a folder, as with -o
+    #[arg(long, value_name = "OUT")]
+    pub(super) dropped: Option<PathBuf>,
+    /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
+    /// distance, of both families both); tab-separated. A last column says whether the similarity is
+    /// exact, or an estimate because the survivor's text is not at hand. With --verify estimate there is
+    /// no such column, and all are estimates
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+    /// Leave out the first line of the report, which has the names of the columns
+    #[arg(long, requires = "report")]
+    pub(super) no_header: bool,
+    /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
+    /// so documents are compared with it by estimate
+    #[arg(long, value_name = "STORE")]
+    pub(crate) against: Option<PathBuf>,
+    /// The corpus that this store was made of, or a part of it: the similarity to documents whose texts
+    /// are there is exact
+    #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "against")]
+    pub(super) texts: Vec<PathBuf>,
+    /// Which documents survive
+    #[arg(long, value_name = "POLICY", default_value = "first")]
+    pub(super) policy: PolicyName,
+    /// Which of several near-duplicates survives: first, last, longest, or the one with the greatest or
+    /// the least number in a field, such as quality:max or price:min; the earlier one of two alike. A
+    /// document without that number comes last. Unless it is first, all documents are read before any is
+    /// decided
+    #[arg(long, value_name = "RULE", default_value = "first")]
+    pub(super) keep: KeepRule,
+    /// Compare a document with at most N candidates, those that share the most buckets with it. This
+    /// bounds the time where texts have much boilerplate, but some near-duplicates may stay. Documents
+    /// with more candidates are counted. For --policy first
+    #[arg(long, value_name = "N")]
+    pub(super) budget: Option<NonZeroU64>,
+    /// Overwrite existing output, but never a store
+    #[arg(long)]
+    pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) bounds: BoundOptions,
+    #[command(flatten)]
+    pub(super) by: ByOptions,
+    #[command(flatten)]
+    pub(super) limits: JoinLimits,
+    #[command(flatten)]
+    pub(super) verify: VerifyOptions,
+    #[command(flatten)]
+    pub(super) schema: SchemaOptions,
+    #[command(flatten)]
+    pub(super) options: CorpusOptions,
+}

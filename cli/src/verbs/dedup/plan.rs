@@ -1,0 +1,361 @@
+//! Decides which documents are kept.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use resemblance::collection::Collected;
+use resemblance::dedup::{DedupPolicy, Deduplicator};
+use resemblance::verification::{FeatureSets, SketchedText};
+use resemblance::{Bounds, Document, Schema, Snapshot};
+
+use super::arguments::{DedupArguments, PolicyName};
+use super::kept::{KeptDocuments, SketchedDocument};
+use crate::bug::bug;
+use crate::corpus::{Corpus, CorpusDocument, ReadTotals};
+use crate::failure::{Failure, Result};
+use crate::options::KeepRule;
+use crate::output::{DropReport, Survivor, escape};
+use crate::session::{
+    BitList, BuildForecaster, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER,
+    DocumentTally, JoinProduct, MAX_HELD_BYTES, ReadDocument, announce_join, limited,
+    tell_left_out, tell_suspicious, temporary_name,
+};
+
+/// Decides which documents are kept.
+pub(super) struct DedupPlan<'a> {
+    pub(super) context: &'a Context,
+    pub(super) arguments: &'a DedupArguments,
+    pub(super) corpus: Arc<Corpus>,
+    /// Of a temporary store of the kept documents (of all documents, unless they are decided as they come). The stamp of
+    /// a document is its number in the corpus, and its payload is its key, because keys need not be
+    /// unique.
+    pub(super) schema: Schema,
+    pub(super) against: Option<Snapshot>,
+    /// Those of its documents, as far as their texts are at hand.
+    pub(super) known_features: Option<Arc<FeatureSets>>,
+    pub(super) report: Option<DropReport>,
+    /// Those of the documents in the temporary store, if similarities are to be exact.
+    pub(super) features: Option<FeatureSets>,
+    /// Whether similarities are exact where texts are at hand.
+    pub(super) is_exact: bool,
+    pub(super) kept: BitList,
+    /// Documents that are near-duplicates of others, which stay or are in the other store.
+    pub(super) dropped: BitList,
+    pub(super) tally: DocumentTally,
+}
+
+impl DedupPlan<'_> {
+    fn start(&self) -> CorpusDocuments<SketchedDocument> {
+        let sketcher = self.schema.sketcher();
+        let with_features = self.features.is_some();
+        let (bounds, budget) = (self.bounds(), self.arguments.budget);
+        let known_features = self.known_features.clone();
+        let keep = self.arguments.keep.clone();
+        let Some(snapshot) = self.against.clone() else {
+            let work = move |document: &CorpusDocument<'_>| {
+                Ok(SketchedDocument {
+                    sketched: document.content.sketch(&sketcher, with_features)?,
+                    known: None,
+                    score: keep.score(document),
+                    is_beyond_budget: false,
+                })
+            };
+            return CorpusDocuments::start(self.context, "reading", &self.corpus, 0, work);
+        };
+        CorpusDocuments::start_together(self.context, "reading", &self.corpus, move |documents| {
+            let texts = documents.iter();
+            let texts = texts.map(|d| d.content.sketch(&sketcher, with_features));
+            let (signatures, features): (Vec<_>, Vec<_>) = texts
+                .map(|text| text.map(|text| (text.signature, text.features)))
+                .collect::<resemblance::Result<Vec<_>>>()?
+                .into_iter()
+                .unzip();
+            let mut query = snapshot.query(&signatures).bounds(bounds).limit(1);
+            if let Some(budget) = budget {
+                query = query.probe_budget(budget.get());
+            }
+            if let Some(known_features) = &known_features {
+                query = query.verify(|index: usize, id| match features.get(index) {
+                    Some(features) => known_features.similarity_to(features, id),
+                    None => Ok(None),
+                });
+            }
+            let answers = query.run()?;
+            let scores = documents.iter().map(|document| keep.score(document));
+            let sketched = signatures
+                .into_iter()
+                .zip(features)
+                .zip(answers)
+                .zip(scores);
+            let sketched =
+                sketched.map(
+                    |(((signature, features), answer), score)| SketchedDocument {
+                        score,
+                        is_beyond_budget: answer.beyond_budget().is_some(),
+                        known: answer.into_iter().next(),
+                        sketched: SketchedText {
+                            signature,
+                            features,
+                        },
+                    },
+                );
+            Ok(sketched.collect())
+        })
+    }
+
+    /// Bounds beyond the schema's own, which exist only with `--against`, and the family that decides.
+    fn bounds(&self) -> Bounds {
+        let bounds = match self.against {
+            Some(_) => self.arguments.bounds.bounds(),
+            None => Bounds::new(),
+        };
+        self.arguments.by.apply(bounds)
+    }
+
+    /// Counts a document, and drops it if the other store has one like it; the others are returned,
+    /// to be decided.
+    fn take(
+        &mut self,
+        read: ReadDocument<SketchedDocument>,
+    ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
+        let skip_bad = self.arguments.options.skip_bad;
+        let corpus = Arc::clone(&self.corpus);
+        let Some(document) = read.take(self.context, &corpus, &mut self.tally, skip_bad)? else {
+            self.kept.push(false);
+            self.dropped.push(false);
+            return Ok(None);
+        };
+        let sketched = document.value;
+        if let Some(known) = &sketched.known {
+            self.tally.beyond_budget += u64::from(sketched.is_beyond_budget);
+            self.kept.push(false);
+            self.dropped.push(true);
+            let label = match known.key() {
+                Some(key) => escape::key(key).into_owned(),
+                None => escape::without_key(known.id().get()),
+            };
+            self.drop(&document.key, &Survivor::from_match(known, label))?;
+            return Ok(None);
+        }
+        self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
+        Ok(Some((document.key, sketched)))
+    }
+
+    fn drop(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
+        self.tally.dropped += 1;
+        let is_estimated = self.is_exact && !survivor.is_exact;
+        self.tally.estimated += u64::from(is_estimated);
+        match &mut self.report {
+            Some(report) => report.line(dropped, survivor),
+            None => Ok(()),
+        }
+    }
+
+    /// Decides on all documents.
+    pub(super) fn run(&mut self) -> Result<ReadTotals> {
+        match (self.arguments.policy, &self.arguments.keep) {
+            (PolicyName::First, KeepRule::First) => self.as_they_come(),
+            _ => self.all_together(),
+        }
+    }
+
+    /// Every document is compared with the earlier ones that were kept.
+    fn as_they_come(&mut self) -> Result<ReadTotals> {
+        let mut documents = self.start();
+        let (deduplicator, name) = self.deduplicator()?;
+        let deduplicator = match self.features.take() {
+            Some(features) => deduplicator.verify_exact(features),
+            None => deduplicator,
+        };
+        let mut kept = KeptDocuments::new(deduplicator, name);
+        let (mut gathered, mut held_bytes) = (Vec::new(), 0);
+        loop {
+            match documents.next() {
+                Ok(Some(read)) => {
+                    if let Ok(document) = &read.document {
+                        held_bytes += document.value.sketched.feature_bytes();
+                    }
+                    gathered.push(read);
+                }
+                Ok(None) => break,
+                // A document that came before may have been wrong: its failure comes first.
+                Err(failure) if !failure.is_signal() => {
+                    self.decide(&mut kept, gathered)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            if gathered.len() == DOCUMENTS_TOGETHER || held_bytes >= MAX_HELD_BYTES {
+                self.decide(&mut kept, std::mem::take(&mut gathered))?;
+                held_bytes = 0;
+            }
+        }
+        self.decide(&mut kept, gathered)?;
+        documents.end(self.context, &self.tally)
+    }
+
+    /// What decides on documents one by one, and what failures call its store.
+    fn deduplicator(&self) -> Result<(Deduplicator, String)> {
+        let (mut options, budget) = (self.context.store_options.clone(), self.arguments.budget);
+        if let Some(budget) = budget {
+            options = options.probe_budget(budget.get());
+        }
+        let folder = &self.context.temp_dir;
+        let name = temporary_name(folder);
+        let begun = Deduplicator::create(folder, self.schema.clone(), &options);
+        let begun = begun.map_err(|error| Failure::store(&name, error))?;
+        let begun = begun.memory_bytes(self.context.corpus_bytes());
+        let begun = match NonZeroUsize::new(self.context.threads) {
+            Some(threads) => begun.threads(threads),
+            None => begun,
+        };
+        Ok((begun, name))
+    }
+
+    /// Decides some documents in their order: together, or one by one where that cannot be.
+    fn decide(
+        &mut self,
+        kept: &mut KeptDocuments,
+        gathered: Vec<ReadDocument<SketchedDocument>>,
+    ) -> Result<()> {
+        // Bounds that differ from the schema's come with another store only, or with another family.
+        let has_own_bounds = self.against.is_some() && self.arguments.bounds.is_given()
+            || self.arguments.by.is_given();
+        let together = if has_own_bounds {
+            None
+        } else {
+            kept.decide_together(&gathered)?
+        };
+        let mut together = together.map(Vec::into_iter);
+        for read in gathered {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let decision = match &mut together {
+                Some(decisions) => decisions
+                    .next()
+                    .ok_or_else(|| bug("a document was not decided"))?,
+                None => {
+                    self.context.interrupt.check()?;
+                    let stored = Document::without_key().payload(&key).stamp(number);
+                    let place = || self.corpus.position(source, line);
+                    kept.decide(stored, &document.sketched, self.bounds(), place)?
+                }
+            };
+            let is_beyond_budget = decision.is_beyond_budget || document.is_beyond_budget;
+            self.tally.beyond_budget += u64::from(is_beyond_budget);
+            self.kept.push(decision.found.is_none());
+            self.dropped.push(decision.found.is_some());
+            match decision.found {
+                None => self.tally.kept += 1,
+                Some(found) => {
+                    let label = kept.label(&found)?;
+                    self.drop(&key, &Survivor::from_match(&found, label))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All documents are read before any is decided.
+    fn all_together(&mut self) -> Result<ReadTotals> {
+        let context = self.context;
+        let (collected, scores, totals) = self.collect()?;
+        let preference = self.arguments.keep.preference(scores);
+        let policy = self.policy()?;
+        let features = self.features.take().map(Arc::new);
+        let join = collected.clusters().bounds(self.bounds());
+        let join = limited(context, join, self.arguments.limits);
+        let joining = announce_join(context, &join, JoinProduct::Clusters)?;
+        let join = joining.follow(join);
+        let mut progress = joining.display("finding duplicates", context.messages.quiet);
+        let interrupt = context.interrupt.clone();
+        let duplicates = interrupt.while_working(&mut progress, move || {
+            Ok(join.duplicates(policy, &preference, features)?)
+        })?;
+        tell_left_out(context, duplicates.left_out());
+        for cluster in duplicates.suspicious() {
+            let first = collected.get_id(cluster.first)?;
+            let first = first.ok_or_else(|| bug("a cluster of no documents"))?;
+            tell_suspicious(context, cluster, Some(first.payload()));
+        }
+        self.tally.beyond_budget += duplicates.beyond_budget();
+        for duplicate in duplicates {
+            interrupt.check()?;
+            let duplicate = duplicate?;
+            let dropped = &duplicate.document;
+            self.kept.clear(dropped.stamp())?;
+            self.dropped.set(dropped.stamp())?;
+            self.tally.kept -= 1;
+            let survivor = Survivor {
+                label: escape::key(duplicate.survivor.payload()).into_owned(),
+                similarity: duplicate.similarity,
+                is_exact: duplicate.is_exact,
+                distance: duplicate.distance,
+            };
+            self.drop(dropped.payload(), &survivor)?;
+        }
+        Ok(totals)
+    }
+
+    fn policy(&self) -> Result<DedupPolicy> {
+        let decider = || -> Result<Box<Deduplicator>> {
+            let (deduplicator, _) = self.deduplicator()?;
+            let features = self.context.features(self.features.is_some());
+            Ok(Box::new(match features {
+                Some(features) => deduplicator.verify_exact(features),
+                None => deduplicator,
+            }))
+        };
+        Ok(match self.arguments.policy {
+            PolicyName::First => DedupPolicy::First(decider()?),
+            PolicyName::Cluster => DedupPolicy::Cluster,
+            PolicyName::Representative => DedupPolicy::Representative(decider()?),
+        })
+    }
+
+    /// Collects all documents that are to be decided, and their scores.
+    fn collect(&mut self) -> Result<(Collected, Vec<Option<f64>>, ReadTotals)> {
+        let schema = self.schema.clone();
+        let context = self.context;
+        let mut building = Building::collect(context, &schema, false)?;
+        let mut documents = self.start();
+        let has_scores = self.arguments.keep.has_scores();
+        let (mut scores, mut unscored) = (Vec::new(), 0_u64);
+        let mut forecaster = BuildForecaster::new(context, || self.corpus.size_bytes());
+        while let Some(read) = documents.next()? {
+            let (number, source, line) = (read.number, read.source, read.line);
+            let Some((key, document)) = self.take(read)? else {
+                continue;
+            };
+            let sketched = document.sketched;
+            let kind = (&schema, building.options());
+            forecaster.document(context, kind, key.len(), documents.read_bytes())?;
+            let stored = Document::without_key().payload(&key).stamp(number);
+            let place = || self.corpus.position(source, line);
+            let id = building.insert(stored, &sketched.signature, place)?;
+            if let Some(features) = &mut self.features {
+                features.put(id, sketched.features)?;
+            }
+            if has_scores {
+                unscored += u64::from(document.score.is_none());
+                scores.push(document.score);
+            }
+            self.kept.push(true);
+            self.dropped.push(false);
+            self.tally.kept += 1;
+        }
+        if unscored > 0 {
+            context.messages.note(format!(
+                "documents without the number that --keep asks for: {unscored}; they come last"
+            ));
+        }
+        let totals = documents.end(context, &self.tally)?;
+        let collected = building.finish(&mut |_, _| Ok(()))?;
+        if let Some(features) = &mut self.features {
+            features.flush()?;
+        }
+        Ok((collected, scores, totals))
+    }
+}

@@ -1,0 +1,226 @@
+//! dedup --keep, --policy, --dropped, --dry-run: which documents survive, against a model of the graph of
+//! pairs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::{Folder, edited, line};
+
+const DOCUMENTS: u64 = 240;
+
+/// Chains of edits of 40 texts, in an order that mixes them. Every seventh has no quality.
+fn corpus() -> Vec<serde_json::Value> {
+    let numbers = (0..DOCUMENTS).map(|number| number * 91 % DOCUMENTS);
+    let document = |n: u64| {
+        let text = edited(n % 40, n / 40) + &"tail ".repeat((n % 5) as usize);
+        let mut document = serde_json::json!({"id": n.to_string(), "text": text});
+        if !n.is_multiple_of(7) {
+            document["quality"] = serde_json::json!((n * 37 % 11) as f64 - 4.5);
+        }
+        document
+    };
+    numbers.map(document).collect()
+}
+
+/// The documents that are near each other, by their positions.
+struct Graph {
+    near: BTreeMap<usize, BTreeMap<usize, f64>>,
+}
+
+impl Graph {
+    fn of(folder: &Folder, documents: &[serde_json::Value]) -> Self {
+        let position = |key: &str| documents.iter().position(|d| d["id"] == key).unwrap();
+        let pairs = folder
+            .run(&["pairs", "c.jsonl", "--threshold", "0.88"])
+            .expect(0);
+        let mut near: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
+        for pair in pairs.lines() {
+            let fields: Vec<_> = pair.split('\t').collect();
+            let (a, b) = (position(fields[0]), position(fields[1]));
+            let similarity = fields[2].parse().unwrap();
+            near.entry(a).or_default().insert(b, similarity);
+            near.entry(b).or_default().insert(a, similarity);
+        }
+        Self { near }
+    }
+
+    fn neighbours(&self, of: usize) -> impl Iterator<Item = (usize, f64)> {
+        self.near
+            .get(&of)
+            .into_iter()
+            .flatten()
+            .map(|(a, b)| (*a, *b))
+    }
+
+    /// Documents are kept in this order unless they are near a kept one. Returns the dropped ones, each with
+    /// its possible survivors: those that are kept before it and most like it.
+    fn greedy(&self, order: &[usize]) -> BTreeMap<usize, BTreeSet<usize>> {
+        let mut kept = BTreeSet::new();
+        let mut dropped = BTreeMap::new();
+        for &document in order {
+            let before: Vec<_> = self
+                .neighbours(document)
+                .filter(|(n, _)| kept.contains(n))
+                .collect();
+            let best = before.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+            let survivors = before.iter().filter(|(_, s)| *s == best).map(|(n, _)| *n);
+            if before.is_empty() {
+                kept.insert(document);
+            } else {
+                dropped.insert(document, survivors.collect());
+            }
+        }
+        dropped
+    }
+
+    /// All but the first in this order of each component, with that one.
+    fn components(&self, order: &[usize]) -> BTreeMap<usize, BTreeSet<usize>> {
+        let mut seen = BTreeSet::new();
+        let mut dropped = BTreeMap::new();
+        for &first in order {
+            let mut open = vec![first];
+            while let Some(document) = open.pop() {
+                if seen.insert(document) {
+                    open.extend(self.neighbours(document).map(|(n, _)| n));
+                    if document != first {
+                        dropped.insert(document, BTreeSet::from([first]));
+                    }
+                }
+            }
+        }
+        dropped
+    }
+}
+
+/// The positions, the preferred ones first.
+fn order(documents: &[serde_json::Value], keep: &str) -> Vec<usize> {
+    let score = |position: &usize| -> f64 {
+        let document = &documents[*position];
+        match keep {
+            "first" => 0.0,
+            "last" => *position as f64,
+            "longest" => document["text"].as_str().unwrap().chars().count() as f64,
+            "quality:max" => document["quality"].as_f64().unwrap_or(f64::NEG_INFINITY),
+            "quality:min" => -document["quality"].as_f64().unwrap_or(f64::INFINITY),
+            _ => panic!("{keep}"),
+        }
+    };
+    let mut order: Vec<usize> = (0..documents.len()).collect();
+    order.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    order
+}
+
+#[test]
+fn every_policy_and_rule_is_that_of_a_model() {
+    let folder = Folder::new();
+    let documents = corpus();
+    let lines: Vec<String> = documents.iter().map(|d| format!("{d}\n")).collect();
+    folder.write("c.jsonl", lines.concat());
+    let graph = Graph::of(&folder, &documents);
+    let mut outcomes = BTreeSet::new();
+    for keep in ["first", "last", "longest", "quality:max", "quality:min"] {
+        let order = order(&documents, keep);
+        let mut by_degree = order.clone();
+        by_degree.sort_by_key(|document| std::cmp::Reverse(graph.neighbours(*document).count()));
+        for (policy, expected) in [
+            ("first", graph.greedy(&order)),
+            ("cluster", graph.components(&order)),
+            ("representative", graph.greedy(&by_degree)),
+        ] {
+            let arguments = [
+                "dedup",
+                "c.jsonl",
+                "-o",
+                "kept.jsonl",
+                "--dropped",
+                "dropped.jsonl",
+                "--report",
+                "r.tsv",
+                "--force",
+                "--threshold",
+                "0.88",
+                "--policy",
+                policy,
+                "--keep",
+                keep,
+            ];
+            let ran = folder.run(&arguments).expect(0);
+            if keep.starts_with("quality") {
+                let told = "without the number that --keep asks for: 35;";
+                assert!(ran.stderr.contains(told), "{}", ran.stderr);
+            }
+            let of = |is_dropped: bool| -> String {
+                let positions = (0..lines.len()).filter(|p| expected.contains_key(p) == is_dropped);
+                positions.map(|position| lines[position].as_str()).collect()
+            };
+            assert_eq!(folder.read_text("kept.jsonl"), of(false), "{policy} {keep}");
+            assert_eq!(
+                folder.read_text("dropped.jsonl"),
+                of(true),
+                "{policy} {keep}"
+            );
+            let report = folder.report("r.tsv");
+            assert_eq!(report.lines().count(), expected.len(), "{policy} {keep}");
+            for (row, (position, survivors)) in report.lines().zip(&expected) {
+                let fields: Vec<_> = row.split('\t').collect();
+                assert_eq!(documents[*position]["id"], fields[0], "{policy} {keep}");
+                let is_survivor = |p: &usize| documents[*p]["id"] == fields[1];
+                assert!(survivors.iter().any(is_survivor), "{policy} {keep}: {row}");
+            }
+            outcomes.insert(folder.read_text("kept.jsonl"));
+        }
+    }
+    // No two of them are the same by accident.
+    assert_eq!(outcomes.len(), 15);
+}
+
+#[test]
+fn a_dry_run_writes_the_report_alone() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", crate::support::mixed());
+    let arguments = ["dedup", "c.jsonl", "--dry-run", "--report", "r.tsv"];
+    let ran = folder.run(&arguments).expect(0);
+    assert_eq!(ran.stdout, "");
+    ran.says(&["read 7, kept 4, dropped 3"]);
+    assert_eq!(folder.names(), ["c.jsonl", "r.tsv"]);
+    assert_eq!(folder.report("r.tsv").lines().count(), 3);
+    let ran = folder.run(&["dedup", "c.jsonl"]).expect(2);
+    assert!(ran.stderr.contains("--output"), "{}", ran.stderr);
+}
+
+#[test]
+fn bad_documents_are_neither_kept_nor_dropped_and_bad_scores_are_named() {
+    let folder = Folder::new();
+    let text = edited(1, 0);
+    folder.write(
+        "c.jsonl",
+        line("a", &text) + "no JSON\n" + &line("b", &text),
+    );
+    let arguments = [
+        "dedup",
+        "c.jsonl",
+        "-o",
+        "kept.jsonl",
+        "--dropped",
+        "dropped.jsonl",
+        "--skip-bad",
+        "--keep",
+        "last",
+    ];
+    folder.run(&arguments).expect(0);
+    assert_eq!(folder.read_text("kept.jsonl"), line("b", &text));
+    assert_eq!(folder.read_text("dropped.jsonl"), line("a", &text));
+
+    folder.write(
+        "d.jsonl",
+        r#"{"id": 1, "text": "a b c d e f", "quality": "good"}"#,
+    );
+    let arguments = ["dedup", "d.jsonl", "-o", "-", "--keep", "quality:max"];
+    let ran = folder.run(&arguments).expect(3);
+    ran.says(&["d.jsonl:1", "\"quality\" is a string, expected a number"]);
+    let arguments = ["dedup", "d.jsonl", "-o", "-", "--keep", "best"];
+    let ran = folder.run(&arguments).expect(2);
+    assert!(ran.stderr.contains("quality:max"), "{}", ran.stderr);
+    let arguments = ["dedup", "c.jsonl", "-o", "x", "--dropped", "x"];
+    let ran = folder.run(&arguments).expect(2);
+    ran.says(&["the output and the dropped documents cannot both go to x"]);
+}

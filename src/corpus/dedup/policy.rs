@@ -1,0 +1,112 @@
+//! Which of several near-duplicates stay.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::corpus::dedup::deduplicator::Deduplicator;
+use crate::types::DocumentId;
+
+/// Which documents of a collection stay if near-duplicates go. Two policies decide on documents one by one;
+/// they need a [`Deduplicator`] without documents, which compares as its schema and options say.
+///
+/// ```
+/// use resemblance::collection::Collection;
+/// use resemblance::dedup::{DedupPolicy, Deduplicator, Preference};
+/// use resemblance::{BulkOptions, Document, MinHash, Schema, StoreOptions, Text};
+///
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(256)).build()?;
+/// let (folder, sketcher) = (std::env::temp_dir(), schema.sketcher());
+/// let mut collection = Collection::new(&folder, schema.clone(), &BulkOptions::new())?;
+/// // Each is like the next, but the first is not like the last.
+/// for text in ["a b c d e f g h i j", "c d e f g h i j k", "e f g h i j k l"] {
+///     collection.insert(Document::without_key(), &sketcher.text(text)?)?;
+/// }
+/// let collected = collection.finish()?;
+///
+/// let deduplicator = || -> resemblance::Result<_> {
+///     let made = Deduplicator::create(&folder, schema.clone(), &StoreOptions::new())?;
+///     Ok(Box::new(made))
+/// };
+/// let policies = [
+///     (DedupPolicy::Cluster, vec![1, 2]),
+///     (DedupPolicy::First(deduplicator()?), vec![1]),
+///     (DedupPolicy::Representative(deduplicator()?), vec![0, 2]),
+/// ];
+/// for (policy, expected) in policies {
+///     let join = collected.clusters().min_similarity(0.6);
+///     let dropped = join.duplicates(policy, &Preference::Earliest, None)?;
+///     let dropped: Vec<u64> = dropped.map(|d| Ok(d?.document.id().get())).collect::<resemblance::Result<_>>()?;
+///     assert_eq!(dropped, expected);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+pub enum DedupPolicy {
+    /// Of each cluster one document stays, the preferred one. A document that goes may be unlike it:
+    /// others may link the two.
+    Cluster,
+    /// The documents are decided in the order of preference: one stays unless it is near one that stays.
+    First(Box<Deduplicator>),
+    /// The same in the order of the number of their near-duplicates, the most first, and among equal
+    /// numbers in the order of preference: the documents that stay stand for many others, each of which
+    /// is near one of them.
+    Representative(Box<Deduplicator>),
+}
+
+impl fmt::Debug for DedupPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cluster => "Cluster",
+            Self::First(_) => "First",
+            Self::Representative(_) => "Representative",
+        })
+    }
+}
+
+/// Which of two near-duplicates rather stays.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use resemblance::DocumentId;
+/// use resemblance::dedup::Preference;
+///
+/// let (first, second) = (DocumentId::new(0), DocumentId::new(1));
+/// assert_eq!(Preference::Earliest.compare(first, second), Ordering::Less);
+/// assert_eq!(Preference::Latest.compare(first, second), Ordering::Greater);
+/// let quality = Preference::Highest(vec![0.2, 0.9]);
+/// assert_eq!(quality.compare(first, second), Ordering::Greater);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Preference {
+    /// The one that was inserted first.
+    #[default]
+    Earliest,
+    /// The one that was inserted last.
+    Latest,
+    /// The one with the higher score, the earlier one of two with the same. The scores stand at the
+    /// indexes of the documents' ids; a document whose score is missing or no number comes last.
+    Highest(Vec<f64>),
+}
+
+impl Preference {
+    /// Compares two documents: the preferred one is the lesser.
+    #[must_use]
+    pub fn compare(&self, a: DocumentId, b: DocumentId) -> Ordering {
+        match self {
+            Self::Earliest => a.cmp(&b),
+            Self::Latest => b.cmp(&a),
+            Self::Highest(scores) => {
+                let score = |id: DocumentId| {
+                    let index = usize::try_from(id.get()).ok();
+                    let score = index.and_then(|index| scores.get(index)).copied();
+                    score.filter(|score| !score.is_nan())
+                };
+                match (score(a), score(b)) {
+                    // -0 equals 0.
+                    (Some(x), Some(y)) => y.partial_cmp(&x).unwrap_or(Ordering::Equal),
+                    (x, y) => y.is_some().cmp(&x.is_some()),
+                }
+                .then_with(|| a.cmp(&b))
+            }
+        }
+    }
+}

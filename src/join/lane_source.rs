@@ -1,0 +1,152 @@
+//! The lanes of a join: those of the documents, or tables of its own for a distance that theirs do not prove.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::invariant::invariant;
+use crate::join::source::{JoinSource, LanePostings};
+use crate::lanes::{LaneSet, TableDesign};
+use crate::query::ResolvedBounds;
+use crate::read::PostingTable;
+
+/// Number of postings of a table of a join's own that are sorted at a time. Twice as many are in memory, by
+/// 16 bytes each, and the fingerprints are read once for each share.
+const SHARE_POSTINGS: usize = if cfg!(test) { 50 } else { 1 << 20 };
+
+/// The lanes that a join reads.
+pub(super) struct LaneSource {
+    lanes: LaneSet,
+    /// True if the tables are the join's own, made of the fingerprints: the stored ones would miss pairs.
+    has_own_tables: bool,
+}
+
+impl LaneSource {
+    /// Chooses the lanes for these bounds.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a distance of more than 63 bits.
+    pub(super) fn new(source: &dyn JoinSource, bounds: &ResolvedBounds) -> Result<Self> {
+        let lanes = source.context().lanes.clone();
+        let distance = bounds.max_distance.zip(lanes.design());
+        let beyond =
+            distance.filter(|(distance, design)| *distance > design.bucket_distance().into());
+        let own = beyond.map(|(distance, design)| {
+            TableDesign::by_whole_buckets(design.bits(), distance, source.len())
+        });
+        Ok(match own.transpose()? {
+            Some(design) => Self {
+                lanes: lanes.with_design(design),
+                has_own_tables: true,
+            },
+            None => Self {
+                lanes,
+                has_own_tables: false,
+            },
+        })
+    }
+
+    pub(super) fn set(&self) -> &LaneSet {
+        &self.lanes
+    }
+
+    /// Returns true if a lane is a table.
+    pub(super) fn is_table(&self, lane: u16) -> bool {
+        lane > self.lanes.band_count()
+    }
+
+    /// Returns the number of postings of a lane, about.
+    pub(super) fn postings(&self, source: &dyn JoinSource, lane: u16) -> u64 {
+        match self.has_own_tables && self.is_table(lane) {
+            true => source.len(),
+            false => source.lane_postings(lane),
+        }
+    }
+
+    /// Opens a lane.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        source: &Arc<dyn JoinSource>,
+        lane: u16,
+    ) -> Result<LanePostings> {
+        if !self.is_table(lane) {
+            return source.lane(PostingTable::Bands, lane);
+        }
+        if !self.has_own_tables {
+            return source.lane(PostingTable::Permuted, lane);
+        }
+        Ok(Box::new(OwnTable {
+            source: Arc::clone(source),
+            lanes: Arc::clone(self),
+            table: usize::from(lane - 1 - self.lanes.band_count()),
+            share: Vec::new().into_iter(),
+            next: Some(Posting::lowest_of(0)),
+        }))
+    }
+}
+
+/// The postings of a table of a join's own: the least first, as many as fit into memory, then the next ones.
+struct OwnTable {
+    source: Arc<dyn JoinSource>,
+    lanes: Arc<LaneSource>,
+    table: usize,
+    share: std::vec::IntoIter<Posting>,
+    /// The least posting that may follow the share; `None` if there is none.
+    next: Option<Posting>,
+}
+
+impl OwnTable {
+    /// Reads the next share. Returns false if there is none.
+    fn fill(&mut self) -> Result<bool> {
+        let Some(start) = self.next else {
+            return Ok(false);
+        };
+        let mut share: Vec<Posting> = Vec::new();
+        let mut end = None;
+        let mut codes = Vec::new();
+        let (lanes, table) = (&self.lanes.lanes, self.table);
+        self.source.fingerprints(&mut |id, fingerprint| {
+            codes.clear();
+            lanes.table_codes(fingerprint, &mut codes);
+            invariant!(table < codes.len(), "no code in table {table}");
+            let posting = Posting {
+                code: codes.get(table).copied().unwrap_or(0),
+                id,
+            };
+            if posting < start || end.is_some_and(|end| posting >= end) {
+                return Ok(());
+            }
+            share.push(posting);
+            if share.len() >= 2 * SHARE_POSTINGS {
+                let (_, first_beyond, _) = share.select_nth_unstable(SHARE_POSTINGS);
+                end = Some(*first_beyond);
+                share.truncate(SHARE_POSTINGS);
+            }
+            Ok(())
+        })?;
+        share.sort_unstable();
+        self.next = end;
+        self.share = share.into_iter();
+        Ok(true)
+    }
+}
+
+impl Iterator for OwnTable {
+    type Item = Result<Posting>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(posting) = self.share.next() {
+                return Some(Ok(posting));
+            }
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.next = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

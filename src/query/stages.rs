@@ -1,0 +1,427 @@
+//! The search for the nearest, stage by stage: buckets, then buckets of fewer rows, then all signatures.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use crate::error::Result;
+use crate::format::Posting;
+use crate::index::{CodeRange, ProbeControl};
+use crate::invariant::at;
+use crate::query::bounds::By;
+use crate::query::candidates::Candidate;
+use crate::query::collect::{Collector, Found, TopK};
+use crate::query::found_ids::FoundIds;
+use crate::query::in_threads::in_threads;
+use crate::query::plan::{Families, ProbePlan, ProbedLane};
+use crate::query::scored::{Order, Scored};
+use crate::query::search::Search;
+use crate::query::subject::Subject;
+use crate::query::verify::Ask;
+use crate::read::{PostingTable, ReadView};
+use crate::sketch::Signature;
+use crate::types::{Matches, Scope};
+
+/// A document in this many costs less to look up by itself than to pass by in a scan of all.
+const SCANNED_PER_LOOKUP: u64 = 16;
+
+/// So many postings of short buckets are read in any case.
+const MIN_POSTINGS: u64 = 1_024;
+
+/// Number of documents that a scan for many signatures may hold at once, 32 bytes each.
+const MAX_HELD: u64 = 1 << 21;
+
+/// Of the documents that may be missing, this part may be missing because they were not verified.
+const UNVERIFIED_SHARE: f64 = 0.01;
+
+/// Number of documents that are verified at least before the last of the best is looked at.
+const MIN_VERIFIED: usize = 16;
+
+/// Which documents answer.
+#[derive(Clone, Copy)]
+pub(super) enum Goal {
+    /// So many, the nearest.
+    First(usize),
+    /// One within `factor` times the radius.
+    Within { radius: f64, factor: f64 },
+}
+
+impl Goal {
+    fn limit(self) -> usize {
+        match self {
+            Self::First(n) => n,
+            Self::Within { .. } => 1,
+        }
+    }
+}
+
+/// How a stage looks for documents.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// In buckets without their last rows or blocks; 0 leaves them whole.
+    Buckets {
+        dropped: u8,
+    },
+    Scan,
+}
+
+impl Stage {
+    fn scope(self) -> Scope {
+        match self {
+            Self::Buckets { dropped: 0 } => Scope::Candidates,
+            Self::Buckets { .. } => Scope::ShortBuckets,
+            Self::Scan => Scope::Scan,
+        }
+    }
+}
+
+/// What is known of the answer for one signature after some stages.
+struct StagedAnswer {
+    compared: usize,
+    /// What the caller said of documents.
+    told: HashMap<u64, Option<f64>>,
+    found: Found,
+    stage: Stage,
+    recall: f64,
+    is_enough: bool,
+}
+
+/// What is asked about each signature.
+#[derive(Clone, Copy)]
+pub(super) struct StagedQuestion {
+    /// How many documents the view has.
+    pub(super) documents: u64,
+    pub(super) family: By,
+    pub(super) goal: Goal,
+    pub(super) min_recall: f64,
+    pub(super) scans: bool,
+    pub(super) exclude: Option<u64>,
+    pub(super) with_payloads: bool,
+}
+
+/// A search by stages.
+pub(super) struct StagedSearch<'q> {
+    pub(super) view: &'q dyn ReadView,
+    pub(super) question: StagedQuestion,
+    pub(super) verify: Option<&'q Ask<'q>>,
+}
+
+impl StagedSearch<'_> {
+    /// Answers for each signature: by buckets one by one, then by one scan for all that need it.
+    pub(super) fn run(&self, signatures: &[&Signature]) -> Result<Vec<Matches>> {
+        let mut all = self.in_all_buckets(signatures)?;
+        if self.question.scans {
+            let mut left: Vec<(usize, &mut StagedAnswer)> = all.iter_mut().enumerate().collect();
+            left.retain(|(_, answer)| !answer.is_enough);
+            for left in left.chunks_mut(self.scanned_together()) {
+                self.scan(signatures, left)?;
+            }
+        }
+        let answers = signatures.iter().zip(all);
+        let matches = answers.map(|(signature, answer)| {
+            let StagedAnswer {
+                mut found,
+                stage,
+                recall,
+                compared,
+                ..
+            } = answer;
+            found.compared = compared;
+            let subject = Subject::new(signature);
+            let mut matches =
+                subject.matches(self.view, found, stage.scope(), self.question.with_payloads)?;
+            matches.recall = Some(recall);
+            Ok(matches)
+        });
+        matches.collect()
+    }
+
+    /// Goes through the stages before the scan, for many signatures in threads. The closure of a caller who
+    /// verifies stays on this one.
+    fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
+        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
+            let signatures = signatures.iter().enumerate();
+            let answers = signatures.map(|(index, signature)| self.in_buckets(index, signature));
+            return answers.collect();
+        };
+        let question = self.question;
+        in_threads(signatures, None, |part| {
+            let search = StagedSearch {
+                view,
+                question,
+                verify: None,
+            };
+            // Who does not verify needs no index.
+            let answers = part.iter().map(|signature| search.in_buckets(0, signature));
+            answers.collect()
+        })
+    }
+
+    fn search(&self) -> Search<'_> {
+        let (families, order) = match self.question.family {
+            By::SimHash => (Families::TABLES, Order::Distance),
+            _ => (Families::BANDS, Order::Similarity),
+        };
+        Search::new(self.view, None, Collector::Top(self.question.goal.limit()))
+            .ranking(families, order)
+            .exclude(self.question.exclude)
+            .verify(self.verify)
+    }
+
+    /// Goes from stage to stage until one is good enough, but for the scan.
+    fn in_buckets(&self, index: usize, signature: &Signature) -> Result<StagedAnswer> {
+        let search = self.search();
+        let mut answer = StagedAnswer {
+            compared: 0,
+            told: HashMap::new(),
+            found: search.nothing(),
+            stage: Stage::Buckets { dropped: 0 },
+            recall: 0.0,
+            is_enough: false,
+        };
+        if !self.view.context().is_filed(signature) {
+            (answer.recall, answer.is_enough) = (1.0, true);
+            return Ok(answer);
+        }
+        for dropped in 0..=self.max_dropped() {
+            let found = match dropped {
+                0 => Some(search.in_buckets(index, signature)?),
+                _ => self.in_short_buckets(&search, signature, dropped)?,
+            };
+            if let Some(found) = found {
+                self.take(&mut answer, index, found, Stage::Buckets { dropped })?;
+            }
+            if answer.is_enough {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn max_dropped(&self) -> u8 {
+        let lanes = &self.view.context().lanes;
+        match (self.question.family, lanes.design()) {
+            (By::SimHash, Some(design)) => design.max_dropped(),
+            _ => u8::from(lanes.leading_banding().is_some()),
+        }
+    }
+
+    /// For how many signatures one scan looks.
+    fn scanned_together(&self) -> usize {
+        let limit = self.question.goal.limit() as u64;
+        let held = match self.verify {
+            None => limit.saturating_mul(2).min(self.question.documents),
+            Some(_) => self.question.documents,
+        };
+        (MAX_HELD / held.max(1)).max(1) as usize
+    }
+
+    /// Compares all documents with some of the signatures.
+    fn scan(
+        &self,
+        signatures: &[&Signature],
+        left: &mut [(usize, &mut StagedAnswer)],
+    ) -> Result<()> {
+        let asked = left
+            .iter()
+            .map(|(index, _)| at(signatures, *index).copied());
+        let asked = asked.collect::<Result<Vec<_>>>()?;
+        let found = self.search().everywhere(&asked)?;
+        for ((index, answer), found) in left.iter_mut().zip(found) {
+            self.take(answer, *index, found, Stage::Scan)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a stage has found for what there is.
+    fn take(
+        &self,
+        answer: &mut StagedAnswer,
+        index: usize,
+        mut found: Found,
+        stage: Stage,
+    ) -> Result<()> {
+        let first_left = self.settle(&mut found, index, &mut answer.told)?;
+        let (recall, is_enough) = self.judge(&mut found, stage, first_left);
+        answer.compared += found.compared;
+        answer.found = found;
+        answer.stage = stage;
+        (answer.recall, answer.is_enough) = (recall, is_enough);
+        Ok(())
+    }
+
+    /// Puts the caller's similarities, if it verifies, in the place of estimates, and keeps the best. The caller
+    /// is asked in the order of the estimates, until a document as near as the last of the best would hardly
+    /// have so small an estimate as those that are left. Returns the first of these.
+    fn settle(
+        &self,
+        found: &mut Found,
+        index: usize,
+        told: &mut HashMap<u64, Option<f64>>,
+    ) -> Result<Option<Scored>> {
+        let Some(ask) = self.verify else {
+            return Ok(None);
+        };
+        let mut candidates = found.near.take();
+        found.near = TopK::new(self.question.goal.limit());
+        let Some(last) = self.question.goal.limit().checked_sub(1) else {
+            return Ok(None);
+        };
+        candidates.sort_unstable_by_key(Scored::rank);
+        let max_missed = (1.0 - self.question.min_recall) * UNVERIFIED_SHARE;
+        for candidates in candidates.chunks(self.question.goal.limit().max(MIN_VERIFIED)) {
+            let (first, last) = (candidates.first().copied(), found.near.nth(last));
+            if let Some((first, last)) = first.zip(last)
+                && self.unverified_probability(last.similarity, &first) <= max_missed
+            {
+                return Ok(Some(first));
+            }
+            for scored in candidates {
+                let exact = match told.get(&scored.id) {
+                    Some(told) => *told,
+                    None => {
+                        let exact = ask(index, scored.id, 0.0)?;
+                        told.insert(scored.id, exact);
+                        exact
+                    }
+                };
+                if let Some(scored) = scored.verified(exact, None) {
+                    found.near.push(scored);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A bound on the probability that a document of this similarity has an estimate of at most that of
+    /// another one: Chernoff's, for values that are independent.
+    fn unverified_probability(&self, similarity: f64, left: &Scored) -> f64 {
+        let Some(layout) = self.view.context().shape().values else {
+            return 1.0;
+        };
+        let agreement = layout.agreement_probability(similarity);
+        let share = layout.agreement_probability(left.similarity);
+        if share >= agreement {
+            return 1.0;
+        }
+        let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+        let divergence = term(share, agreement) + term(1.0 - share, 1.0 - agreement);
+        (-f64::from(layout.count()) * divergence).exp()
+    }
+
+    /// Returns the probability that a document as near as the answer must have would have been found by a stage
+    /// and verified, and whether the answer will do.
+    fn judge(&self, found: &mut Found, stage: Stage, first_left: Option<Scored>) -> (f64, bool) {
+        let recall_at = |scored: &Scored| {
+            let unverified = first_left.map_or(0.0, |left| {
+                self.unverified_probability(scored.similarity, &left)
+            });
+            self.probability(stage, scored) * (1.0 - unverified)
+        };
+        match self.question.goal {
+            Goal::First(n) => {
+                let last = n.checked_sub(1).map(|last| found.near.nth(last));
+                let recall = match (stage, last) {
+                    // None are asked for, or all were looked at.
+                    (_, None) | (Stage::Scan, Some(None)) => 1.0,
+                    (_, Some(Some(last))) => recall_at(&last),
+                    (_, Some(None)) => 0.0,
+                };
+                let is_complete = !matches!(last, Some(None));
+                (recall, is_complete && recall >= self.question.min_recall)
+            }
+            Goal::Within { radius, factor } => {
+                let distance = |scored: &Scored| match self.question.family {
+                    By::SimHash => f64::from(scored.distance),
+                    _ => 1.0 - scored.similarity,
+                };
+                // A similarity and the bound may be equal but for rounding.
+                found
+                    .near
+                    .retain(|scored| distance(scored) <= radius * factor + 1e-12);
+                let recall = recall_at(&Scored {
+                    id: 0,
+                    similarity: 1.0 - radius.min(1.0),
+                    is_exact: true,
+                    distance: radius as u32,
+                });
+                let is_found = found.near.nth(0).is_some();
+                (recall, is_found || recall >= self.question.min_recall)
+            }
+        }
+    }
+
+    /// The documents that share a short bucket; `None` if these have so many postings that a scan costs less.
+    fn in_short_buckets(
+        &self,
+        search: &Search<'_>,
+        signature: &Signature,
+        dropped: u8,
+    ) -> Result<Option<Found>> {
+        let plan = search.plan([signature])?;
+        let Some(ids) = self.ids_in_short_buckets(&plan, dropped)? else {
+            return Ok(None);
+        };
+        let ids = ids
+            .into_iter()
+            .filter(|id| Some(*id) != self.question.exclude);
+        let candidates = ids.map(|id| Candidate { id, query_index: 0 });
+        let candidates: Vec<Candidate> = candidates.collect();
+        let mut found = search.nothing();
+        search.score(&[signature], &candidates, std::slice::from_mut(&mut found))?;
+        Ok(Some(found))
+    }
+
+    /// As [`in_short_buckets`](Self::in_short_buckets), ascending.
+    fn ids_in_short_buckets(&self, plan: &ProbePlan, dropped: u8) -> Result<Option<Vec<u64>>> {
+        let view = self.view;
+        let max_postings = (self.question.documents / SCANNED_PER_LOOKUP).max(MIN_POSTINGS);
+        let lanes: Vec<(ProbedLane, u64)> = plan.row(0).collect();
+        let table = lanes
+            .first()
+            .map_or(PostingTable::Bands, |(lane, _)| lane.table());
+        let ranges: Vec<CodeRange> = lanes
+            .iter()
+            .map(|(lane, code)| lane.short_range(view.context(), *code, dropped))
+            .collect();
+        view.context().reads.add_lanes(ranges.len());
+        let (mut found, postings) = (FoundIds::new(), Cell::new(0));
+        let mut visit = |_, posting: Posting| {
+            if view.is_dead(posting.id) {
+                return Ok(ProbeControl::GoOn);
+            }
+            postings.set(postings.get() + 1);
+            if postings.get() > max_postings {
+                return Ok(ProbeControl::End);
+            }
+            found.push(posting.id);
+            Ok(ProbeControl::GoOn)
+        };
+        let is_too_much = || postings.get() > max_postings;
+        view.probe_until(table, &ranges, &mut visit, &mut || Ok(is_too_much()))?;
+        Ok((!is_too_much()).then(|| found.into_ascending()))
+    }
+
+    /// The probability that a stage looks at a document as near as this one.
+    fn probability(&self, stage: Stage, scored: &Scored) -> f64 {
+        let Stage::Buckets { dropped } = stage else {
+            return 1.0;
+        };
+        let context = self.view.context();
+        let lanes = &context.lanes;
+        if self.question.family == By::SimHash {
+            let design = lanes.design();
+            return design.map_or(0.0, |design| {
+                design.shortened_probability_at(scored.distance, dropped)
+            });
+        }
+        let banding = match dropped {
+            0 => context.schema.minhash().map(|minhash| minhash.banding()),
+            _ => lanes.leading_banding(),
+        };
+        let similarity = scored.similarity;
+        let agreement = context.shape().values.map_or(similarity, |layout| {
+            layout.agreement_probability(similarity)
+        });
+        banding.map_or(0.0, |banding| banding.probability(agreement))
+    }
+}

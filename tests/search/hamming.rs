@@ -1,0 +1,328 @@
+//! Fingerprints within any distance that a query asks for, against brute force: by whole buckets, by the
+//! buckets near them, and by a scan.
+
+use crate::common::{Place, Random, check_clean, sealing_after};
+use resemblance::{
+    Document, Novelty, Schema, Scope, Signature, SimHash, Snapshot, Store, TableDesign,
+};
+
+/// A fingerprint, its lowest word first.
+type Words = [u64; 4];
+
+/// The bits of fingerprints, the greatest distance that is asked, and the groups of tables.
+struct Case {
+    bits: u16,
+    max_distance: u32,
+    groups: &'static [(u8, u8)],
+}
+
+const CASES: [Case; 11] = [
+    case(32, 6, &[(1, 1), (1, 1)]),
+    case(32, 6, &[(3, 2)]),
+    case(64, 10, &[(1, 1), (1, 1), (1, 1), (1, 1)]),
+    case(64, 10, &[(3, 2), (2, 2), (2, 2)]),
+    case(64, 10, &[(1, 1)]),
+    case(64, 10, &[(5, 2)]),
+    case(128, 16, &[(1, 1), (1, 1), (1, 1), (1, 1), (1, 1), (1, 1)]),
+    case(128, 16, &[(4, 2), (3, 2)]),
+    case(256, 31, &[(1, 1); 16]),
+    case(256, 31, &[(1, 1); 11]),
+    case(256, 31, &[(6, 2), (5, 1)]),
+];
+
+const fn case(bits: u16, max_distance: u32, groups: &'static [(u8, u8)]) -> Case {
+    Case {
+        bits,
+        max_distance,
+        groups,
+    }
+}
+
+impl Case {
+    fn schema(&self) -> Schema {
+        let simhash = match self.bits {
+            32 => SimHash::bits32(),
+            64 => SimHash::bits64(),
+            bits => SimHash::external(bits),
+        };
+        let builder = Schema::builder().simhash(simhash.tables(self.groups));
+        builder.build().unwrap()
+    }
+
+    fn signature(&self, words: Words) -> Signature {
+        match self.bits {
+            32 => Signature::from_simhash32(words[0] as u32),
+            64 => Signature::from_simhash(words[0]),
+            128 => Signature::from_fingerprint(u128::from(words[1]) << 64 | u128::from(words[0])),
+            _ => {
+                let mut bytes = [0; 32];
+                for (eight, word) in bytes.chunks_exact_mut(8).rev().zip(words) {
+                    eight.copy_from_slice(&word.to_be_bytes());
+                }
+                Signature::from_fingerprint(bytes)
+            }
+        }
+    }
+
+    fn random(&self, random: &mut Random) -> Words {
+        let words = [(); 4].map(|()| random.next());
+        let mut kept = [0; 4];
+        for bit in 0..usize::from(self.bits) {
+            kept[bit / 64] |= words[bit / 64] & 1 << (bit % 64);
+        }
+        kept
+    }
+
+    /// So many bits changed.
+    fn changed(&self, random: &mut Random, words: Words, bits: u32) -> Words {
+        let mut changed = words;
+        while distance(&changed, &words) < bits {
+            let bit = random.below(self.bits.into()) as usize;
+            changed[bit / 64] ^= 1 << (bit % 64);
+        }
+        changed
+    }
+}
+
+fn distance(a: &Words, b: &Words) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+/// What a store holds: ids with fingerprints.
+type Held = Vec<(u64, Words)>;
+
+fn expected(held: &Held, asked: &Words, max_distance: u32) -> Vec<(u64, u32)> {
+    let near = held.iter().map(|(id, words)| (*id, distance(words, asked)));
+    let mut near: Vec<(u64, u32)> = near.filter(|(_, d)| *d <= max_distance).collect();
+    near.sort_unstable_by_key(|(id, distance)| (*distance, *id));
+    near
+}
+
+fn found(matches: &resemblance::Matches) -> Vec<(u64, u32)> {
+    let found = matches
+        .iter()
+        .map(|m| (m.id().get(), m.distance().unwrap()));
+    found.collect()
+}
+
+/// Fills a store: random fingerprints, and clusters of near ones, of which some are removed again. Postings
+/// are in runs and in memory.
+fn fill(case: &Case, store: &Store, random: &mut Random) -> Held {
+    let mut held = Held::new();
+    for _ in 0..25 {
+        let centre = case.random(random);
+        let mut transaction = store.begin_write().unwrap();
+        for member in 0..16 {
+            let words = match member % 4 {
+                3 => case.random(random),
+                _ => {
+                    let bits = random.below(u64::from(case.max_distance) + 3) as u32;
+                    case.changed(random, centre, bits)
+                }
+            };
+            let signature = case.signature(words);
+            let id = transaction
+                .insert(Document::without_key(), &signature)
+                .unwrap();
+            held.push((id.get(), words));
+        }
+        transaction.commit().unwrap();
+    }
+    let mut transaction = store.begin_write().unwrap();
+    held.retain(|(id, _)| {
+        let is_kept = id % 7 != 3;
+        if !is_kept {
+            assert!(
+                transaction
+                    .remove_id(resemblance::DocumentId::new(*id))
+                    .unwrap()
+            );
+        }
+        is_kept
+    });
+    transaction.commit().unwrap();
+    held
+}
+
+/// What is asked about: stored ones, changed ones and strangers.
+fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
+    let mut asked = vec![case.random(random)];
+    for index in 0..8 {
+        let (_, words) = held[random.below(held.len() as u64) as usize];
+        asked.push(case.changed(random, words, index % 5));
+    }
+    asked
+}
+
+/// Asks for every distance, one by one and all at once, by the way that costs least and by tables.
+fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words]) {
+    let design = case.schema().simhash().unwrap().design().clone();
+    let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();
+    let mut scopes = Vec::new();
+    for max_distance in 0..=case.max_distance {
+        let told = || format!("{design}, distance {max_distance}");
+        let all: Vec<_> = asked
+            .iter()
+            .map(|w| expected(held, w, max_distance))
+            .collect();
+        for (signature, expected) in signatures.iter().zip(&all) {
+            let matches = snapshot
+                .query(signature)
+                .max_distance(max_distance)
+                .run()
+                .unwrap();
+            assert_eq!(&found(&matches), expected, "{}", told());
+            assert_eq!((matches.recall(), matches.beyond_budget()), (None, None));
+            if max_distance <= TableDesign::complete_distance(design.groups()).into() {
+                assert_eq!(matches.scope(), Scope::Candidates, "{}", told());
+            }
+            scopes.push(matches.scope());
+            // A caller who verifies is not asked about all documents, so that tables answer.
+            let by_tables = snapshot.query(signature).max_distance(max_distance);
+            match by_tables.verify(|_| Ok(None)).run() {
+                Ok(matches) => {
+                    assert_eq!(matches.scope(), Scope::Candidates);
+                    assert_eq!(&found(&matches), expected, "tables of {}", told());
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("a million buckets"), "{error}");
+                }
+            }
+        }
+        let answers = snapshot
+            .query(&signatures)
+            .max_distance(max_distance)
+            .run()
+            .unwrap();
+        assert!(answers.iter().map(found).eq(all), "many of {}", told());
+    }
+    assert!(scopes.contains(&Scope::Candidates) && scopes.contains(&Scope::Scan));
+}
+
+#[test]
+fn every_distance_is_answered_as_brute_force_does() {
+    for (number, case) in (1..).zip(&CASES) {
+        let place = Place::new();
+        let mut random = Random(number);
+        let store = sealing_after(100)
+            .create(place.store(), case.schema())
+            .unwrap();
+        let held = fill(case, &store, &mut random);
+        let asked = asked(case, &held, &mut random);
+        assert_complete(case, &store.snapshot().unwrap(), &held, &asked);
+        store.close().unwrap();
+        let store = Store::open(place.store()).unwrap();
+        assert_complete(case, &store.snapshot().unwrap(), &held, &asked[..3]);
+        store.close().unwrap();
+        Store::compact(place.store()).run().unwrap();
+        let store = Store::open(place.store()).unwrap();
+        assert_complete(case, &store.snapshot().unwrap(), &held, &asked[..3]);
+        store.close().unwrap();
+        check_clean(&place.store());
+    }
+}
+
+/// Pairs and clusters within distances that the stored tables prove, and within others.
+#[test]
+fn joins_find_the_pairs_of_every_distance() {
+    for (number, case) in (1..).zip(&CASES) {
+        let place = Place::new();
+        let mut random = Random(number);
+        let store = sealing_after(100)
+            .create(place.store(), case.schema())
+            .unwrap();
+        let held = fill(case, &store, &mut random);
+        let snapshot = store.snapshot().unwrap();
+        for max_distance in (0..=case.max_distance).step_by(2) {
+            let mut expected = Vec::new();
+            for (index, (b, second)) in held.iter().enumerate() {
+                let near = held[..index]
+                    .iter()
+                    .map(|(a, first)| (*a, *b, distance(first, second)));
+                expected.extend(near.filter(|(_, _, d)| *d <= max_distance));
+            }
+            expected.sort_unstable();
+            for threads in [1, 3] {
+                let pairs = snapshot.pairs().max_distance(max_distance).threads(threads);
+                let pairs = pairs.run().unwrap().map(|pair| {
+                    let pair = pair.unwrap();
+                    (pair.a.get(), pair.b.get(), pair.distance.unwrap())
+                });
+                let mut pairs: Vec<_> = pairs.collect();
+                pairs.sort_unstable();
+                assert_eq!(
+                    pairs, expected,
+                    "{} bits, distance {max_distance}",
+                    case.bits
+                );
+            }
+            let clusters = snapshot
+                .clusters()
+                .max_distance(max_distance)
+                .run()
+                .unwrap();
+            let clustered: usize = clusters.map(|cluster| cluster.len()).sum();
+            let mut members: Vec<u64> = expected.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+            members.sort_unstable();
+            members.dedup();
+            assert_eq!(clustered, members.len());
+        }
+        let refused = snapshot.pairs().max_distance(64).run();
+        let expected = if case.bits == 32 {
+            "at most 31"
+        } else {
+            "at most 63"
+        };
+        assert!(refused.err().unwrap().to_string().contains(expected));
+    }
+}
+
+/// A schema of four tables whose distance they prove only with the buckets near: nothing within the distance
+/// gets in twice, alone, in batches, in groups, and in memory.
+#[test]
+fn duplicates_are_found_beyond_whole_buckets() {
+    let simhash = SimHash::bits64().tables(&[(1, 1); 4]).max_distance(8);
+    let schema = || Schema::builder().simhash(simhash.clone()).build().unwrap();
+    let case = case(64, 8, &[(1, 1); 4]);
+    let mut random = Random(77);
+    let mut texts: Vec<Words> = (0..40).map(|_| case.random(&mut random)).collect();
+    for index in 0..120 {
+        let bits = random.below(12) as u32;
+        texts.push(case.changed(&mut random, texts[index % 40], bits));
+    }
+    // The first within the distance keeps the later ones out.
+    let mut kept: Vec<Words> = Vec::new();
+    let mut is_new = Vec::new();
+    for words in &texts {
+        is_new.push(kept.iter().all(|other| distance(other, words) > 8));
+        if is_new.last() == Some(&true) {
+            kept.push(*words);
+        }
+    }
+    assert!(kept.len() > 45 && kept.len() < 120, "{}", kept.len());
+    let signatures: Vec<Signature> = texts.iter().map(|words| case.signature(*words)).collect();
+    let news = |novelties: &[Novelty]| novelties.iter().map(Novelty::is_new).collect::<Vec<_>>();
+    for batch in [1, 50, 160] {
+        let place = Place::new();
+        let store = sealing_after(30).create(place.store(), schema()).unwrap();
+        let mut novelties = Vec::new();
+        for (start, signatures) in (0..).step_by(batch).zip(signatures.chunks(batch)) {
+            let keys: Vec<String> = (start..)
+                .take(batch)
+                .map(|n: usize| n.to_string())
+                .collect();
+            let documents: Vec<_> = keys
+                .iter()
+                .map(|key| Document::new(key))
+                .zip(signatures)
+                .collect();
+            let mut transaction = store.begin_write().unwrap();
+            novelties.extend(transaction.insert_many_if_new(&documents).unwrap());
+            transaction.commit().unwrap();
+        }
+        assert_eq!(news(&novelties), is_new, "batches of {batch}");
+        assert_eq!(store.snapshot().unwrap().pairs().run().unwrap().count(), 0);
+        store.close().unwrap();
+        check_clean(&place.store());
+    }
+}
