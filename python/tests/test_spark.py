@@ -60,7 +60,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def corpus(count: int = 240) -> list[str]:
-    """Texts with copies, texts of equal features, texts that are longer than one lane, and empty ones."""
+    """Texts with copies, texts of equal features, and empty ones: 100 and more of them."""
     made = texts(count, seed=5, words=30)
     made[7] = made[3]
     made[90] = made[3]

@@ -50,7 +50,7 @@ def test_files_as_the_command_line_tool_writes_them(spark: SparkSession, tmp_pat
 def test_a_worker_with_another_recipe_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = frame(spark, corpus(20), 2)
+    given = frame(spark, corpus(100), 2)
     recipe = _recipe.Recipe.of(SCHEMA)
     others: dict[str, dict[str, Any]] = {
         "resemblance 0.1.0, expected 0.0.9": {"version": "0.0.9"},

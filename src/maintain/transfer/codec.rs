@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{checksum, decode_plain_signature};
+use crate::lanes::TableDesign;
 use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
@@ -175,7 +176,8 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bounds that the schema does not allow.
+    /// [`Error::InvalidParameter`] for bounds that the schema does not allow, and for a distance at which two
+    /// need not share a bucket.
     ///
     /// ```
     /// # use resemblance::{Bounds, Codec, MinHash, Schema};
@@ -187,6 +189,17 @@ impl Codec {
     /// ```
     pub fn pair_rule(&self, bounds: Bounds) -> Result<PairRule> {
         let bounds = bounds.resolve(&self.context.schema, false)?;
+        let proven = self
+            .context
+            .lanes
+            .design()
+            .map(TableDesign::bucket_distance);
+        if let (Some(distance), Some(proven)) = (bounds.max_distance, proven)
+            && distance > u32::from(proven)
+        {
+            let expected = format!("at most {proven}: within it two share the bucket of a table");
+            return Err(Error::invalid("max_distance", distance, expected));
+        }
         Ok(PairRule::new(&self.context, bounds))
     }
 
