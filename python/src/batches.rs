@@ -241,7 +241,7 @@ fn without_nulls<T>(py: Python<'_>, what: &'static str, value: Option<T>) -> PyR
 }
 
 /// The strings of an Arrow column, `None` for a null.
-pub(crate) fn optional_texts<'a>(array: &'a ArrayRef) -> PyResult<Vec<Option<&'a str>>> {
+pub(crate) fn optional_texts(array: &ArrayRef) -> PyResult<Vec<Option<&str>>> {
     match array.data_type() {
         DataType::Utf8 => Ok(array.as_string::<i32>().iter().collect()),
         DataType::LargeUtf8 => Ok(array.as_string::<i64>().iter().collect()),

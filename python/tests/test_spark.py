@@ -217,6 +217,24 @@ def test_stars_give_the_components_of_one_task(spark: SparkSession, tmp_path: Pa
     assert labels[0][:61] == [(n, 0) for n in range(61)]
 
 
+def test_ordinals_are_the_places_of_rows_or_their_ranks(spark: SparkSession, tmp_path: Path) -> None:
+    documents = corpus(100)
+    given = frame(spark, documents, 5, 8)
+    pages = str(tmp_path / "pages")
+    given.repartitionByRange(3, "ordinal").sortWithinPartitions("ordinal").withColumnRenamed(
+        "ordinal", "expected"
+    ).write.parquet(pages)
+    read = rss.read_parquet(spark, pages).collect()
+    assert len(read) == 100 and all(row["ordinal"] == row["expected"] for row in read)
+    work = str(tmp_path / "work")
+    ranked = rss.number(given.withColumnRenamed("ordinal", "expected"), "key", work=work)
+    names = sorted(keys(documents))
+    assert [row["key"] for row in ranked.orderBy("ordinal").collect()] == names
+    assert ranked.agg({"ordinal": "max"}).collect()[0][0] == 99
+    with pytest.raises(ValueError, match="tell all rows apart"):
+        rss.number(given.union(given), "key", work=work)
+
+
 def test_what_is_wrong_with_the_rows_is_said(spark: SparkSession, tmp_path: Path) -> None:
     work = str(tmp_path / "work")
     rows = [(0, "a", "one two three"), (1, "b", None), (2, "c", "one two three")]

@@ -239,7 +239,7 @@ def query(
     with Store.open(files[0], read_only=True) as store:
         schema = store.schema
     recipe = Recipe.of(schema)
-    rule = Rule(recipe, False, threshold, max_distance, by)
+    rule = Rule(recipe, False)
     rows = documents.select(F.col(ordinal).cast("long").alias("ordinal"), F.col(text).alias("text"))
     sketched = rows.mapInArrow(Sketch(rule), f"ordinal long, {SKETCHED}").select("ordinal", "signature")
     questions = [(int(row["ordinal"]), bytes(row["signature"])) for row in sketched.collect()]
