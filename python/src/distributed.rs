@@ -522,41 +522,31 @@ impl Components {
     }
 }
 
-/// Which documents of whole components go, if one goes that is near an earlier one that stays: 16 bytes
-/// of memory for each that goes.
+/// Which documents of whole components go, if one goes that is near another that stays and is decided
+/// before it: 16 bytes of memory for each that goes.
 #[pyclass(module = "resemblance")]
 #[derive(Default)]
 pub(crate) struct FirstKept {
-    state: Mutex<(HashSet<i64>, i64)>,
+    gone: Mutex<HashSet<i64>>,
 }
 
 #[pymethods]
 impl FirstKept {
     #[new]
     fn create() -> Self {
-        Self {
-            state: Mutex::new((HashSet::new(), i64::MIN)),
-        }
+        Self::default()
     }
 
-    /// Takes pairs, the later documents ascending, and returns those of them that go, a document perhaps
-    /// more than once.
+    /// Takes pairs, of which `a` is decided before `b`, in the order in which `b` is decided, and returns the
+    /// documents that go, each once.
     fn push(&self, py: Python<'_>, a: PyArray, b: PyArray) -> PyResult<PyArray> {
         let (a, b) = (longs(py, "a", &a)?, longs(py, "b", &b)?);
-        let mut state = lock(&self.state);
-        let (gone, last) = &mut *state;
+        let mut gone = lock(&self.gone);
         let mut found = Vec::new();
         for (a, b) in a.into_iter().zip(b) {
-            if a >= b || b < *last {
-                let expected = "the earlier document first, and the later ones ascending";
-                return Err(invalid(
-                    py,
-                    "pairs",
-                    format!("{a} and {b} after {last}"),
-                    expected,
-                ));
+            if a == b {
+                return Err(invalid(py, "pairs", format!("{a} twice"), "two documents"));
             }
-            *last = b;
             if !gone.contains(&a) && gone.insert(b) {
                 found.push(b);
             }

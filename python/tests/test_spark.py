@@ -148,8 +148,13 @@ def test_the_answers_do_not_depend_on_partitions_and_their_order(
     clusters = _result.label(join.clusters(class_pairs), keyed, "cluster", "ordinal")
     found = rss.Result(clusters, {**manifest, "result": "clusters"})
     assert lines(found) == cluster_lines(documents, SCHEMA)
-    for policy, find in (("first", join.first_dropped), ("cluster", join.cluster_dropped)):
-        rows = dropped(rss.Result(given, manifest, find(class_pairs)))
+    decisions = {
+        "first": lambda: join.first_dropped(class_pairs),
+        "representative": lambda: join.first_dropped(class_pairs, by_count=True),
+        "cluster": lambda: join.cluster_dropped(class_pairs),
+    }
+    for policy, find in decisions.items():
+        rows = dropped(rss.Result(given, manifest, find()))
         assert rows == dropped_rows(documents, SCHEMA, policy)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
 

@@ -136,7 +136,7 @@ def dedup(
     schema: Schema | None = None,
     *,
     work: str,
-    policy: Literal["first", "cluster"] = "first",
+    policy: Literal["first", "cluster", "representative"] = "first",
     text: str = "text",
     ordinal: str = "ordinal",
     key: str | None = None,
@@ -153,14 +153,15 @@ def dedup(
     has the others: `ordinal`, `survivor`, `similarity` and `distance`, and keys if there is a `key`.
 
     With the policy `"first"` a document goes if it is near one that came before and stays; with
-    `"cluster"` the first document of each cluster stays. See `clusters` for the rest.
+    `"cluster"` the first document of each cluster stays; with `"representative"` documents are decided in
+    the order of the number of their near-duplicates, the most first. See `clusters` for the rest.
     """
-    if policy not in ("first", "cluster"):
-        raise ValueError(f"policy: found {policy!r}, expected 'first' or 'cluster'")
-    if policy == "first" and max_bucket is not None:
+    if policy not in ("first", "cluster", "representative"):
+        raise ValueError(f"policy: found {policy!r}, expected 'first', 'cluster' or 'representative'")
+    if policy != "cluster" and max_bucket is not None:
         raise ValueError(
-            f"max_bucket: found {max_bucket} with policy 'first', expected policy 'cluster': the policy "
-            "'first' compares with what is kept"
+            f"max_bucket: found {max_bucket} with policy {policy!r}, expected policy 'cluster': the others "
+            "compare with what is kept"
         )
     options = Options(
         text,
@@ -177,8 +178,11 @@ def dedup(
     )
     join = Join(documents, schema, work, options)
     class_pairs = join.run()
-    find = join.first_dropped if policy == "first" else join.cluster_dropped
-    dropped = join.work.keep("dropped", find(class_pairs))
+    if policy == "cluster":
+        found = join.cluster_dropped(class_pairs)
+    else:
+        found = join.first_dropped(class_pairs, by_count=policy == "representative")
+    dropped = join.work.keep("dropped", found)
     gone = dropped.select(dropped["ordinal"].alias(ordinal))
     kept = documents.join(gone, ordinal, "left_anti").where(documents[text].isNotNull())
     join.counts["dropped"] = join.work.rows("dropped")

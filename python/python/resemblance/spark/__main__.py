@@ -62,7 +62,7 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
     verb.add_argument("--verify", choices=("exact", "estimate"), help="how candidates are compared")
     verb.add_argument("--max-bucket", type=int, help="compare only the first N of a bucket with all of it")
     if name == "dedup":
-        verb.add_argument("--policy", choices=("first", "cluster"), default="first")
+        verb.add_argument("--policy", choices=("first", "cluster", "representative"), default="first")
         verb.add_argument("--report", help="folder for a line for each dropped document")
 
 

@@ -290,44 +290,77 @@ class Join:
         alone = copies.where("cluster = first").select(F.col("first").alias("ordinal"), "cluster")
         return clusters.unionByName(alone).distinct().unionByName(copies.drop("first"))
 
-    def first_dropped(self, class_pairs: DataFrame) -> DataFrame:
-        """The documents that are near an earlier one that is kept: columns `ordinal`, `survivor`,
-        `similarity` and `distance` of the kept one that came before and is nearest."""
+    def first_dropped(self, class_pairs: DataFrame, by_count: bool = False) -> DataFrame:
+        """The documents that are near one that is kept and is decided before: columns `ordinal`, `survivor`,
+        `similarity` and `distance` of the nearest of those. Documents are decided in their order, or those
+        with the most near-duplicates first."""
+        ranks = self._ranks(class_pairs) if by_count else None
+        ranked = _ranked(_ranked(class_pairs, "a", ranks), "b", ranks)
+        one, two = F.struct("rank_a", "a"), F.struct("rank_b", "b")
+        names = "struct<rank: long, ordinal: long>"
+        decided = ranked.select(
+            "a",
+            F.least(one.cast(names), two.cast(names)).alias("earlier"),
+            F.greatest(one.cast(names), two.cast(names)).alias("later"),
+            "similarity",
+            "distance",
+        )
         labels = self.components(class_pairs)
-        edges = class_pairs.join(
+        edges = decided.join(
             labels.select(F.col("document").alias("a"), F.col("first").alias("component")), "a"
         )
         # Each component is decided in one go, in the order of its documents: that of a chain of any
         # length too.
-        ordered = edges.repartition("component").sortWithinPartitions("b", "a")
-        gone = ordered.select("a", "b").mapInArrow(Drop(), "document long")
-        gone = self.work.keep("gone", gone)
-        sides = [("a", "b"), ("b", "a")]
+        ordered = edges.repartition("component").sortWithinPartitions("later", "earlier")
+        ordered = ordered.select(F.col("earlier.ordinal").alias("a"), F.col("later.ordinal").alias("b"))
+        gone = self.work.keep("gone", ordered.mapInArrow(Drop(), "document long"))
         near = [
-            class_pairs.select(
-                F.col(one).alias("first"), F.col(two).alias("survivor"), "similarity", "distance"
+            decided.select(
+                F.col(f"{one}.ordinal").alias("first"),
+                F.col(f"{two}.rank").alias("rank"),
+                F.col(f"{two}.ordinal").alias("survivor"),
+                "similarity",
+                "distance",
             )
-            for one, two in sides
+            for one, two in (("earlier", "later"), ("later", "earlier"))
         ]
-        neighbours = near[0].unionByName(near[1])
         is_gone = gone.withColumnRenamed("document", "survivor")
-        neighbours = neighbours.join(is_gone, "survivor", "left_anti")
+        neighbours = near[0].unionByName(near[1]).join(is_gone, "survivor", "left_anti")
         dropped = gone.select(F.col("document").alias("ordinal"), F.col("document").alias("first"))
-        dropped = dropped.unionByName(self.copies)
+        dropped = _ranked(dropped.unionByName(self.copies), "first", ranks)
         found = dropped.join(neighbours, "first")
-        scores = self.identical()
         kept_first = self.copies.join(gone.withColumnRenamed("document", "first"), "first", "left_anti")
-        same = kept_first.select("first", "ordinal", F.col("first").alias("survivor"), *scores)
-        found = found.unionByName(same).where("survivor < ordinal")
+        of_class = _ranked(kept_first, "first", ranks).withColumn("rank", F.col("rank_first"))
+        same = of_class.withColumn("survivor", F.col("first")).select("*", *self.identical())
+        is_earlier = F.struct("rank", "survivor") < F.struct("rank_first", "ordinal").cast(
+            "struct<rank: long, survivor: long>"
+        )
+        found = found.unionByName(same).where(is_earlier)
         best = F.struct(
             (-F.coalesce("similarity", F.lit(0.0))).alias("unlike"),
             F.coalesce("distance", F.lit(0)).alias("far"),
+            "rank",
             "survivor",
             "similarity",
             "distance",
         )
         found = found.groupBy("ordinal").agg(F.min(best).alias("best"))
         return found.select("ordinal", "best.survivor", "best.similarity", "best.distance")
+
+    def _ranks(self, class_pairs: DataFrame) -> DataFrame:
+        """The number of near-duplicates of the documents of each class that has any, the most first:
+        columns `first` and `rank`."""
+        sizes = self.copies.groupBy("first").agg(F.count("*").alias("copies"))
+        both = class_pairs.select(F.col("a").alias("first"), F.col("b").alias("other")).unionByName(
+            class_pairs.select(F.col("b").alias("first"), F.col("a").alias("other"))
+        )
+        of_other = sizes.select(F.col("first").alias("other"), "copies")
+        near = both.join(of_other, "other", "left").select(
+            "first", (F.coalesce("copies", F.lit(0)) + 1).alias("count")
+        )
+        counts = near.unionByName(sizes.withColumnRenamed("copies", "count"))
+        counts = counts.groupBy("first").agg((-F.sum("count")).alias("rank"))
+        return self.work.keep("ranks", counts)
 
     def cluster_dropped(self, class_pairs: DataFrame) -> DataFrame:
         """The documents that are not the first of their cluster, with that one."""
@@ -383,6 +416,14 @@ def expand(pairs: DataFrame, members: DataFrame) -> DataFrame:
     return pairs.select(
         F.least("a", "b").alias("a"), F.greatest("a", "b").alias("b"), *columns
     )
+
+
+def _ranked(frame: DataFrame, column: str, ranks: DataFrame | None) -> DataFrame:
+    """Adds the rank of the class in a column; without ranks all have the same."""
+    name = f"rank_{column}"
+    if ranks is None:
+        return frame.withColumn(name, F.lit(0).cast("long"))
+    return frame.join(ranks.select(F.col("first").alias(column), F.col("rank").alias(name)), column)
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
