@@ -47,12 +47,12 @@ def shuffled(log: Path) -> dict[str, int]:
     for line in log.open(encoding="utf-8"):
         event = json.loads(line)
         if event["Event"] == "SparkListenerJobStart":
-            name = event.get("Properties", {}).get("spark.job.description", "other")
+            name = event.get("Properties", {}).get("spark.job.description") or "counts"
             for stage in event["Stage IDs"]:
                 named[stage] = name.removeprefix("resemblance ")
         if event["Event"] == "SparkListenerTaskEnd" and event.get("Task Metrics"):
             bytes_ = event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
-            written[named.get(event["Stage ID"], "other")] += bytes_
+            written[named.get(event["Stage ID"], "counts")] += bytes_
     return written
 
 
@@ -104,7 +104,7 @@ def main() -> None:
     for stage in stages:
         bytes_ = written.pop(stage["stage"], 0) / options.documents
         print(f"{stage['stage']:<14}{stage['rows']:>10}{stage['seconds']:>10.1f}{bytes_:>28.1f}")
-    for name, bytes_ in written.items():
+    for name, bytes_ in sorted(written.items()):
         print(f"{name:<14}{'':>10}{'':>10}{bytes_ / options.documents:>28.1f}")
 
 
